@@ -1,0 +1,379 @@
+"""Declared knowledge about the columns: bounds, categories and treatment labels.
+
+Nothing here is ever looked up in private data. A domain comes from a code book, is read from and
+written to TOML, and says how each value becomes a number between 0 and 1.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from private_ate.errors import DomainError
+
+__all__ = ["Binary", "Categories", "Domain", "Interval", "Outcome", "Treatment"]
+
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number between two declared bounds; values outside are clipped.
+
+    ``missing`` is what a missing value counts as; the middle of the bounds if not given.
+    """
+
+    low: float
+    high: float
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "missing"):
+            value = getattr(self, name)
+            if value is None and name == "missing":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                msg = f"an interval's {name} is a number, not {type(value).__name__}"
+                raise DomainError(msg)
+            if not math.isfinite(value) or abs(value) > 1e150:
+                msg = f"an interval's {name} is a finite number below 1e150 in size"
+                raise DomainError(msg)
+            object.__setattr__(self, name, float(value))
+        if self.low > self.high:
+            msg = f"an interval's low bound ({self.low:g}) is above its high bound ({self.high:g})"
+            raise DomainError(msg)
+        if self.missing is not None and not self.low <= self.missing <= self.high:
+            msg = f"the value for missing entries ({self.missing:g}) lies outside the bounds"
+            raise DomainError(msg)
+
+    @property
+    def width(self) -> float:
+        """The range ``high − low`` (B for the outcome)."""
+        return self.high - self.low
+
+    @property
+    def middle(self) -> float:
+        """The midpoint of the bounds."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def fill(self) -> float:
+        """What a missing value counts as."""
+        return self.middle if self.missing is None else self.missing
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether only the two ends are possible values, as declared."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Interval):
+    """An outcome declared to be 0 or 1, so that risks and ratios make sense."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        # Named, because zero-argument super() does not survive slots=True.
+        Interval.__post_init__(self)
+        if (self.low, self.high) != (0.0, 1.0):
+            msg = "a binary outcome is 0 or 1; declare an Interval for other bounds"
+            raise DomainError(msg)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether only the two ends are possible values, as declared."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Categories:
+    """Declared labels; each becomes a column of zeros and ones.
+
+    Missing and undeclared values count as ``other``, which is the last label if not given.
+    """
+
+    labels: tuple[str, ...]
+    other: str
+
+    def __init__(self, *labels: Label, other: Label | None = None) -> None:
+        texts = tuple(label_text(label) for label in labels)
+        if len(texts) < 2 or len(set(texts)) != len(texts):
+            msg = "categories are at least two different labels"
+            raise DomainError(msg)
+        catch_all = texts[-1] if other is None else label_text(other)
+        if catch_all not in texts:
+            msg = f"the catch-all category {catch_all!r} is not among the declared labels"
+            raise DomainError(msg)
+        object.__setattr__(self, "labels", texts)
+        object.__setattr__(self, "other", catch_all)
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """The treatment column and its two labels; anything else counts as control."""
+
+    column: str
+    treated: Label = 1
+    control: Label = 0
+
+    def __post_init__(self) -> None:
+        if not self.column:
+            msg = "the treatment column is named by a non-empty text"
+            raise DomainError(msg)
+        if label_text(self.treated) == label_text(self.control):
+            msg = f"treated and control have the same label {label_text(self.treated)!r}"
+            raise DomainError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome column and its declared bounds, None until a level needs them."""
+
+    column: str
+    bounds: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What is known about every column before the data are read.
+
+    Examples
+    --------
+    >>> domain = Domain(
+    ...     treatment="treat",
+    ...     outcome=("re78", Interval(0, 60308)),
+    ...     covariates={"age": Interval(16, 60), "race": Categories("black", "hispanic", "other")},
+    ... )
+    >>> domain.features
+    ('age', 'race=black', 'race=hispanic', 'race=other')
+    """
+
+    treatment: Treatment
+    outcome: Outcome
+    covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        treatment: str | Treatment,
+        outcome: str | tuple[str, Interval] | Outcome,
+        covariates: Mapping[str, Interval | Categories] | None = None,
+    ) -> None:
+        object.__setattr__(
+            self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
+        )
+        object.__setattr__(self, "outcome", _as_outcome(outcome))
+        object.__setattr__(self, "covariates", dict(covariates or {}))
+        self._check()
+
+    def _check(self) -> None:
+        if not isinstance(self.treatment, Treatment):
+            msg = "the treatment is a column name or Treatment(column, treated=…, control=…)"
+            raise DomainError(msg)
+        names = [self.treatment.column, self.outcome.column, *self.covariates]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            msg = f"column {repeated[0]!r} is declared twice"
+            raise DomainError(msg)
+        for name, kind in self.covariates.items():
+            if not isinstance(kind, Interval | Categories):
+                msg = f"covariate {name!r} is declared by an Interval or by Categories"
+                raise DomainError(msg)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the encoded columns, one per interval and one per category."""
+        return tuple(
+            feature for name, kind in self.covariates.items() for feature in _features(name, kind)
+        )
+
+    @property
+    def bounds(self) -> Interval:
+        """The outcome's bounds; an error that names the flag when they were not declared."""
+        if self.outcome.bounds is None:
+            msg = (
+                f"outcome {self.outcome.column!r} has no declared bounds; "
+                "give --outcome-bounds LO HI (or Interval(lo, hi) in the domain)"
+            )
+            raise DomainError(msg)
+        return self.outcome.bounds
+
+    @classmethod
+    def read(cls, path: str | Path) -> Domain:
+        """Read a domain from a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as cause:
+            msg = f"the domain file {str(path)!r} cannot be read; is the path right?"
+            raise DomainError(msg) from cause
+        return cls.from_toml(text)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Domain:
+        """Build a domain from TOML text, as written by :meth:`to_toml`."""
+        try:
+            table = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as cause:
+            msg = f"the domain is not valid TOML: {cause}"
+            raise DomainError(msg) from cause
+        unknown = sorted(set(table) - {"treatment", "outcome", "covariates"})
+        if unknown:
+            known = "treatment, outcome, covariates"
+            msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
+            raise DomainError(msg)
+        for required in ("treatment", "outcome"):
+            if not isinstance(table.get(required), dict):
+                msg = f"the domain lacks the table [{required}]"
+                raise DomainError(msg)
+        covariates = table.get("covariates", {})
+        if not isinstance(covariates, dict):
+            msg = "[covariates] is a table of columns"
+            raise DomainError(msg)
+        return cls(
+            treatment=_treatment_from(table["treatment"]),
+            outcome=_outcome_from(table["outcome"]),
+            covariates={name: _covariate_from(name, entry) for name, entry in covariates.items()},
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the domain to a TOML file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def to_toml(self) -> str:
+        """Return the domain as TOML text that :meth:`from_toml` reads back."""
+        return "\n".join(_toml_lines(self)) + "\n"
+
+
+def label_text(label: object) -> str:
+    """Return the text under which a label is compared: 1, 1.0, True and "1" are one label."""
+    if isinstance(label, bool):
+        return "1" if label else "0"
+    if isinstance(label, int):
+        return str(label)
+    if isinstance(label, float):
+        return str(int(label)) if label.is_integer() else repr(label)
+    if not isinstance(label, str) or not label.strip():
+        msg = "a label is a non-empty text, a number or a truth value"
+        raise DomainError(msg)
+    return label.strip()
+
+
+def _as_outcome(outcome: str | tuple[str, Interval] | Outcome) -> Outcome:
+    if isinstance(outcome, Outcome):
+        return outcome
+    if isinstance(outcome, str):
+        return Outcome(outcome)
+    match outcome:
+        case (str() as column, Interval() as bounds):
+            return Outcome(column, bounds)
+    msg = 'the outcome is a column name or a pair such as ("re78", Interval(0, 60308))'
+    raise DomainError(msg)
+
+
+def _features(name: str, kind: Interval | Categories) -> tuple[str, ...]:
+    if isinstance(kind, Interval):
+        return (name,)
+    return tuple(f"{name}={label}" for label in kind.labels)
+
+
+def _treatment_from(entry: dict[str, Any]) -> Treatment:
+    _only(entry, "treatment", {"column", "treated", "control"})
+    return Treatment(
+        _text(entry, "treatment", "column"), entry.get("treated", 1), entry.get("control", 0)
+    )
+
+
+def _outcome_from(entry: dict[str, Any]) -> Outcome:
+    _only(entry, "outcome", {"column", "low", "high", "missing", "binary"})
+    column = _text(entry, "outcome", "column")
+    if entry.get("binary") is True:
+        return Outcome(column, Binary(missing=entry.get("missing")))
+    if "low" not in entry and "high" not in entry:
+        return Outcome(column)
+    return Outcome(column, _interval_from("outcome", entry))
+
+
+def _covariate_from(name: str, entry: object) -> Interval | Categories:
+    if not isinstance(entry, dict):
+        msg = f"covariate {name!r} is a table with low and high, or with categories"
+        raise DomainError(msg)
+    if "categories" not in entry:
+        _only(entry, name, {"low", "high", "missing"})
+        return _interval_from(name, entry)
+    _only(entry, name, {"categories", "other"})
+    if not isinstance(entry["categories"], list):
+        msg = f"the categories of {name!r} are a list of labels"
+        raise DomainError(msg)
+    return Categories(*entry["categories"], other=entry.get("other"))
+
+
+def _interval_from(name: str, entry: dict[str, Any]) -> Interval:
+    missing = [key for key in ("low", "high") if key not in entry]
+    if missing:
+        msg = f"{name!r} lacks its {missing[0]} bound; fill it in from the code book"
+        raise DomainError(msg)
+    return Interval(entry["low"], entry["high"], entry.get("missing"))
+
+
+def _only(entry: dict[str, Any], name: str, known: set[str]) -> None:
+    unknown = sorted(set(entry) - known)
+    if unknown:
+        msg = f"{name!r} has an unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}"
+        raise DomainError(msg)
+
+
+def _text(entry: dict[str, Any], table: str, key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value:
+        msg = f"[{table}] lacks its {key}"
+        raise DomainError(msg)
+    return value
+
+
+def _toml_lines(domain: Domain) -> Iterator[str]:
+    yield "[treatment]"
+    yield f"column = {_toml(domain.treatment.column)}"
+    yield f"treated = {_toml(domain.treatment.treated)}"
+    yield f"control = {_toml(domain.treatment.control)}"
+    yield ""
+    yield "[outcome]"
+    yield f"column = {_toml(domain.outcome.column)}"
+    if domain.outcome.bounds is not None:
+        if domain.outcome.bounds.is_binary:
+            yield "binary = true"
+        else:
+            yield f"low = {_toml(domain.outcome.bounds.low)}"
+            yield f"high = {_toml(domain.outcome.bounds.high)}"
+        if domain.outcome.bounds.missing is not None:
+            yield f"missing = {_toml(domain.outcome.bounds.missing)}"
+    for name, kind in domain.covariates.items():
+        yield ""
+        yield f"[covariates.{_toml(name)}]"
+        if isinstance(kind, Categories):
+            yield f"categories = [{', '.join(_toml(label) for label in kind.labels)}]"
+            yield f"other = {_toml(kind.other)}"
+            continue
+        yield f"low = {_toml(kind.low)}"
+        yield f"high = {_toml(kind.high)}"
+        if kind.missing is not None:
+            yield f"missing = {_toml(kind.missing)}"
+
+
+def _toml(value: object) -> str:
+    """Write one TOML value; texts as basic strings with every odd character escaped."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    escaped = "".join(
+        character
+        if character.isprintable() and character not in '"\\'
+        else f"\\U{ord(character):08x}"
+        for character in str(value)
+    )
+    return f'"{escaped}"'

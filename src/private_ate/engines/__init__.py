@@ -1,0 +1,1 @@
+"""Who answers: the engines that fold over rows."""

@@ -1,0 +1,229 @@
+"""The local engine: encoded rows in memory, folded in blocks on threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
+from operator import add
+from typing import Any, NoReturn, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.domain import Domain
+from private_ate.privacy.sums import (
+    OUTCOME_BITS,
+    OUTCOME_STEPS,
+    WEIGHT_BITS,
+    quantize_weights,
+    weighted_sum,
+)
+from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
+from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
+
+__all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress"]
+
+S = TypeVar("S", bound=Summable)
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.bool_]
+
+Progress = Callable[[str, int, int], None]  # title of a pass, blocks done, blocks in all
+
+_BLOCK_ROWS = 1 << 14  # large enough for two threads, small enough for the cache
+_SCORE_BITS = 40  # scores live on the grid 2⁻⁴⁰, where distances and ties are exact
+_LARGEST_SCORE = 1 << 61
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStudy:
+    """Rows in memory: covariates by feature, treatment, outcomes on their grid or none."""
+
+    domain: Domain
+    covariates: Floats = field(repr=False)
+    treatment: Bits = field(repr=False)
+    outcome: npt.NDArray[np.int32] | None = field(repr=False)
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def encode(cls, table: Table, domain: Domain, progress: Progress | None = None) -> LocalStudy:
+        """Encode a table as its domain says; shape of the result depends on the schema only."""
+        return cls(
+            domain,
+            encode_covariates(table, domain),
+            encode_treatment(table, domain),
+            encode_outcome(table, domain),
+            progress,
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of rows (n)."""
+        return int(self.treatment.size)
+
+    @property
+    def dimension(self) -> int:
+        """The number of encoded covariates (d)."""
+        return int(self.covariates.shape[0])
+
+    def public(self) -> Self:
+        """Return a view without outcomes."""
+        return replace(self, outcome=None)
+
+    def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
+        """Return the sum of the kernel over all blocks, in row order."""
+        starts = range(0, self.size, _BLOCK_ROWS)
+        if len(starts) == 1:
+            return kernel(self._block(0))
+        with _single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
+            parts = pool.map(lambda start: kernel(self._block(start)), starts)
+            return reduce(add, self._watched(parts, title, len(starts)))
+
+    def _watched(self, parts: Iterable[S], title: str, total: int) -> Iterator[S]:
+        """Tell the progress bar after each block."""
+        for done, part in enumerate(parts, 1):
+            if self.progress is not None:
+                self.progress(title, done, total)
+            yield part
+
+    def pool(self, coefficients: Floats) -> LocalPool:
+        """Order the rows along the propensity score of a logistic model."""
+        return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treatment)
+
+    def noisy_pool(
+        self,
+        coefficients: Floats,
+        score_bits: int,
+        score_noise: Callable[[Integers], npt.NDArray[np.generic]],
+        treatment_noise: Callable[[Bits], Bits],
+    ) -> LocalPool:
+        """Order the rows along noisy scores, with arms as the noisy treatment says."""
+        noisy = score_noise(self._scores(coefficients, score_bits))
+        released = treatment_noise(self.treatment)
+        bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
+        return LocalPool.sort(bounded, released)
+
+    def arm_sums(self, weights: RowWeights) -> ArmSums:
+        """Return the weighted sums of outcomes minus the middle of their bounds."""
+        if self.outcome is None or not isinstance(weights, LocalWeights):
+            msg = "sums need a study with outcomes and weights of this engine"
+            raise TypeError(msg)
+        treated = np.where(weights.treatment, weights.steps, 0)
+        centred = self.outcome - np.int32(OUTCOME_STEPS // 2)
+        all_rows = weighted_sum(weights.steps, centred)
+        first = weighted_sum(treated, centred)
+        return ArmSums(first, all_rows - first)
+
+    def effect(self, weights: LocalWeights) -> float:
+        """Return the sum of signed weighted outcomes in units of their range; not private."""
+        sums = self.arm_sums(weights)
+        return (sums.treated - sums.control) / (1 << (OUTCOME_BITS + WEIGHT_BITS))
+
+    def __getstate__(self) -> NoReturn:
+        msg = "a study holds records and is not pickled"
+        raise TypeError(msg)
+
+    def _block(self, start: int) -> Block:
+        rows = slice(start, start + _BLOCK_ROWS)
+        outcome = None if self.outcome is None else self.outcome[rows]
+        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome)
+
+    def _scores(self, coefficients: Floats, bits: int) -> Integers:
+        """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""
+        scores = np.empty(self.size, dtype=np.int64)
+        for start in range(0, self.size, _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            # Feature by feature: a matrix product may round equal rows differently.
+            linear = np.full(scores[rows].size, coefficients[0])
+            for slope, feature in zip(coefficients[1:], self.covariates, strict=True):
+                linear += slope * feature[rows]
+            np.clip(linear, -700.0, 700.0, out=linear)
+            scores[rows] = np.rint(2.0**bits / (1.0 + np.exp(-linear)))
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWeights:
+    """One weight per row on the grid of 2⁻²⁴, and the arm each row was matched in."""
+
+    steps: Integers = field(repr=False)
+    treatment: Bits = field(repr=False)
+    largest_treated: int
+    largest_control: int
+    imbalance: float
+
+    @classmethod
+    def summarize(cls, weights: Floats, treatment: Bits) -> LocalWeights:
+        """Quantise weights and note the largest of each arm."""
+        steps = quantize_weights(weights)
+        largest = [int(np.max(steps, where=arm, initial=0)) for arm in (treatment, ~treatment)]
+        return cls(steps, treatment, largest[0], largest[1], _imbalance(weights, treatment))
+
+    @property
+    def values(self) -> Floats:
+        """The weights as they are used."""
+        return self.steps / (1 << WEIGHT_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPool:
+    """Rows of both arms in order along the score."""
+
+    arms: ArmSizes
+    _order: Any = field(repr=False)
+
+    @classmethod
+    def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
+        """Sort the rows along their scores, equal scores by row index."""
+        from private_ate.engines.order import ScoreOrder  # noqa: PLC0415  # numba loads here
+
+        treated = int(np.count_nonzero(treatment))
+        return cls(ArmSizes(treated, treatment.size - treated), ScoreOrder.sort(scores, treatment))
+
+    def peak_reuse(self, neighbors: int) -> int:
+        """Return how often the most used unit is among the first neighbours (M)."""
+        return int(self._order.count_uses(neighbors).max(initial=0))
+
+    def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
+        """Match greedily in row order within the limits and return the weights."""
+        mass = self._order.match_greedily(neighbors, limits.treated, limits.control)
+        return LocalWeights.summarize(1.0 + mass, self._order.treatment)
+
+    def match_sharing_ties(self, neighbors: int) -> LocalWeights:
+        """Match without limits, units at equal distance sharing their mass."""
+        return LocalWeights.summarize(1.0 + self.shared_mass(neighbors), self._order.treatment)
+
+    def shared_mass(self, neighbors: int) -> Floats:
+        """Return the mass each row receives when equal distances share, unrounded."""
+        mass: Floats = self._order.match_sharing_ties(neighbors)
+        return mass
+
+
+def _imbalance(weights: Floats, treatment: Bits) -> float:
+    """Return the larger of both arms' total variation from equal weights."""
+    distances = [0.0]
+    for arm in (treatment, ~treatment):
+        members = weights[arm]
+        if members.size:
+            mean = float(members.mean())
+            distances.append(float(np.abs(members - mean).sum() / (2 * members.sum())))
+    return max(distances)
+
+
+def _workers() -> int:
+    return min(os.cpu_count() or 1, 8)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  # needed for large data only
+
+    return ThreadpoolController()
+
+
+def _single_threaded_blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
+    """Keep BLAS to one thread: the blocks of a fold already use all cores."""
+    return _blas().limit(limits=1, user_api="blas")

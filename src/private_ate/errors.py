@@ -1,0 +1,25 @@
+"""The few errors raised on purpose; their texts quote public facts only."""
+
+
+class PrivateAteError(Exception):
+    """Base of every error that private-ate raises on purpose."""
+
+
+class ArgumentError(PrivateAteError, ValueError):
+    """An argument cannot be used; nothing was read and no budget was spent."""
+
+
+class DomainError(PrivateAteError, ValueError):
+    """Declared knowledge (bounds, categories, treatment labels) is missing or inconsistent."""
+
+
+class SchemaError(PrivateAteError, ValueError):
+    """The table lacks a column or holds a column of a type that cannot be used."""
+
+
+class NumericRangeError(PrivateAteError, ArithmeticError):
+    """A noise scale or a sum leaves the range in which it can be computed exactly."""
+
+
+class BudgetError(PrivateAteError):
+    """The privacy budget does not allow the request."""

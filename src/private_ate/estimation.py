@@ -1,0 +1,205 @@
+"""The front door: check the request, read the table, run a method, hand over a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal, cast, get_args
+
+from private_ate._version import VERSION
+from private_ate.domain import Domain, Treatment
+from private_ate.engines.local import LocalStudy, Progress
+from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.published import PublishedOptions, estimate_published
+from private_ate.estimators.request import Estimand, Estimator, Request, Target
+from private_ate.inputs import prepare_table
+from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
+from private_ate.privacy.entropy import entropy_for
+from private_ate.privacy.noise import Noise, Recorder
+from private_ate.release import Release
+
+__all__ = ["METHODS", "Method", "estimate_ate", "estimate_study", "method_for"]
+
+Bounds = Literal["declared", "from-data"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A named method: at which levels it works, its options, and the function that runs it."""
+
+    name: str
+    levels: tuple[Level, ...]
+    options: type
+    run: Estimator
+
+
+METHODS: Final = {
+    "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
+}
+_AUTO: Final[dict[Level, str]] = {"label": "published", "sample": "published"}
+
+
+def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
+    data: object,
+    *,
+    level: Level,
+    epsilon: str | float | Fraction | Decimal,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Sequence[str] | None = None,
+    domain: Domain | None = None,
+    method: str = "auto",
+    target: Target = "balance",
+    neighbors: int = 5,
+    estimand: Estimand = "ate",
+    confidence: float | None = 0.95,
+    rows_per_person: int = 1,
+    bounds: Bounds = "declared",
+    options: object | None = None,
+    engine: str = "auto",
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Release the average treatment effect of a binary treatment with differential privacy.
+
+    Parameters
+    ----------
+    data
+        A pandas, polars or pyarrow table (anything narwhals reads), the path of a CSV or Parquet
+        file, or a study.
+    level : "label" or "sample"
+        Whether outcomes alone are private or whole records.
+    epsilon
+        The budget ε, kept exactly as its decimal text says.
+    treatment, outcome, covariates
+        Columns; may be left out when the domain names them. Covariates default to those that the
+        domain declares, or to all other columns.
+    domain : Domain
+        Declared bounds and categories. At label level only the outcome needs them.
+    method : str
+        "auto" for the recommended method of the level, "published" for the paper's.
+    target, neighbors, estimand, confidence, rows_per_person
+        What is estimated; see the documentation of the methods.
+    bounds : "declared" or "from-data"
+        "from-data" looks bounds up in the data and gives up the guarantee.
+    options
+        A frozen dataclass of the method's own parameters, such as ``PublishedOptions``.
+    engine : "auto" or "local"
+        Who computes.
+    seed : int, optional
+        For experiments only: the release then says that it guarantees nothing.
+    progress : callable, optional
+        Called as ``progress(title, done, total)`` during passes over large data.
+
+    Returns
+    -------
+    Release
+        The noisy effect, what it promises and how it came about.
+    """
+    request = Request(
+        level=_choice("level", level, get_args(Level)),
+        epsilon=parse_epsilon(epsilon),
+        neighbors=_whole("neighbors", neighbors, 1000),
+        estimand=_choice("estimand", estimand, get_args(Estimand)),
+        target=_choice("target", target, get_args(Target)),
+        confidence=_confidence(confidence),
+        rows_per_person=_whole("rows_per_person", rows_per_person, 10**6),
+        options=options,
+    )
+    chosen = method_for(method, request)
+    _choice("bounds", bounds, get_args(Bounds))
+    _choice("engine", engine, ("auto", "local"))
+    if isinstance(data, LocalStudy):
+        study = data
+    else:
+        prepared = prepare_table(
+            data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+            level=request.level, from_data=bounds == "from-data",
+        )  # fmt: skip
+        study = LocalStudy.encode(prepared.table, prepared.domain, progress)
+    return estimate_study(
+        study, request, chosen, seed=seed, void="none" if bounds == "from-data" else ""
+    )
+
+
+def estimate_study(  # a request and how it is to be run
+    study: LocalStudy,
+    request: Request,
+    method: Method,
+    *,
+    seed: int | None = None,
+    void: str = "",
+    recorder: Recorder | None = None,
+) -> Release:
+    """Run a method on an encoded study and state what the release promises."""
+    if study.domain.bounds.width == 0:
+        msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
+        raise ArgumentError(msg)
+    noise = Noise(entropy_for(_seed(seed)), recorder)
+    estimate = method.run(study, request, noise)
+    if noise.spent != request.epsilon:
+        msg = "the method did not spend exactly the requested epsilon; nothing is released"
+        raise PrivateAteError(msg)
+    guarantee = Guarantee(
+        request.level,
+        request.epsilon,
+        adjacency_of(request.level, request.rows_per_person),
+        void=void or ("none (seeded)" if seed is not None else ""),
+    )
+    return Release.of(estimate, guarantee, method=method.name, n=study.size, version=VERSION)
+
+
+def method_for(name: str, request: Request) -> Method:
+    """Return the method of that name, if it works at the requested level and options."""
+    method = METHODS.get(_AUTO[request.level] if name == "auto" else name)
+    if method is None:
+        msg = f"there is no method {name!r}; choose auto, {', '.join(METHODS)}"
+        raise ArgumentError(msg)
+    if request.level not in method.levels:
+        works = method.levels[0]
+        msg = f"method {method.name!r} works at {works} level, not at {request.level} level"
+        raise ArgumentError(msg)
+    if request.options is not None and not isinstance(request.options, method.options):
+        msg = f"method {method.name!r} takes {method.options.__name__} as options"
+        raise ArgumentError(msg)
+    return method
+
+
+def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:  # noqa: ANN401  # a literal
+    if value not in allowed:
+        msg = (
+            f"{name} is {' or '.join(repr(choice) for choice in allowed)}, not {str(value)[:40]!r}"
+        )
+        raise ArgumentError(msg)
+    return value
+
+
+def _whole(name: str, value: object, largest: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        msg = f"{name} is a whole number from 1, not {type(value).__name__}"
+        raise ArgumentError(msg)
+    whole = int(cast("int", value))
+    if not 1 <= whole <= largest:
+        msg = f"{name} is a whole number from 1 to {largest}"
+        raise ArgumentError(msg)
+    return whole
+
+
+def _confidence(confidence: float | None) -> float | None:
+    if confidence is None:
+        return None
+    if isinstance(confidence, bool) or not 0.5 <= float(confidence) <= 0.9999:
+        msg = "confidence lies between 0.5 and 0.9999, or is None for no interval"
+        raise ArgumentError(msg)
+    return float(confidence)
+
+
+def _seed(seed: int | None) -> int | None:
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
+        msg = "a seed is a whole number from 0"
+        raise ArgumentError(msg)
+    return int(seed)

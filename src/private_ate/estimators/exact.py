@@ -1,0 +1,105 @@
+"""The non-private reference: matching without limits and without noise. Cannot return a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from private_ate.domain import Domain, Treatment
+from private_ate.engines.local import LocalPool, LocalStudy
+from private_ate.estimators.published import (
+    PublishedOptions,
+    plan_for,
+    require_both_arms,
+)
+from private_ate.estimators.request import Request
+from private_ate.inputs import prepare_table
+from private_ate.propensity import fit_logistic
+from private_ate.release import Diagnostics
+
+__all__ = ["diagnose_ate", "exact_effect"]
+
+
+def exact_effect(  # the columns and the number of neighbours
+    data: object,
+    *,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Sequence[str] | None = None,
+    domain: Domain | None = None,
+    neighbors: int = 5,
+) -> float:
+    """Return the matching estimate without limits and noise; **not private**.
+
+    Units at equal distance share their mass, so the order of rows does not matter. Outcomes are
+    clipped to the declared bounds, or taken as they are if the domain declares none.
+    """
+    table = prepare_table(
+        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level="label", from_data=True,
+    )  # fmt: skip
+    study = LocalStudy.encode(table.table, table.domain)
+    pool = _public_pool(study)
+    weights = 1.0 + pool.shared_mass(neighbors)
+    bounds = table.domain.bounds
+    values = table.table.numbers(table.domain.outcome.column)
+    values = np.clip(np.where(np.isnan(values), bounds.fill, values), bounds.low, bounds.high)
+    # Centred, so that rounding follows the range of the outcome and not its level.
+    signed = np.where(study.treatment, weights, -weights)
+    return float(signed @ (values - bounds.middle) / study.size)
+
+
+def diagnose_ate(  # the columns and the request
+    data: object,
+    *,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Sequence[str] | None = None,
+    domain: Domain | None = None,
+    request: Request,
+) -> Diagnostics:
+    """Look at a study with the curator's eyes; nothing here is private or may be shared."""
+    table = prepare_table(
+        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level="label", from_data=True,
+    )  # fmt: skip
+    study = LocalStudy.encode(table.table, table.domain)
+    pool = _public_pool(study)
+    plan = plan_for(pool, request, PublishedOptions())
+    limited = pool.match(request.neighbors, plan.limits)
+    shared = pool.match_sharing_ties(request.neighbors)
+    unit = table.domain.bounds.width / study.size
+    effects = [study.effect(weights) * unit for weights in (shared, limited)]
+    effective = [_effective(limited.values[arm]) for arm in (study.treatment, ~study.treatment)]
+    features = table.domain.features
+    balance = {
+        name: _balance(column, study.treatment, limited.values)
+        for name, column in zip(features, study.covariates, strict=True)
+    }
+    return Diagnostics(
+        effects[0], effects[1], pool.arms.treated, pool.arms.control,
+        effective[0], effective[1], balance,
+    )  # fmt: skip
+
+
+def _public_pool(study: LocalStudy) -> LocalPool:
+    public = study.public()
+    pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
+    require_both_arms(pool.arms)
+    return pool
+
+
+def _effective(weights: np.ndarray) -> float:
+    """Return Kish's effective sample size."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _balance(column: np.ndarray, treatment: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return the standardised mean difference before and after weighting."""
+    spread = np.sqrt((column[treatment].var() + column[~treatment].var()) / 2) or 1.0
+    before = column[treatment].mean() - column[~treatment].mean()
+    after = np.average(column[treatment], weights=weights[treatment]) - np.average(
+        column[~treatment], weights=weights[~treatment]
+    )
+    return float(before / spread), float(after / spread)

@@ -1,0 +1,76 @@
+"""From the caller's data and column names to a table and a complete domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from private_ate.domain import Domain, Treatment
+from private_ate.errors import ArgumentError
+from private_ate.privacy.budget import Level
+from private_ate.tables import Table, complete_domain, covariate_names, read_table
+
+__all__ = ["PreparedTable", "prepare_table", "resolve_domain"]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTable:
+    """A table and the domain that describes every column in use."""
+
+    table: Table
+    domain: Domain
+
+
+def prepare_table(  # one value per question about the columns
+    data: object,
+    *,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Sequence[str] | None,
+    domain: Domain | None,
+    level: Level,
+    from_data: bool,
+) -> PreparedTable:
+    """Read the table and settle what is declared, looked up or missing.
+
+    At label level covariates and treatment are public, so undeclared covariates take their
+    observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
+    guarantee.
+    """
+    named = resolve_domain(domain, treatment, outcome)
+    wanted = None if covariates is None else tuple(covariates)
+    table = read_table(data)
+    table.require(named.treatment.column, "treatment")
+    table.require(named.outcome.column, "outcome")
+    names = covariate_names(table, named, wanted)
+    complete = complete_domain(
+        table, named, names, outcome=from_data, looked_up=from_data or level == "label"
+    )
+    return PreparedTable(table, complete)
+
+
+def resolve_domain(
+    domain: Domain | None, treatment: str | Treatment | None, outcome: str | None
+) -> Domain:
+    """Merge the columns named by the caller with those the domain names."""
+    if domain is None:
+        if treatment is None or outcome is None:
+            missing = "treatment" if treatment is None else "outcome"
+            msg = f"name the {missing} column (--{missing}), or give a domain that names it"
+            raise ArgumentError(msg)
+        return Domain(treatment, outcome)
+    if not isinstance(domain, Domain):
+        msg = "the domain is a Domain; read one from TOML with Domain.read(path)"
+        raise ArgumentError(msg)
+    if isinstance(treatment, Treatment):
+        domain = Domain(treatment, domain.outcome, domain.covariates)
+    elif treatment is not None and treatment != domain.treatment.column:
+        _mismatch("treatment", treatment, domain.treatment.column)
+    if outcome is not None and outcome != domain.outcome.column:
+        _mismatch("outcome", outcome, domain.outcome.column)
+    return domain
+
+
+def _mismatch(role: str, asked: str, declared: str) -> None:
+    msg = f"the {role} column is {asked!r} but the domain declares {declared!r}; make them agree"
+    raise ArgumentError(msg)

@@ -1,0 +1,1 @@
+"""What is promised: budgets, random bytes, noise and exact sums."""

@@ -1,0 +1,95 @@
+"""Exact privacy budgets and the guarantee that a release states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Literal
+
+from private_ate.errors import ArgumentError
+
+__all__ = ["Guarantee", "Level", "adjacency_of", "parse_epsilon", "split_epsilon"]
+
+Level = Literal["label", "sample"]
+
+_LONGEST_EPSILON = 15  # significant digits; every such decimal survives a JSON number unchanged
+_SMALLEST, _LARGEST = Fraction(1, 10**12), Fraction(10**6)
+
+
+def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
+    """Return the budget as an exact fraction of what its decimal text says.
+
+    ``0.1`` means one tenth, not the binary number nearest to it.
+
+    Examples
+    --------
+    >>> parse_epsilon("0.1") * 10 == 1
+    True
+    """
+    if isinstance(epsilon, bool):
+        msg = "epsilon is a number such as 1.0, not a truth value"
+        raise ArgumentError(msg)
+    if isinstance(epsilon, Fraction):
+        value = epsilon
+    else:
+        try:
+            decimal = Decimal(str(epsilon).strip())
+            value = Fraction(decimal)
+        except (InvalidOperation, ValueError, OverflowError) as cause:
+            msg = f"epsilon is a positive decimal number such as 1.0, not {str(epsilon)[:40]!r}"
+            raise ArgumentError(msg) from cause
+        if len(decimal.normalize().as_tuple().digits) > _LONGEST_EPSILON:
+            msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
+            raise ArgumentError(msg)
+    if not _SMALLEST <= value <= _LARGEST:
+        msg = f"epsilon lies between 1e-12 and 1e6, not {float(value):g}; 0.1 to 10 is usual"
+        raise ArgumentError(msg)
+    return value
+
+
+def split_epsilon(epsilon: Fraction, shares: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    """Split a budget in proportion to shares that add up to one exactly."""
+    if any(share <= 0 for share in shares) or sum(shares) != 1:
+        texts = ", ".join(f"{float(share):g}" for share in shares)
+        msg = f"shares of epsilon are positive and add up to 1 exactly; got {texts}"
+        raise ArgumentError(msg)
+    return tuple(epsilon * share for share in shares)
+
+
+def adjacency_of(level: Level, rows_per_person: int = 1) -> str:
+    """Say which two data sets are neighbours."""
+    who = "unit" if rows_per_person == 1 else f"person (up to {rows_per_person} rows)"
+    what = "outcome" if level == "label" else "record"
+    if rows_per_person > 1:
+        what += "s"
+    return f"replace-one: same n, one {who}'s {what} differ" + ("s" if rows_per_person == 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a release promises: neighbours, ε, δ, or why it promises nothing.
+
+    ``void`` is empty for a private release; otherwise it says ``"none"`` or
+    ``"none (seeded)"`` and that text is all the release may claim.
+    """
+
+    level: Level
+    epsilon: Fraction
+    adjacency: str
+    delta: float = 0.0
+    void: str = ""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the release keeps a differential privacy promise."""
+        return not self.void
+
+    def __str__(self) -> str:
+        if self.void:
+            return self.void
+        kind = f"pure {float(self.epsilon):g}-DP" if self.delta == 0 else self._approximate()
+        return f"{kind}, {self.level} level"
+
+    def _approximate(self) -> str:
+        return f"({float(self.epsilon):g}, {self.delta:g})-DP"

@@ -1,0 +1,222 @@
+"""All noise of this package, behind one recorded choke point.
+
+Every mechanism takes integers on a public grid and answers in *half* grid steps: twice the value
+plus an odd integer. The half step makes the noise symmetric without counting zero twice, so the
+laws below are exactly as private as they say. Proofs: docs/proofs/noise.md.
+
+Mechanisms, their neighbours and their cost for an exact rational ε:
+
+- ``laplace``: a vector whose neighbours differ by at most ``sensitivity`` in L1; cost ε.
+- ``laplace_disjoint``: coordinates with sensitivities of their own, of which neighbours move a
+  total share of at most one (a record that enters one coordinate only); cost ε.
+- ``randomized_response``: bits of which neighbours flip at most ``changes``; cost ε.
+- ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.errors import NumericRangeError
+from private_ate.privacy.entropy import Entropy
+from private_ate.privacy.samplers import (
+    Coin,
+    flip,
+    flip_rows,
+    geometric,
+    geometric_rows,
+    uniform_below,
+)
+
+__all__ = ["Noise", "Recorder", "Spend"]
+
+Output = TypeVar("Output")
+Bits = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+_LARGEST_STEP = 1 << 61  # an int64 value in half steps, noise included, stays below 2⁶³
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What one call of the choke point cost and on which declared sensitivity it rests."""
+
+    step: str
+    mechanism: str
+    epsilon: Fraction
+    sensitivity: tuple[int, ...]
+    size: int
+
+
+class Recorder(Protocol):
+    """A test's ear at the choke point: sees each input and may replay an earlier output."""
+
+    def hear(self, spend: Spend, values: object) -> object | None:
+        """Note the input; return an output to replay it, or None to draw afresh."""
+
+
+@dataclass(slots=True)
+class Noise:
+    """The one place where noise is drawn and where its cost is written down."""
+
+    entropy: Entropy = field(repr=False)
+    recorder: Recorder | None = field(default=None, repr=False)
+    spends: list[Spend] = field(default_factory=list)
+
+    @property
+    def spent(self) -> Fraction:
+        """The ε of all calls so far, by sequential composition."""
+        return sum((spend.epsilon for spend in self.spends), Fraction(0))
+
+    def laplace(
+        self, step: str, values: Sequence[int], *, sensitivity: int, epsilon: Fraction
+    ) -> list[int]:
+        """Add discrete Laplace noise of scale sensitivity/ε to a short integer vector.
+
+        Neighbours: vectors at L1 distance ≤ ``sensitivity``. Cost: ε (docs/proofs/noise.md).
+        """
+        exact = [int(value) for value in values]
+        rate = _rate(epsilon, sensitivity)
+        return self._release(
+            Spend(step, "laplace", epsilon, (sensitivity,), len(exact)),
+            exact,
+            lambda: [2 * value + self._two_sided(rate) for value in exact],
+        )
+
+    def laplace_disjoint(
+        self,
+        step: str,
+        values: Sequence[int],
+        *,
+        sensitivities: Sequence[int],
+        epsilon: Fraction,
+    ) -> list[int]:
+        """Add to each coordinate Laplace noise of its own sensitivity, at ε in all.
+
+        Neighbours: ``Σ |difference_k| / sensitivity_k ≤ 1``, as when one record enters one
+        coordinate only. Cost: ε, because the losses add up to at most ε times that sum.
+        """
+        exact = [int(value) for value in values]
+        rates = [_rate(epsilon, sensitivity) for sensitivity in sensitivities]
+        return self._release(
+            Spend(step, "laplace_disjoint", epsilon, tuple(sensitivities), len(exact)),
+            exact,
+            lambda: [
+                2 * value + self._two_sided(rate) for value, rate in zip(exact, rates, strict=True)
+            ],
+        )
+
+    def laplace_rows(
+        self, step: str, values: Integers, *, sensitivity: int, epsilon: Fraction
+    ) -> npt.NDArray[np.generic]:
+        """Add discrete Laplace noise to every row of a long integer vector.
+
+        Neighbours: columns at L1 distance ≤ ``sensitivity``. Cost: ε. Answers int64, or Python
+        integers in an object array where the noise could leave 64 bits.
+        """
+        rate = _rate(epsilon, sensitivity)
+        if values.size and max(-int(values.min()), int(values.max())) >= _LARGEST_STEP:
+            msg = "row values leave the range of exact noise; use a coarser grid"
+            raise NumericRangeError(msg)
+        return self._release(
+            Spend(step, "laplace_rows", epsilon, (sensitivity,), values.size),
+            values,
+            lambda: self._noisy_rows(values, rate),
+        )
+
+    def randomized_response(
+        self, step: str, bits: Bits, *, changes: int = 1, epsilon: Fraction
+    ) -> Bits:
+        """Flip every bit with probability ``1/(1 + exp(ε/changes))``.
+
+        Neighbours: columns that differ in at most ``changes`` rows. Cost: ε.
+        """
+        coin = Coin.logistic(epsilon / changes)
+        return self._release(
+            Spend(step, "randomized_response", epsilon, (changes,), bits.size),
+            bits,
+            lambda: bits ^ flip_rows(coin, bits.size, self.entropy),
+        )
+
+    def staircase(self, step: str, value: int, *, sensitivity: int, epsilon: Fraction) -> int:
+        """Add integer staircase noise, the pure-ε law of least expected size.
+
+        Neighbours: integers at distance ≤ ``sensitivity``. Cost: ε (docs/proofs/noise.md).
+        """
+        exact = int(value)
+        _rate(epsilon, sensitivity)
+        return self._release(
+            Spend(step, "staircase", epsilon, (sensitivity,), 1),
+            exact,
+            lambda: 2 * exact + self._stair(sensitivity, epsilon),
+        )
+
+    def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:
+        """Write the cost down, let the recorder hear the input, then draw."""
+        self.spends.append(spend)
+        if self.recorder is not None:
+            replayed = self.recorder.hear(spend, values)
+            if replayed is not None:
+                return replayed  # type: ignore[return-value]  # the recorder kept an Output
+        return draw()
+
+    def _two_sided(self, rate: Fraction) -> int:
+        odd = 2 * geometric(rate, self.entropy) + 1
+        return odd if self._sign() else -odd
+
+    def _stair(self, sensitivity: int, epsilon: Fraction) -> int:
+        inner = stair_width(sensitivity, epsilon)
+        whole = geometric(epsilon, self.entropy)
+        outside = flip(Coin(sensitivity - inner, sensitivity - inner, inner, epsilon), self.entropy)
+        within = uniform_below(inner, self.entropy)
+        beyond = inner + uniform_below(max(sensitivity - inner, 1), self.entropy)
+        odd = 2 * (whole * sensitivity + (beyond if outside else within)) + 1
+        return odd if self._sign() else -odd
+
+    def _sign(self) -> bool:
+        return bool(self.entropy.draw(1)[0] & 1)
+
+    def _noisy_rows(self, values: Integers, rate: Fraction) -> npt.NDArray[np.generic]:
+        drawn = geometric_rows(rate, values.size, self.entropy)
+        negative = flip_rows(Coin.logistic(Fraction(0)), values.size, self.entropy)
+        if drawn.dtype == object:
+            return np.array(
+                [
+                    2 * int(value) + (-1 if minus else 1) * (2 * int(size) + 1)
+                    for value, size, minus in zip(values, drawn, negative, strict=True)
+                ],
+                dtype=object,
+            )
+        noisy: Integers = drawn.astype(np.int64, copy=False)
+        noisy *= 2
+        noisy += 1
+        flipped = negative.astype(np.int64)
+        np.negative(flipped, out=flipped)
+        noisy ^= flipped  # two's complement: (v ^ −1) − (−1) = −v
+        noisy -= flipped
+        noisy += values
+        noisy += values
+        return noisy
+
+
+def stair_width(sensitivity: int, epsilon: Fraction) -> int:
+    """Return the integer width of the inner part of a stair, near Δ/(1 + exp(ε/2)).
+
+    Any width from 1 to Δ is equally private; this one makes the expected noise least.
+    """
+    share = 1.0 / (1.0 + math.exp(min(float(epsilon) / 2.0, 700.0)))
+    return min(max(round(sensitivity * Fraction(share)), 1), sensitivity)
+
+
+def _rate(epsilon: Fraction, sensitivity: int) -> Fraction:
+    if sensitivity < 1 or epsilon <= 0:
+        msg = "a mechanism needs a positive sensitivity in grid steps and a positive epsilon"
+        raise NumericRangeError(msg)
+    return epsilon / sensitivity

@@ -1,0 +1,141 @@
+"""What leaves: a release holds paid-for numbers and public facts, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from private_ate.errors import ArgumentError
+from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
+
+__all__ = ["Diagnostics", "Estimate", "Release"]
+
+Pair = tuple[float, float]
+_FIELDS = (
+    "ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",
+    "guarantee", "method", "n", "settings", "version",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a method hands over: the noisy effect, its intervals and public settings."""
+
+    ate: float
+    noise_interval: Pair | None
+    interval: Pair | None
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A treatment effect that may be shown to anybody, and what it promises.
+
+    Attributes
+    ----------
+    ate : float
+        The released average treatment effect, in units of the outcome.
+    interval : pair of float or None
+        Confidence interval for the effect, where the method pays for one.
+    noise_interval : pair of float or None
+        Range of the estimate without noise; says nothing about sampling or confounding.
+    epsilon, delta : Fraction, float
+        The privacy cost.
+    level, adjacency, guarantee : str
+        Who is protected, which data sets are neighbours, what is promised.
+    method, n, settings, version : str, int, dict, str
+        How the number came about; public facts only.
+    """
+
+    ate: float
+    interval: Pair | None
+    noise_interval: Pair | None
+    epsilon: Fraction
+    delta: float
+    level: Level
+    adjacency: str
+    guarantee: str
+    method: str
+    n: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+
+    @classmethod
+    def of(
+        cls, estimate: Estimate, guarantee: Guarantee, *, method: str, n: int, version: str
+    ) -> Release:
+        """Put an estimate and the guarantee under which it was made together."""
+        return cls(
+            ate=estimate.ate,
+            interval=estimate.interval,
+            noise_interval=estimate.noise_interval,
+            epsilon=guarantee.epsilon,
+            delta=guarantee.delta,
+            level=guarantee.level,
+            adjacency=guarantee.adjacency,
+            guarantee=str(guarantee),
+            method=method,
+            n=n,
+            settings=dict(estimate.settings),
+            version=version,
+        )
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the release keeps a differential privacy promise."""
+        return not self.guarantee.startswith("none")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the release as plain values; ε as the decimal number it was given as."""
+        plain = {name: getattr(self, name) for name in _FIELDS}
+        plain["epsilon"] = float(self.epsilon)
+        plain["settings"] = dict(self.settings)
+        for name in ("interval", "noise_interval"):
+            plain[name] = None if plain[name] is None else list(plain[name])
+        return plain
+
+    def to_json(self) -> str:
+        """Return the release as one JSON object."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read back a release that :meth:`to_json` wrote."""
+        try:
+            plain = json.loads(text)
+            unknown = set(plain) ^ set(_FIELDS)
+        except (json.JSONDecodeError, TypeError, RecursionError) as cause:
+            msg = "this is not a release in JSON"
+            raise ArgumentError(msg) from cause
+        if unknown or not isinstance(plain, dict):
+            msg = f"a release in JSON has exactly the fields {', '.join(_FIELDS)}"
+            raise ArgumentError(msg)
+        plain["epsilon"] = parse_epsilon(plain["epsilon"])
+        for name in ("interval", "noise_interval"):
+            plain[name] = None if plain[name] is None else tuple(plain[name])
+        return cls(**plain)
+
+    def __str__(self) -> str:
+        from private_ate.report.text import summarize  # noqa: PLC0415  # report reads releases
+
+        return summarize(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """The curator's view of a study. Not private: computed from the records themselves.
+
+    Never part of a release; made only by ``diagnose_ate``, and its repr shows no value.
+    """
+
+    exact_effect: float = field(repr=False)
+    limited_effect: float = field(repr=False)
+    treated: int = field(repr=False)
+    control: int = field(repr=False)
+    effective_treated: float = field(repr=False)
+    effective_control: float = field(repr=False)
+    balance: Mapping[str, Pair] = field(repr=False)
+    note: str = "not private, do not share"

@@ -1,0 +1,1 @@
+"""Release → text, JSON and pages."""

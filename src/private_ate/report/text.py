@@ -1,0 +1,69 @@
+"""The summary that a terminal shows, in the shape statisticians know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from private_ate.release import Release
+
+__all__ = ["summarize", "summary_rows"]
+
+_LEVELS = {
+    "label": "outcomes are private; covariates and treatment are public",
+    "sample": "whole records are private; only n and the declared domain are public",
+}
+
+
+def summarize(release: Release) -> str:
+    """Return the release as aligned plain text."""
+    rows = list(summary_rows(release))
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
+    return "\n".join(["Average treatment effect, released by private-ate", *lines])
+
+
+def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each line of the summary."""
+    yield "effect (ATE)", f"{release.ate:.6g}"
+    share = f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
+    if release.interval is not None:
+        yield f"{share} interval", _pair(release.interval)
+        if "interval_covers" in release.settings:
+            yield "  covers", str(release.settings["interval_covers"])
+    if release.noise_interval is not None:
+        yield f"{share} noise interval", _pair(release.noise_interval)
+        if "noise_interval_covers" in release.settings:
+            yield "  covers", str(release.settings["noise_interval_covers"])
+    yield "units (n)", f"{release.n:,}"
+    arms = release.settings.get("arms")
+    if arms:
+        yield "arms", f"{arms['treated']:,} treated, {arms['control']:,} control"
+    if "population" in release.settings:
+        yield "population", str(release.settings["population"])
+    yield "method", f"{release.method}, {release.level} level"
+    yield "guarantee", release.guarantee
+    yield "  neighbours", release.adjacency
+    yield "  protects", _LEVELS[release.level]
+    yield from _meaning(release)
+    for note in release.settings.get("notes", ()):
+        yield "note", str(note)
+
+
+def _meaning(release: Release) -> Iterator[tuple[str, str]]:
+    if not release.is_private:
+        yield "  means", "nothing: do not publish this number as private"
+        return
+    import math  # noqa: PLC0415  # one line of one summary
+
+    factor = math.exp(min(float(release.epsilon), 700.0))
+    whose = "outcome" if release.level == "label" else "record"
+    yield (
+        "  means",
+        f"no one's {whose} changes the odds of any published result by more than {factor:.3g}×",
+    )
+
+
+def _pair(pair: tuple[float, float]) -> str:
+    return f"[{pair[0]:.6g}, {pair[1]:.6g}]"

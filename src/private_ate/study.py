@@ -1,0 +1,172 @@
+"""The boundary: a study answers folds over its rows and nothing else.
+
+A kernel is a pure function of a block of rows that returns a small value which adds up; the
+engine runs it over all blocks and hands back the sum. Methods never hold an array with a row per
+person, engines never know ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.domain import Domain
+
+__all__ = [
+    "ArmSizes",
+    "Block",
+    "MatchPool",
+    "MatchingLimits",
+    "MatchingStudy",
+    "RowWeights",
+    "Study",
+    "Summable",
+]
+
+
+class Summable(Protocol):
+    """A value of sums over rows: two of them add up to the sums over both sets of rows."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+S = TypeVar("S", bound=Summable)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of encoded rows.
+
+    Attributes
+    ----------
+    covariates : array, shape (m, d)
+        Encoded covariates in [0, 1], without an intercept.
+    treatment : array of bool, shape (m,)
+        True for treated rows.
+    outcome : array of int32, shape (m,), or None
+        Outcomes on the grid {0, …, 2³⁰} across the declared bounds; None in a public view.
+    """
+
+    covariates: npt.NDArray[np.float64]
+    treatment: npt.NDArray[np.bool_]
+    outcome: npt.NDArray[np.int32] | None
+
+
+class Study(Protocol):
+    """Encoded rows behind the boundary."""
+
+    @property
+    def domain(self) -> Domain:
+        """The declared domain."""
+
+    @property
+    def size(self) -> int:
+        """The number of rows (n), public at both levels."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of encoded covariates (d), without the intercept."""
+
+    def fold(self, kernel: Callable[[Block], S], *, title: str = "") -> S:
+        """Return the sum of the kernel over all blocks, in row order."""
+
+    def public(self) -> Self:
+        """Return a view without outcomes, for the public phase of the label level."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSizes:
+    """How many rows are treated and how many are control; adds up over blocks."""
+
+    treated: int
+    control: int
+
+    def __add__(self, other: ArmSizes) -> ArmSizes:
+        return ArmSizes(self.treated + other.treated, self.control + other.control)
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return self.treated + self.control
+
+    @property
+    def smaller(self) -> int:
+        """The size of the smaller arm."""
+        return min(self.treated, self.control)
+
+    @property
+    def larger(self) -> int:
+        """The size of the larger arm (n₁)."""
+        return max(self.treated, self.control)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingLimits:
+    """How often a unit of each arm may be used in matching; None for no limit."""
+
+    treated: int | None
+    control: int | None
+
+
+class RowWeights(Protocol):
+    """One weight per row, kept by the engine; only summaries are shown."""
+
+    @property
+    def largest_treated(self) -> int:
+        """The largest treated weight on the grid of 2⁻²⁴."""
+
+    @property
+    def largest_control(self) -> int:
+        """The largest control weight on the grid of 2⁻²⁴."""
+
+    @property
+    def imbalance(self) -> float:
+        """Total variation between the weights and equal weights within the arms, in [0, 1]."""
+
+
+class MatchPool(Protocol):
+    """Rows in order along a score, ready to be matched across the arms."""
+
+    @property
+    def arms(self) -> ArmSizes:
+        """How many rows each arm holds."""
+
+    def peak_reuse(self, neighbors: int) -> int:
+        """Return how often the most used unit is among the first neighbours (M)."""
+
+    def match(self, neighbors: int, limits: MatchingLimits) -> RowWeights:
+        """Match greedily in row order within the limits and return the weights."""
+
+    def match_sharing_ties(self, neighbors: int) -> RowWeights:
+        """Match without limits, units at equal distance sharing their mass."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSums:
+    """Weighted sums of centred outcomes in either arm, as exact integers."""
+
+    treated: int
+    control: int
+
+
+class MatchingStudy(Study, Protocol):
+    """A study that can also order its rows along a score; a local-engine ability."""
+
+    def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
+        """Order the rows along the propensity score of a logistic model."""
+
+    def noisy_pool(
+        self,
+        coefficients: npt.NDArray[np.float64],
+        score_bits: int,
+        score_noise: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.generic]],
+        treatment_noise: Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.bool_]],
+    ) -> MatchPool:
+        """Order the rows along noisy scores, with arms as the noisy treatment says."""
+
+    def arm_sums(self, weights: RowWeights) -> ArmSums:
+        """Return the weighted sums of centred outcomes in the arms of the weights."""

@@ -1,0 +1,342 @@
+"""Tables in: any frame or file becomes columns of numbers and labels, value by value.
+
+A file of comma-separated values has no types, so its entries are parsed one by one and what cannot
+be parsed is a missing value. Whether reading succeeds never depends on a private value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
+from private_ate.errors import ArgumentError, DomainError, SchemaError
+from private_ate.privacy.sums import quantize_outcomes
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["Table", "complete_domain", "covariate_names", "read_schema", "read_table"]
+
+Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.bool_]
+Kind = Literal["number", "label", "object", "other"]
+
+_TRUTH = {"1": "true", "0": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Named columns of a data frame; its repr shows names only."""
+
+    frame: nw.DataFrame[Any] = field(repr=False)
+    typed: bool
+    names: tuple[str, ...]
+    rows: int
+
+    def require(self, name: str, role: str) -> None:
+        """Check that a column exists."""
+        if name not in self.names:
+            known = ", ".join(self.names[:12]) + (", …" if len(self.names) > 12 else "")
+            msg = f"the table has no {role} column {name!r}; its columns are {known}"
+            raise SchemaError(msg)
+
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone."""
+        dtype = self.frame.schema[name]
+        if dtype.is_numeric() or str(dtype) == "Boolean":
+            return "number"
+        if str(dtype).startswith(("String", "Categorical", "Enum")):
+            return "label"
+        return "object" if str(dtype) in {"Object", "Unknown"} else "other"
+
+    def numbers(self, name: str) -> Floats:
+        """Return a column as floats, missing entries as NaN."""
+        kind = self.kind(name)
+        if kind == "object":
+            return _parse_objects(self.frame[name].to_list())
+        if kind == "label" and not self.typed:
+            return _parse_texts(self.frame[name])
+        if kind != "number":
+            msg = f"column {name!r} is declared as numbers but its type is {self._type(name)}"
+            raise SchemaError(msg)
+        return _as_floats(self.frame[name])
+
+    def equals(self, name: str, label: str) -> Bits:
+        """Say for each row whether its entry is the given label."""
+        kind = self.kind(name)
+        if kind == "number":
+            number = _number(label)
+            if number is None:
+                return np.zeros(self.rows, dtype=np.bool_)
+            same: Bits = _as_floats(self.frame[name]) == number
+            return same
+        if kind == "object":
+            return np.array([_same(entry, label) for entry in self.frame[name].to_list()], np.bool_)
+        if kind == "other":
+            msg = f"column {name!r} is declared by labels but its type is {self._type(name)}"
+            raise SchemaError(msg)
+        return _equal_texts(self.frame[name], label)
+
+    def _type(self, name: str) -> str:
+        return str(self.frame.schema[name]).lower()
+
+
+def read_table(data: object) -> Table:
+    """Read a data frame that narwhals knows, or the path of a CSV or Parquet file."""
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
+    typed = True
+    if isinstance(data, str | Path):
+        data, typed = _read_file(Path(data))
+    try:
+        frame = nw.from_native(data)  # type: ignore[call-overload]  # decided at run time
+    except TypeError as cause:
+        msg = (
+            f"data of type {type(data).__name__} cannot be read; "
+            "give a pandas, polars or pyarrow table, or the path of a CSV or Parquet file"
+        )
+        raise ArgumentError(msg) from cause
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    names = tuple(frame.columns)
+    if frame.shape[0] == 0:
+        msg = "the table has no rows"
+        raise SchemaError(msg)
+    return Table(frame, typed, names, frame.shape[0])
+
+
+def read_schema(path: Path) -> dict[str, Kind | None]:
+    """Return a file's column names and, for Parquet, their kinds; no value is read."""
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    _check_path(path)
+    try:
+        if _is_parquet(path):
+            schema = pl.read_parquet_schema(path)
+            return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
+        header = pl.read_csv(path, infer_schema=False, n_rows=0, encoding="utf8-lossy")
+    except Exception as cause:
+        raise _unreadable(path) from cause
+    return dict.fromkeys(header.columns)
+
+
+def covariate_names(
+    table: Table, domain: Domain, wanted: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    """Decide which columns are covariates: as asked, as declared, or all others."""
+    if wanted is None:
+        others = (domain.treatment.column, domain.outcome.column)
+        wanted = tuple(domain.covariates) or tuple(n for n in table.names if n not in others)
+    for name in wanted:
+        table.require(name, "covariate")
+        if name in (domain.treatment.column, domain.outcome.column):
+            msg = f"column {name!r} cannot be a covariate and the treatment or outcome too"
+            raise ArgumentError(msg)
+    return wanted
+
+
+def complete_domain(
+    table: Table, domain: Domain, covariates: tuple[str, ...], *, outcome: bool, looked_up: bool
+) -> Domain:
+    """Restrict a domain to the covariates in use and fill in what may be looked up.
+
+    Covariates without a declaration take their observed range if ``looked_up`` (they are public at
+    label level, or the caller gave up the guarantee); otherwise they are an error. The outcome is
+    looked up only if ``outcome`` says so, which voids the guarantee.
+    """
+    declared: dict[str, Interval | Categories] = {}
+    for name in covariates:
+        if name in domain.covariates:
+            declared[name] = domain.covariates[name]
+        elif looked_up:
+            declared[name] = _observe(table, name)
+        else:
+            msg = (
+                f"covariate {name!r} has no declared bounds; "
+                f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or declare it in the domain"
+            )
+            raise DomainError(msg)
+    bounds = domain.outcome.bounds
+    if bounds is None and outcome:
+        observed = _observe(table, domain.outcome.column)
+        bounds = observed if isinstance(observed, Interval) else None
+    completed = Domain(domain.treatment, Outcome(domain.outcome.column, bounds), declared)
+    _ = completed.bounds  # an error that names the flag
+    return completed
+
+
+def encode_covariates(table: Table, domain: Domain) -> Floats:
+    """Return the covariates in [0, 1], one row per feature, shape (d, n)."""
+    encoded = np.empty((len(domain.features), table.rows))
+    first = 0
+    for name, kind in domain.covariates.items():
+        if isinstance(kind, Interval):
+            _scale_into(encoded[first], table.numbers(name), kind)
+            first += 1
+        else:
+            first = _one_hot_into(encoded, first, table, name, kind)
+    return encoded
+
+
+def encode_treatment(table: Table, domain: Domain) -> Bits:
+    """Return True where the entry is the treated label; everything else is control."""
+    table.require(domain.treatment.column, "treatment")
+    return table.equals(domain.treatment.column, label_text(domain.treatment.treated))
+
+
+def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
+    """Return the outcomes on the grid across their declared bounds."""
+    table.require(domain.outcome.column, "outcome")
+    bounds = domain.bounds
+    values = table.numbers(domain.outcome.column)
+    return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
+
+
+def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:
+    if bounds.width <= 0:
+        out[:] = 0.5
+        return
+    np.subtract(values, bounds.low, out=out)
+    out /= bounds.width
+    np.clip(out, 0.0, 1.0, out=out)
+    missing = np.isnan(out)
+    if missing.any():
+        out[missing] = (bounds.fill - bounds.low) / bounds.width
+
+
+def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Categories) -> int:
+    known = np.zeros(table.rows, dtype=np.bool_)
+    for offset, label in enumerate(kind.labels):
+        hit = table.equals(name, label)
+        known |= hit
+        out[first + offset] = hit
+    out[first + kind.labels.index(kind.other)][~known] = 1.0
+    return first + len(kind.labels)
+
+
+def _observe(table: Table, name: str) -> Interval | Categories:
+    """Read a column's range off the table; for public columns or without a guarantee."""
+    table.require(name, "covariate")
+    if table.kind(name) == "label":
+        texts = table.frame[name].unique().drop_nulls()
+        labels = sorted({str(text).strip() for text in texts.to_list()} - {""})
+        if table.typed or any(_number(label) is None for label in labels):
+            if len(labels) > 200:
+                msg = f"column {name!r} has more than 200 labels; leave it out or declare it"
+                raise SchemaError(msg)
+            return Categories(*labels) if len(labels) > 1 else Interval(0, 1)
+    values = table.numbers(name)
+    finite = values[np.isfinite(values)]
+    if finite.size == 0:
+        return Interval(0, 1)
+    return Interval(float(finite.min()), float(finite.max()))
+
+
+def _read_file(path: Path) -> tuple[object, bool]:
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    _check_path(path)
+    try:
+        if _is_parquet(path):
+            return pl.read_parquet(path), True
+        return (
+            pl.read_csv(
+                path, infer_schema=False, encoding="utf8-lossy", truncate_ragged_lines=True
+            ),
+            False,
+        )
+    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
+        pass
+    raise _unreadable(path)
+
+
+def _check_path(path: Path) -> None:
+    if not path.is_file():
+        msg = f"there is no file {str(path)!r}"
+        raise ArgumentError(msg)
+    if path.suffix.lower() not in {".csv", ".parquet", ".pq", ".txt"}:
+        msg = f"the file {path.name!r} is neither .csv nor .parquet"
+        raise ArgumentError(msg)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in {".parquet", ".pq"}
+
+
+def _unreadable(path: Path) -> SchemaError:
+    kind = "Parquet" if _is_parquet(path) else "comma-separated values with a header line"
+    return SchemaError(f"the file {path.name!r} cannot be read as {kind}")
+
+
+def _kind_of_polars(dtype: str) -> Kind:
+    if dtype.startswith(("Int", "UInt", "Float", "Decimal", "Boolean")):
+        return "number"
+    return "label" if dtype.startswith(("String", "Categorical", "Enum")) else "other"
+
+
+def _as_floats(series: nw.Series[Any]) -> Floats:
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
+    if series.dtype != nw.Float64:
+        series = series.cast(nw.Float64)
+    values: Floats = np.asarray(series.to_numpy(), dtype=np.float64)
+    return values
+
+
+def _parse_texts(series: nw.Series[Any]) -> Floats:
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    texts = pl.Series(series.to_native()).str.strip_chars()
+    values = texts.cast(pl.Float64, strict=False)
+    truth = texts.str.to_lowercase().replace_strict({"true": 1.0, "false": 0.0}, default=None)
+    return values.fill_null(truth).to_numpy().astype(np.float64)
+
+
+def _parse_objects(entries: list[object]) -> Floats:
+    return np.array([_parse(entry) for entry in entries], dtype=np.float64)
+
+
+def _parse(entry: object) -> float:
+    try:
+        return float(entry)  # type: ignore[arg-type]  # whatever fails is a missing value
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _number(label: str) -> float | None:
+    try:
+        return float(label)
+    except ValueError:
+        return None
+
+
+def _same(entry: object, label: str) -> bool:
+    try:
+        return label_text(entry) == label or _parse(entry) == _number(label)
+    except DomainError:
+        return False
+
+
+def _equal_texts(series: nw.Series[Any], label: str) -> Bits:
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    texts = pl.Series(series.to_list() if not _is_polars(series) else series.to_native())
+    texts = texts.cast(pl.String).str.strip_chars()
+    hit = texts == label
+    number = _number(label)
+    if number is not None:
+        hit = hit.fill_null(value=False) | (
+            texts.cast(pl.Float64, strict=False) == number
+        ).fill_null(value=False)
+    if label in _TRUTH:
+        hit = hit.fill_null(value=False) | (texts.str.to_lowercase() == _TRUTH[label])
+    return hit.fill_null(value=False).to_numpy().astype(np.bool_)
+
+
+def _is_polars(series: nw.Series[Any]) -> bool:
+    return bool(series.implementation.is_polars())
