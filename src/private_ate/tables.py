@@ -158,7 +158,7 @@ def complete_domain(
         else:
             msg = (
                 f"covariate {name!r} has no declared bounds; "
-                f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or declare it in the domain"
+                f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or a domain"
             )
             raise DomainError(msg)
     bounds = domain.outcome.bounds
