@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from private_ate.estimation import estimate_ate
+    from private_ate.estimators.calibrated import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
     from private_ate.estimators.published import PublishedOptions
     from private_ate.release import Diagnostics, Release
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
     "estimation": ("estimate_ate",),
+    "estimators.calibrated": ("CalibratedOptions",),
     "estimators.published": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "release": ("Diagnostics", "Release"),
@@ -46,6 +48,7 @@ __all__ = [
     "ArgumentError",
     "Binary",
     "BudgetError",
+    "CalibratedOptions",
     "Categories",
     "Diagnostics",
     "Domain",

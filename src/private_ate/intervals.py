@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from statistics import NormalDist
 
 from private_ate.errors import ArgumentError
 
-__all__ = ["staircase_quantile", "staircase_variance", "two_laplace_quantile"]
+__all__ = [
+    "staircase_and_normal_quantile",
+    "staircase_quantile",
+    "staircase_variance",
+    "two_laplace_quantile",
+    "two_staircase_quantile",
+]
 
 
 def two_laplace_quantile(coverage: float, first: float, second: float) -> float:
@@ -80,3 +88,77 @@ def _stair_shape(epsilon: float) -> tuple[float, float]:
     """Return ``h = exp(−ε/2)`` and the width ``γ = h/(1 + h)`` of the inner part of a stair."""
     half = math.exp(-epsilon / 2)
     return half, half / (1 + half)
+
+
+def staircase_and_normal_quantile(
+    coverage: float, epsilon: float, sensitivity: float, deviation: float
+) -> float:
+    """Return q with ``P(|sensitivity·X + deviation·Z| ≤ q) = coverage``.
+
+    X is staircase noise of unit sensitivity at ε, Z standard normal. The mean over X is taken at
+    the midpoints of equally likely slices of it, which is accurate to a few parts in a thousand.
+    """
+    if deviation <= 0 or sensitivity <= 0:
+        normal = NormalDist().inv_cdf((1 + coverage) / 2) * max(deviation, 0.0)
+        return normal + max(sensitivity, 0.0) * staircase_quantile(coverage, epsilon)
+    noise = [sensitivity * size for size in _staircase_slices(epsilon)]
+
+    def covered(half: float) -> float:
+        return sum(
+            math.erf((half - size) / (deviation * math.sqrt(2)))
+            + math.erf((half + size) / (deviation * math.sqrt(2)))
+            for size in noise
+        ) / (2 * len(noise))
+
+    return _solve_increasing(covered, coverage, deviation + noise[len(noise) // 2])
+
+
+def two_staircase_quantile(coverage: float, epsilon: float, first: float, second: float) -> float:
+    """Return q with ``P(|first·X + second·Y| ≤ q) = coverage`` for staircase X and Y at ε."""
+    large, small = max(first, second), min(first, second)
+    if small <= 0:
+        return max(large, 0.0) * staircase_quantile(coverage, epsilon)
+    noise = [large * size for size in _staircase_slices(epsilon)]
+
+    def covered(half: float) -> float:
+        return sum(
+            _staircase_cdf((half - size) / small, epsilon)
+            - _staircase_cdf((-half - size) / small, epsilon)
+            for size in noise
+        ) / len(noise)
+
+    return _solve_increasing(covered, coverage, large)
+
+
+def _staircase_slices(epsilon: float, slices: int = 1000) -> list[float]:
+    return [staircase_quantile((index + 0.5) / slices, epsilon) for index in range(slices)]
+
+
+def _staircase_cdf(value: float, epsilon: float) -> float:
+    """Return ``P(X ≤ value)`` for staircase noise of unit sensitivity."""
+    half, inner = _stair_shape(epsilon)
+    size = abs(value)
+    whole = math.floor(size)
+    part = size - whole
+    tail = math.exp(-whole * epsilon)
+    drop = -math.expm1(-epsilon / 2)
+    if part <= inner:
+        tail *= 1 - drop * part / inner
+    else:
+        tail *= half * (1 - drop * (part - inner) / (1 - inner))
+    return 1 - tail / 2 if value >= 0 else tail / 2
+
+
+def _solve_increasing(function: Callable[[float], float], wanted: float, guess: float) -> float:
+    """Return where an increasing function reaches a value, to nine digits."""
+    high = guess
+    while function(high) < wanted:
+        high *= 2
+    low = 0.0
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if function(middle) < wanted:
+            low = middle
+        else:
+            high = middle
+    return high
