@@ -23,3 +23,7 @@ class NumericRangeError(PrivateAteError, ArithmeticError):
 
 class BudgetError(PrivateAteError):
     """The privacy budget does not allow the request."""
+
+
+class DatasetError(PrivateAteError, LookupError):
+    """A benchmark data set is not installed, or not the one that is expected."""
