@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalStudy, Progress
+from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.published import PublishedOptions, estimate_published
@@ -147,7 +147,8 @@ def estimate_study(  # a request and how it is to be run
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
     noise = Noise(entropy_for(_seed(seed)), recorder)
-    estimate = method.run(study, request, noise)
+    with single_threaded_blas():
+        estimate = method.run(study, request, noise)
     if noise.spent != request.epsilon:
         msg = "the method did not spend exactly the requested epsilon; nothing is released"
         raise PrivateAteError(msg)
