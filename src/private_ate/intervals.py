@@ -6,7 +6,7 @@ import math
 
 from private_ate.errors import ArgumentError
 
-__all__ = ["two_laplace_quantile"]
+__all__ = ["staircase_quantile", "staircase_variance", "two_laplace_quantile"]
 
 
 def two_laplace_quantile(coverage: float, first: float, second: float) -> float:
@@ -42,3 +42,41 @@ def two_laplace_tail(size: float, ratio: float) -> float:
         return (1 + size / 2) * math.exp(-size)
     gap = size * (1 / ratio - 1)
     return math.exp(-size) * (1 + ratio**2 * -math.expm1(-gap) / ((1 - ratio) * (1 + ratio)))
+
+
+def staircase_variance(epsilon: float) -> float:
+    """Return the variance of staircase noise of unit sensitivity at ε.
+
+    The size of the noise is ``G + V``: G geometric with ratio ``b = h²``, ``h = exp(−ε/2)``, and V
+    of density ``1/h`` up to the inner width ``γ = h/(1 + h)`` and ``h`` from there to 1. In terms
+    of h nothing cancels or overflows for ε from 1e-12 to 1e6.
+    """
+    half, inner = _stair_shape(epsilon)
+    whole = half * half / -math.expm1(-epsilon)  # E G
+    whole_square = whole * (1 + half * half) / -math.expm1(-epsilon)
+    part = (inner / (1 + half) + half * (1 - inner**2)) / 2  # E V
+    part_square = (inner**2 / (1 + half) + half * (1 - inner**3)) / 3
+    return whole_square + 2 * whole * part + part_square
+
+
+def staircase_quantile(coverage: float, epsilon: float) -> float:
+    """Return q with ``P(|X| ≤ q) = coverage`` for staircase noise X of unit sensitivity at ε.
+
+    The tail is ``bʲ`` at the whole number j, ``b^(j + ½)`` at ``j + γ``, and linear in between.
+    """
+    if not 0 < coverage < 1:
+        msg = f"a coverage lies strictly between 0 and 1, not {coverage:g}"
+        raise ArgumentError(msg)
+    half, inner = _stair_shape(epsilon)
+    outside = 1 - coverage
+    whole = math.floor(-math.log(outside) / epsilon)
+    share = outside * math.exp(whole * epsilon)  # the tail relative to that at the whole number
+    if share >= half:
+        return whole + inner * (1 - share) / -math.expm1(-epsilon / 2)
+    return whole + inner + (1 - inner) * (half - share) / (half * -math.expm1(-epsilon / 2))
+
+
+def _stair_shape(epsilon: float) -> tuple[float, float]:
+    """Return ``h = exp(−ε/2)`` and the width ``γ = h/(1 + h)`` of the inner part of a stair."""
+    half = math.exp(-epsilon / 2)
+    return half, half / (1 + half)
