@@ -12,6 +12,7 @@ from private_ate._version import VERSION
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
@@ -37,8 +38,9 @@ class Method:
 
 METHODS: Final = {
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
+    "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
 }
-_AUTO: Final[dict[Level, str]] = {"label": "published", "sample": "published"}
+_AUTO: Final[dict[Level, str]] = {"label": "published", "sample": "orthogonal"}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
