@@ -9,6 +9,7 @@ Privacy: docs/proofs/orthogonal.md.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -156,7 +157,7 @@ def _adjust(
         study, strata, limited.score, noise, effect, request, budget["interval"]
     )
     if variance is not None:
-        variance += _cell_variance(model, law, limited, effect, noise)
+        variance += _cell_variance(model, law, limited, effect)
     return _Part(effect, variance, limited.limit)
 
 
@@ -207,21 +208,24 @@ def _sampling_variance(  # everything the last two steps share
 
 
 def _cell_variance(
-    model: CellModel, law: CellNoise, limited: LimitedScore, effect: Effect, noise: Noise
+    model: CellModel, law: CellNoise, limited: LimitedScore, effect: Effect
 ) -> float:
     """Return how much the noise of the cells moves the estimate, by replaying it."""
     shape = (_REPLAYS, 4, model.share.size)
     return replay_variance(
-        model, law, _unit_laplace(noise, shape),
+        model, law, _unit_laplace(shape),
         effect=_bounded(effect.value), limit=limited.limit,
     )  # fmt: skip
 
 
-def _unit_laplace(noise: Noise, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Draw Laplace variables for a simulation on released numbers; protects nothing."""
-    drawn = np.frombuffer(noise.entropy.draw(8 * math.prod(shape)), dtype=np.uint64)
-    uniform = (drawn >> np.uint64(12)).astype(np.float64).reshape(shape) + 0.5
-    centred = uniform / 2.0**51 - 1.0
+def _unit_laplace(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return fixed Laplace variables for a simulation on released numbers; they protect nothing.
+
+    The same in every run, so that an interval is a function of what was released.
+    """
+    stream = hashlib.shake_128(b"replays of the cells' noise").digest(8 * math.prod(shape))
+    uniform = (np.frombuffer(stream, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5
+    centred = uniform.reshape(shape) / 2.0**51 - 1.0
     return -np.sign(centred) * np.log1p(-np.abs(centred))
 
 
