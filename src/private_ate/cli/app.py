@@ -11,6 +11,7 @@ import typer
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
+from private_ate.cli.plan import plan
 from private_ate.errors import BudgetError, PrivateAteError
 
 __all__ = ["app", "main"]
@@ -24,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(estimate)
+app.command()(plan)
 app.command()(domain)
 app.command()(demo)
 

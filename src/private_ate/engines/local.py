@@ -59,6 +59,14 @@ class LocalStudy:
             progress,
         )
 
+    @classmethod
+    def encode_public(
+        cls, table: Table, domain: Domain, progress: Progress | None = None
+    ) -> LocalStudy:
+        """Encode covariates and treatment only; the outcome column is not read."""
+        covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
+        return cls(domain, covariates, treatment, None, progress)
+
     @property
     def size(self) -> int:
         """The number of rows (n)."""

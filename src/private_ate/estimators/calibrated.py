@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.errors import ArgumentError
+from private_ate.estimators.calibration import Solution
 from private_ate.estimators.caps import (
     CappedWeights,
     CapProblem,
@@ -125,7 +126,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     interval = None
     if pays_interval:
         sampling = release_pair_variance(study, weights, request.epsilon * share, rows, noise)
-        imbalance = spread**2 * imbalance_of(weights)
+        imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
         deviation = math.sqrt(sampling + imbalance) * study.domain.bounds.width / study.size
         half = released.half_width(request.coverage, deviation)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
@@ -261,14 +262,11 @@ def _outcome_kernel(
     return kernel
 
 
-def imbalance_of(weights: CappedWeights) -> float:
+def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:
     """Return ``‖Fᵀw − g‖²`` over both arms: what calibration left unbalanced."""
-    problem = weights.problem
     return sum(
         float(((solution.sums.features - target.target) ** 2).sum())
-        for solution, target, fixed in zip(
-            weights.solutions, problem.targets, problem.fixed, strict=True
-        )
+        for solution, target, fixed in zip(solutions, problem.targets, problem.fixed, strict=True)
         if not fixed
     )
 
