@@ -1,7 +1,7 @@
 """Any frame or file becomes the same numbers, and no private value decides about an error."""
 
 import csv
-import datetime
+import datetime as dt
 from decimal import Decimal
 
 import numpy as np
@@ -192,7 +192,7 @@ def test_a_constant_declared_covariate_is_one_half():
     assert encode_covariates(read_table(frame), domain).tolist() == [[0.5, 0.5]]
 
 
-@pytest.mark.parametrize("replaced", ["7", 7.0, None, "x", float("nan"), b"x", datetime.date.min])
+@pytest.mark.parametrize("replaced", ["7", 7.0, None, "x", float("nan"), b"x", dt.date.min])
 def test_one_record_of_a_pandas_object_column_never_decides_about_an_error(replaced):
     texts = ["1.5", "2.5", "3.5"]
     domain = Domain("t", ("y", Interval(0, 4)), {"x": Interval(0, 4)})
@@ -245,7 +245,7 @@ def test_a_column_whose_type_is_no_number_is_refused_by_its_type():
     domain = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
     with pytest.raises(SchemaError, match="'x' is declared as numbers but its type is string"):
         estimate_ate(frame, domain=domain, level="sample", epsilon=1)
-    dates = frame.with_columns(x=pl.Series([datetime.date(2020, 1, 1)] * 2))
+    dates = frame.with_columns(x=pl.Series([dt.date(2020, 1, 1)] * 2))
     labels = Domain("t", ("y", Interval(0, 1)), {"x": Categories("a", "b")})
     with pytest.raises(SchemaError, match="'x' is declared by labels but its type is date"):
         estimate_ate(dates, domain=labels, level="sample", epsilon=1)
@@ -280,7 +280,7 @@ def test_files_that_cannot_be_read_are_named_without_quoting_them(tmp_path):
     assert caught.value.__cause__ is None
     with pytest.raises(SchemaError, match="comma-separated values with a header line"):
         read_table(tmp_path / "empty.csv")
-    with pytest.raises(ArgumentError, match="neither .csv nor .parquet"):
+    with pytest.raises(ArgumentError, match=r"neither \.csv nor \.parquet"):
         read_table(tmp_path / "table.xlsx")
     with pytest.raises(ArgumentError, match="there is no file"):
         read_table(tmp_path / "absent.csv")
@@ -289,7 +289,7 @@ def test_files_that_cannot_be_read_are_named_without_quoting_them(tmp_path):
 def test_the_schema_of_a_file_is_read_without_its_values(tmp_path):
     (tmp_path / "a.csv").write_text("x,t,y\n1,2,3\n", "utf-8")
     (tmp_path / "b.csv").write_text("x,t,y\ncanary,,\n\n\n1,2,3,4,5,6\n", "utf-8")
-    frame = pl.DataFrame({"x": ["canary"], "t": [True], "d": [datetime.date(2020, 1, 1)]})
+    frame = pl.DataFrame({"x": ["canary"], "t": [True], "d": [dt.date(2020, 1, 1)]})
     frame.write_parquet(tmp_path / "c.parquet")
 
     assert read_schema(tmp_path / "a.csv") == {"x": None, "t": None, "y": None}
