@@ -59,7 +59,8 @@ def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | N
             lines += ["# or, for labels, instead of low and high:"]
         if kind != "number":
             prefix = "# " if kind is None else ""
-            lines += [f'{prefix}categories = ["???", "other"]', f'{prefix}other = "other"']
+            # Not valid TOML on purpose: a forgotten "???" would pass as a label.
+            lines += [f'{prefix}categories = [???, "other"]', f'{prefix}other = "other"']
     return "\n".join(lines) + "\n"
 
 
