@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,17 @@ def test_every_release_step_of_the_published_method_states_its_privacy():
         text = inspect.getdoc(getattr(published, name)) or ""
         for word in ("Neighbours:", "Sensitivity", "Cost: ε", "Proof: docs/proofs/"):
             assert word in text, (name, word)
+
+
+def test_every_proof_that_the_code_names_is_written():
+    named = {
+        name
+        for path in MODULES
+        for name in re.findall(r"docs/proofs/(\w+)\.md", path.read_text("utf-8"))
+    }
+    missing = {name for name in named if not (ROOT / "docs" / "proofs" / f"{name}.md").is_file()}
+    assert named
+    assert missing == set()
 
 
 def test_the_table_of_modules_is_current():
