@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
 from private_ate.errors import ArgumentError, DomainError, SchemaError
+from private_ate.files import Kind, read_file
 from private_ate.privacy.sums import quantize_outcomes
 
 if TYPE_CHECKING:
     import narwhals as nw
     import polars as pl
 
-__all__ = ["Table", "complete_domain", "covariate_names", "read_schema", "read_table"]
+__all__ = ["Table", "complete_domain", "covariate_names", "read_table"]
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
-Kind = Literal["number", "label", "object", "other"]
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 
@@ -101,7 +101,7 @@ def read_table(data: object) -> Table:
 
     typed = True
     if isinstance(data, str | Path):
-        data, typed = _read_file(Path(data))
+        data, typed = read_file(Path(data))
     try:
         frame = nw.from_native(data)  # type: ignore[call-overload]  # decided at run time
     except TypeError as cause:
@@ -120,21 +120,6 @@ def read_table(data: object) -> Table:
         msg = "the table has no rows"
         raise SchemaError(msg)
     return Table(frame, typed, names, frame.shape[0])
-
-
-def read_schema(path: Path) -> dict[str, Kind | None]:
-    """Return a file's column names and, for Parquet, their kinds; no value is read."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
-
-    _check_path(path)
-    try:
-        if _is_parquet(path):
-            schema = pl.read_parquet_schema(path)
-            return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
-        header = pl.read_csv(path, infer_schema=False, n_rows=0, encoding="utf8-lossy")
-    except Exception as cause:
-        raise _unreadable(path) from cause
-    return dict.fromkeys(header.columns)
 
 
 def covariate_names(
@@ -255,48 +240,6 @@ def _observed_labels(table: Table, name: str) -> list[str]:
         return []
     texts = _texts(table.frame[name]).unique().drop_nulls()
     return sorted(set(texts.to_list()) - {""})
-
-
-def _read_file(path: Path) -> tuple[object, bool]:
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
-
-    _check_path(path)
-    try:
-        if _is_parquet(path):
-            return pl.read_parquet(path), True
-        return (
-            pl.read_csv(
-                path, infer_schema=False, encoding="utf8-lossy", truncate_ragged_lines=True
-            ),
-            False,
-        )
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
-        pass
-    raise _unreadable(path)
-
-
-def _check_path(path: Path) -> None:
-    if not path.is_file():
-        msg = f"there is no file {str(path)!r}"
-        raise ArgumentError(msg)
-    if path.suffix.lower() not in {".csv", ".parquet", ".pq", ".txt"}:
-        msg = f"the file {path.name!r} is neither .csv nor .parquet"
-        raise ArgumentError(msg)
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in {".parquet", ".pq"}
-
-
-def _unreadable(path: Path) -> SchemaError:
-    kind = "Parquet" if _is_parquet(path) else "comma-separated values with a header line"
-    return SchemaError(f"the file {path.name!r} cannot be read as {kind}")
-
-
-def _kind_of_polars(dtype: str) -> Kind:
-    if dtype.startswith(("Int", "UInt", "Float", "Decimal", "Boolean")):
-        return "number"
-    return "label" if dtype.startswith(("String", "Categorical", "Enum")) else "other"
 
 
 def _as_floats(series: nw.Series[Any]) -> Floats:

@@ -20,13 +20,13 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
+from private_ate.files import read_schema
 from private_ate.tables import (
     complete_domain,
     covariate_names,
     encode_covariates,
     encode_outcome,
     encode_treatment,
-    read_schema,
     read_table,
 )
 
@@ -238,6 +238,47 @@ def test_bytes_that_are_no_text_do_not_stop_the_reader(tmp_path):
     domain = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 10)})
 
     assert estimate_ate(path, domain=domain, level="sample", epsilon=1, seed=2).n == 4
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '"ab,0,3',
+        'a"b,0,3',
+        '"a"b,0,3',
+        '""",0,3',
+        "",
+        ",,",
+        "\r",
+        "x" * 200_000,
+        '"' * 5,
+        "5'11\",1,2",
+    ],
+    ids=lambda record: record[:9],
+)
+def test_a_stray_quotation_mark_in_one_record_is_not_an_error(record, tmp_path):
+    path = tmp_path / "quotes.csv"
+    path.write_text(f"x,t,y\n1,1,2\n{record}\n3,0,4\n", "utf-8", newline="")
+    domain = Domain("t", ("y", Interval(0, 8)), {"x": Interval(0, 8)})
+
+    table = read_table(path)
+
+    assert table.rows == 3
+    assert encode_covariates(table, domain)[0, [0, 2]].tolist() == [1 / 8, 3 / 8]
+    assert encode_treatment(table, domain)[[0, 2]].tolist() == [True, False]
+    assert estimate_ate(path, domain=domain, level="sample", epsilon=1, seed=1).n == 3
+
+
+@pytest.mark.parametrize("header", ["x,x,x", "x,,y", '"a,b",c,d', "\ufeffx,y,z"])
+def test_both_readers_of_a_csv_give_the_same_columns(header, tmp_path):
+    for name, record in (("plain", "1,2,3"), ("quotes", 'a"b,2,3')):
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n{record}\n", "utf-8")
+
+    plain, quotes = (read_table(tmp_path / f"{name}.csv") for name in ("plain", "quotes"))
+
+    assert plain.names == quotes.names
+    assert plain.frame.schema == quotes.frame.schema
+    assert quotes.frame.rows() == [('a"b', "2", "3")]
 
 
 def test_a_column_whose_type_is_no_number_is_refused_by_its_type():
