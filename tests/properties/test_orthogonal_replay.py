@@ -177,7 +177,7 @@ def test_a_missing_clip_of_scores_is_found(monkeypatch):
 
     class Unclipped:
         def __getattr__(self, name):
-            return (lambda values, low, high: values) if name == "clip" else getattr(np, name)
+            return (lambda values, *_: values) if name == "clip" else getattr(np, name)
 
     monkeypatch.setattr(aggregate.CellScore, "of", too_narrow)
     monkeypatch.setattr(aggregate, "np", Unclipped())
