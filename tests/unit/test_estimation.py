@@ -32,7 +32,7 @@ def draw_frame(treated: int = 60, control: int = 60) -> pl.DataFrame:
 
 
 def estimate(**kwargs: object):
-    usual = {"domain": DOMAIN, "level": "label", "epsilon": 1, "seed": 1}
+    usual = {"domain": DOMAIN, "level": "label", "epsilon": 1, "seed": 1, "method": "published"}
     return estimate_ate(kwargs.pop("data", draw_frame()), **usual | kwargs)
 
 
@@ -199,7 +199,7 @@ def test_columns_named_twice_must_agree():
 )
 def test_options_are_read_from_texts(texts, options):
     assert options_from_texts("published", "label", texts) == options
-    assert options_from_texts("auto", "label", {}) == METHODS["published"].options()
+    assert options_from_texts("auto", "label", {}) == METHODS["calibrated"].options()
 
 
 @pytest.mark.parametrize(
