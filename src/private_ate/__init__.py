@@ -9,6 +9,7 @@ from private_ate.errors import (
     ArgumentError,
     BudgetError,
     DomainError,
+    LedgerError,
     NumericRangeError,
     PrivateAteError,
     SchemaError,
@@ -17,6 +18,7 @@ from private_ate.estimation import estimate_ate
 from private_ate.estimators.exact import diagnose_ate, exact_effect
 from private_ate.estimators.published import PublishedOptions
 from private_ate.estimators.request import Request
+from private_ate.privacy.ledger import Ledger
 from private_ate.release import Diagnostics, Release
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "Domain",
     "DomainError",
     "Interval",
+    "Ledger",
+    "LedgerError",
     "NumericRangeError",
     "PrivateAteError",
     "PublishedOptions",

@@ -23,3 +23,7 @@ class NumericRangeError(PrivateAteError, ArithmeticError):
 
 class BudgetError(PrivateAteError):
     """The privacy budget does not allow the request."""
+
+
+class LedgerError(PrivateAteError):
+    """The ledger cannot be opened, or its history does not verify."""

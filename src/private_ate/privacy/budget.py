@@ -30,20 +30,9 @@ def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
     if isinstance(epsilon, bool):
         msg = "epsilon is a number such as 1.0, not a truth value"
         raise ArgumentError(msg)
-    if isinstance(epsilon, Fraction):
-        value = epsilon
-    else:
-        try:
-            decimal = Decimal(str(epsilon).strip())
-            value = Fraction(decimal)
-        except (InvalidOperation, ValueError, OverflowError) as cause:
-            msg = f"epsilon is a positive decimal number such as 1.0, not {str(epsilon)[:40]!r}"
-            raise ArgumentError(msg) from cause
-        if len(decimal.normalize().as_tuple().digits) > _LONGEST_EPSILON:
-            msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
-            raise ArgumentError(msg)
+    value = epsilon if isinstance(epsilon, Fraction) else _exact(epsilon)
     if not _SMALLEST <= value <= _LARGEST:
-        msg = f"epsilon lies between 1e-12 and 1e6, not {float(value):g}; 0.1 to 10 is usual"
+        msg = "epsilon lies between 1e-12 and 1e6; 0.1 to 10 is usual"
         raise ArgumentError(msg)
     return value
 
@@ -64,6 +53,24 @@ def adjacency_of(level: Level, rows_per_person: int = 1) -> str:
     if rows_per_person > 1:
         what += "s"
     return f"replace-one: same n, one {who}'s {what} differ" + ("s" if rows_per_person == 1 else "")
+
+
+def _exact(epsilon: str | float | Decimal) -> Fraction:
+    """Return the fraction that a decimal text of at most 15 digits stands for."""
+    try:
+        decimal = Decimal(str(epsilon).strip())
+    except (InvalidOperation, ValueError):
+        decimal = Decimal("nan")
+    if not decimal.is_finite():
+        msg = "epsilon is a positive decimal number such as 1.0"
+        raise ArgumentError(msg)
+    # Read off the text: arithmetic on decimals rounds to 28 digits before one could count them.
+    digits = "".join(map(str, decimal.as_tuple().digits)).rstrip("0")
+    if len(digits) > _LONGEST_EPSILON:
+        msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
+        raise ArgumentError(msg)
+    # The size first: the fraction of 1e999999999 would fill the memory.
+    return Fraction(decimal) if abs(decimal.adjusted()) < 100 else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
