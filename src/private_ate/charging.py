@@ -25,15 +25,27 @@ from private_ate.privacy.ledger_chain import digest
 from private_ate.release import Release
 from private_ate.tables import Table
 
-__all__ = ["Account", "Till", "binding_of", "delta_of", "open_account", "till_for"]
+__all__ = ["Account", "Order", "account_for", "binding_of", "charge_and_make", "order_for"]
+
+
+Make = Callable[[Callable[[], None]], Release]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a request costs, the hash of its public parameters, and the data set it is about."""
+
+    plan: str
+    cost: Cost
+    binding: Binding
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Where a request is charged: a ledger, a data set in it, an analyst, a request id."""
+    """Where a request is charged: a ledger or its place, a data set, an analyst, a request id."""
 
-    ledger: Ledger
-    dataset: str
+    ledger: Ledger | str | Path
+    dataset: str | None
     request_id: str
     analyst: str = ""
 
@@ -59,7 +71,7 @@ class Till:
         if self.receipt is None:
             self.receipt = self.ledger.spend(self.charge)
 
-    def run(self, make: Callable[[Callable[[], None]], Release]) -> Release:
+    def run(self, make: Make) -> Release:
         """Make a release that pays before its first noise, and store it."""
         try:
             release = make(self.pay)
@@ -84,7 +96,7 @@ class Till:
         return noted
 
 
-def open_account(
+def account_for(
     ledger: Ledger | str | Path | None,
     *,
     dataset: str | None,
@@ -97,17 +109,30 @@ def open_account(
             msg = "dataset, request_id and analyst belong to a ledger; give ledger= too"
             raise ArgumentError(msg)
         return None
-    if isinstance(ledger, str | Path):
-        ledger = Ledger.open(ledger)
-    if not isinstance(ledger, Ledger):
+    if not isinstance(ledger, Ledger | str | Path):
         msg = "the ledger is a Ledger, the path of one, or a postgresql:// URL"
         raise ArgumentError(msg)
     return Account(
         ledger,
-        _only_dataset(ledger) if dataset is None else check_name("dataset", dataset),
+        None if dataset is None else check_name("dataset", dataset),
         uuid4().hex if request_id is None else check_name("request id", request_id),
         "" if analyst is None else check_name("analyst", analyst),
     )
+
+
+def charge_and_make(account: Account, order: Order, make: Make) -> Release:
+    """Return the stored release of a repeated request, or charge for a new one and store it."""
+    opened = account.ledger if isinstance(account.ledger, Ledger) else Ledger.open(account.ledger)
+    try:
+        dataset = _only_dataset(opened) if account.dataset is None else account.dataset
+        charge = Charge(
+            dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding
+        )
+        till = Till(opened, charge)
+        return till.find() or till.run(make)
+    finally:
+        if opened is not account.ledger:
+            opened.close()
 
 
 def binding_of(domain: Domain, table: Table | None = None) -> Binding:
@@ -122,15 +147,10 @@ def binding_of(domain: Domain, table: Table | None = None) -> Binding:
     return Binding(columns, declared)
 
 
-def till_for(  # one value per thing that a charge rests on
-    account: Account,
-    request: Request,
-    method: str,
-    delta: Fraction,
-    domain: Domain,
-    prepared: PreparedTable | None,
-) -> Till:
-    """Return the till of a request; its plan is the hash of everything public that was asked."""
+def order_for(
+    request: Request, method: str, options: type, domain: Domain, prepared: PreparedTable | None
+) -> Order:
+    """Say what a request costs and rests on; its plan is the hash of all that was asked."""
     if prepared is None:
         binding = binding_of(domain)
     else:
@@ -144,14 +164,10 @@ def till_for(  # one value per thing that a charge rests on
         "covariates": list(domain.covariates),
         "binding": binding.text,
     }
-    cost = Cost.of(request.epsilon, delta)
-    charge = Charge(
-        account.dataset, account.request_id, digest(plan), cost, account.analyst, binding
-    )
-    return Till(account.ledger, charge)
+    return Order(digest(plan), Cost.of(request.epsilon, _delta_of(request, options)), binding)
 
 
-def delta_of(request: Request, options: type) -> Fraction:
+def _delta_of(request: Request, options: type) -> Fraction:
     """Return the δ of a request: what its options say, zero for a pure method."""
     chosen = request.options
     if chosen is None and is_dataclass(options):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
-from private_ate.charging import delta_of, open_account, till_for
+from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.errors import ArgumentError, PrivateAteError
@@ -126,7 +126,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     chosen = method_for(method, request)
     _choice("bounds", bounds, get_args(Bounds))
     _choice("engine", engine, ("auto", "local"))
-    account = open_account(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
+    account = account_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     if account is not None and (seed is not None or bounds == "from-data"):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
         raise ArgumentError(msg)
@@ -148,9 +148,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
 
     if account is None:
         return make(None)
-    till = till_for(account, request, chosen.name, delta_of(request, chosen.options), study.domain,
-                    prepared)  # fmt: skip
-    return till.find() or till.run(make)
+    order = order_for(request, chosen.name, chosen.options, study.domain, prepared)
+    return charge_and_make(account, order, make)
 
 
 def estimate_study(  # a request and how it is to be run

@@ -273,7 +273,7 @@ def test_an_unforeseen_error_is_paid_for(ledger, monkeypatch):
 
 
 def test_a_release_that_costs_more_than_was_charged_is_withheld(ledger, monkeypatch):
-    monkeypatch.setattr("private_ate.estimation.delta_of", lambda *_: Fraction(1, 10**7))
+    monkeypatch.setattr("private_ate.charging._delta_of", lambda *_: Fraction(1, 10**7))
     with pytest.raises(PrivateAteError, match="nothing is released"):
         ask(ledger)
 
