@@ -149,8 +149,7 @@ class Release:
         if wrong:
             msg = f"the release's {wrong[0]} is not what a release holds"
             raise ArgumentError(msg)
-        # A budget that is no short decimal, such as 1/3, was written as the nearest float.
-        plain["epsilon"] = parse_epsilon(Fraction(str(plain["epsilon"])))
+        plain["epsilon"] = parse_epsilon(plain["epsilon"])
         for name in ("interval", "noise_interval"):
             plain[name] = None if plain[name] is None else tuple(plain[name])
         return cls(**plain)

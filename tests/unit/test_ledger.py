@@ -453,6 +453,6 @@ def test_every_commit_is_synchronised(ledger):
 
 
 def test_a_stored_release_reads_back_equal(ledger):
-    release = ask(ledger, epsilon=Fraction(1, 3), request_id="third")
-    assert Release.from_json(release.to_json()).settings == dict(release.settings)
-    assert ask(ledger, epsilon=Fraction(1, 3), request_id="third").ate == release.ate
+    release = ask(ledger, epsilon=Fraction(1, 8), request_id="eighth")
+    assert Release.from_json(release.to_json()) == release
+    assert ask(ledger, epsilon="0.125", request_id="eighth") == release

@@ -1,0 +1,1 @@
+"""Data sets, each with its declared domain."""
