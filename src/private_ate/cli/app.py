@@ -11,6 +11,7 @@ import typer
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
+from private_ate.cli.ledger import app as ledger
 from private_ate.errors import BudgetError, PrivateAteError
 
 __all__ = ["app", "main"]
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command()(estimate)
 app.command()(domain)
 app.command()(demo)
+app.add_typer(ledger, name="ledger")
 
 
 @app.callback(invoke_without_command=True)
