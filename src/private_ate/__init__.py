@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from private_ate.estimation import estimate_ate
+    from private_ate.estimators.calibrated import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
     from private_ate.estimators.published import PublishedOptions
     from private_ate.privacy.ledger import Ledger
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
     "estimation": ("estimate_ate",),
+    "estimators.calibrated": ("CalibratedOptions",),
     "estimators.published": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "privacy.ledger": ("Ledger",),
@@ -50,6 +52,7 @@ __all__ = [
     "ArgumentError",
     "Binary",
     "BudgetError",
+    "CalibratedOptions",
     "Categories",
     "Diagnostics",
     "Domain",

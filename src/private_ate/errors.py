@@ -27,3 +27,7 @@ class BudgetError(PrivateAteError):
 
 class LedgerError(PrivateAteError):
     """The ledger cannot be opened, or its history does not verify."""
+
+
+class DatasetError(PrivateAteError, LookupError):
+    """A benchmark data set is not installed, or not the one that is expected."""

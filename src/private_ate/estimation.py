@@ -14,6 +14,7 @@ from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
@@ -46,9 +47,10 @@ class Method:
 
 
 METHODS: Final = {
+    "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
 }
-_AUTO: Final[dict[Level, str]] = {"label": "published", "sample": "published"}
+_AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "published"}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers

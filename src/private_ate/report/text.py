@@ -41,7 +41,8 @@ def release_table(release: Release) -> Table:
 
 def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
-    yield "effect (ATE)", f"{release.ate:.6g}"
+    estimand = str(release.settings.get("estimand", "ate")).upper()
+    yield f"effect ({estimand})", f"{release.ate:.6g}"
     share = f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval)
