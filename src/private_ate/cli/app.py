@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from private_ate.cli.audit import audit
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command()(estimate)
 app.command()(domain)
 app.command()(demo)
+app.command()(audit)
 app.add_typer(ledger, name="ledger")
 
 
