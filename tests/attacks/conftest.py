@@ -4,11 +4,14 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the attacks share studies.py
 
 HOW_TO_INSTALL = (
     "THE POSTGRESQL LEDGER IS NOT TESTED HERE: install the server (Debian: apt install postgresql; "

@@ -140,7 +140,7 @@ class Noise:
 
         Neighbours: columns that differ in at most ``changes`` rows. Cost: ε.
         """
-        coin = Coin.logistic(epsilon / changes)
+        coin = Coin.logistic(_rate(epsilon, changes))
         return self._release(
             Spend(step, "randomized_response", epsilon, (changes,), bits.size),
             bits,
