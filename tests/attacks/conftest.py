@@ -81,9 +81,9 @@ def location(request, tmp_path):
     """Return where a fresh ledger can be made, in either kind of store."""
     if request.param == "sqlite":
         return str(tmp_path / "budget.db")
+    url = request.getfixturevalue("postgres_url")
     import psycopg
 
-    url = request.getfixturevalue("postgres_url")
     name = f"test{abs(hash(str(tmp_path))):x}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")

@@ -217,7 +217,7 @@ def test_processes_never_repeat_a_stream(start):
 def test_threads_and_pickles_never_repeat_a_stream():
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(draw_some, range(100)))
-    copies = [pickle.loads(pickle.dumps(SecureEntropy())) for _ in range(3)]
+    copies = [pickle.loads(pickle.dumps(SecureEntropy())) for _ in range(3)]  # noqa: S301  # our own bytes
     parts += [(copy.draw(16),) for copy in copies]
     everything = [value for part in parts for value in part]
     assert len(set(everything)) == len(everything)

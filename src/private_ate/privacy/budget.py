@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal
 
@@ -14,7 +14,7 @@ __all__ = ["Guarantee", "Level", "adjacency_of", "parse_epsilon", "split_epsilon
 Level = Literal["label", "sample"]
 
 _LONGEST_EPSILON = 15  # significant digits; every such decimal survives a JSON number unchanged
-_SMALLEST, _LARGEST = Fraction(1, 10**12), Fraction(10**6)
+_SMALLEST, _LARGEST = Decimal("1e-12"), Decimal("1e6")
 
 
 def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
@@ -30,11 +30,29 @@ def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
     if isinstance(epsilon, bool):
         msg = "epsilon is a number such as 1.0, not a truth value"
         raise ArgumentError(msg)
-    value = epsilon if isinstance(epsilon, Fraction) else _exact(epsilon)
-    if not _SMALLEST <= value <= _LARGEST:
-        msg = "epsilon lies between 1e-12 and 1e6; 0.1 to 10 is usual"
+    try:
+        decimal = _as_decimal(epsilon)
+    except (InvalidOperation, ValueError) as cause:
+        msg = "epsilon is a positive decimal number such as 1.0"
+        raise ArgumentError(msg) from cause
+    # Compared as decimals: the exact fraction of 1e999999999 would fill the memory.
+    if not (decimal.is_finite() and _SMALLEST <= decimal <= _LARGEST):
+        msg = f"epsilon lies between 1e-12 and 1e6, not {str(epsilon)[:40]}; 0.1 to 10 is usual"
         raise ArgumentError(msg)
-    return value
+    digits = "".join(map(str, decimal.as_tuple().digits)).strip("0")
+    if len(digits) > _LONGEST_EPSILON or (
+        isinstance(epsilon, Fraction) and Fraction(decimal) != epsilon
+    ):
+        msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
+        raise ArgumentError(msg)
+    return Fraction(decimal)
+
+
+def _as_decimal(epsilon: str | float | Fraction | Decimal) -> Decimal:
+    if isinstance(epsilon, Fraction):
+        context = Context(prec=_LONGEST_EPSILON + 2)
+        return context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return Decimal(str(epsilon).strip())
 
 
 def split_epsilon(epsilon: Fraction, shares: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
@@ -53,24 +71,6 @@ def adjacency_of(level: Level, rows_per_person: int = 1) -> str:
     if rows_per_person > 1:
         what += "s"
     return f"replace-one: same n, one {who}'s {what} differ" + ("s" if rows_per_person == 1 else "")
-
-
-def _exact(epsilon: str | float | Decimal) -> Fraction:
-    """Return the fraction that a decimal text of at most 15 digits stands for."""
-    try:
-        decimal = Decimal(str(epsilon).strip())
-    except (InvalidOperation, ValueError):
-        decimal = Decimal("nan")
-    if not decimal.is_finite():
-        msg = "epsilon is a positive decimal number such as 1.0"
-        raise ArgumentError(msg)
-    # Read off the text: arithmetic on decimals rounds to 28 digits before one could count them.
-    digits = "".join(map(str, decimal.as_tuple().digits)).rstrip("0")
-    if len(digits) > _LONGEST_EPSILON:
-        msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
-        raise ArgumentError(msg)
-    # The size first: the fraction of 1e999999999 would fill the memory.
-    return Fraction(decimal) if abs(decimal.adjusted()) < 100 else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ class Guarantee:
     def __str__(self) -> str:
         if self.void:
             return self.void
-        kind = f"pure {float(self.epsilon):g}-DP" if self.delta == 0 else self._approximate()
+        kind = f"pure {float(self.epsilon):.15g}-DP" if self.delta == 0 else self._approximate()
         return f"{kind}, {self.level} level"
 
     def _approximate(self) -> str:
-        return f"({float(self.epsilon):g}, {self.delta:g})-DP"
+        return f"({float(self.epsilon):.15g}, {self.delta:.15g})-DP"

@@ -106,6 +106,9 @@ class Noise:
         coordinate only. Cost: ε, because the losses add up to at most ε times that sum.
         """
         exact = [int(value) for value in values]
+        if len(exact) != len(sensitivities):
+            msg = "disjoint sums need one sensitivity each"
+            raise NumericRangeError(msg)
         rates = [_rate(epsilon, sensitivity) for sensitivity in sensitivities]
         return self._release(
             Spend(step, "laplace_disjoint", epsilon, tuple(sensitivities), len(exact)),
