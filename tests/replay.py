@@ -1,78 +1,100 @@
-"""Record what enters the choke point on one data set, replay its outputs on a neighbour.
+"""Record a method's releases on one data set and replay them on a neighbour.
 
-With the outputs of the earlier mechanisms replayed, every later input may differ by no more than
-what its call declares; with frozen noise alone later inputs would differ legitimately.
+With the earlier outputs frozen, every later query is the same function of the records in both
+runs, so its inputs may differ by the declared sensitivity and no more. ``replay_findings`` lists
+every way in which two runs break that promise; an empty list is what a private method shows.
+
+An ``objective`` is heard as the loss itself. What its proof needs is that its gradient moves by
+at most the declared amount in every coordinate, at any weights: it is probed at zero, at the
+weights that the first run released, and far outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 
-from private_ate.privacy.entropy import Entropy, SeededEntropy
+from private_ate.estimators.request import Request
+from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise, Spend
-from private_ate.release import Release
+from private_ate.release import Estimate
+from transcript import declared_share
+
+ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
 
 
-@dataclass
-class Transcript:
-    """A recorder: plain at first, a replay of an earlier transcript if one is given."""
+@dataclass(slots=True)
+class Heard:
+    """One call of the choke point: what it cost, what went in, what came out."""
 
-    source: Transcript | None = None
-    entropy: Entropy = field(default_factory=lambda: SeededEntropy(1))
-    spends: list[Spend] = field(default_factory=list)
-    inputs: list[object] = field(default_factory=list)
-    outputs: list[object] = field(default_factory=list)
+    spend: Spend
+    values: object
+    output: object
 
-    def hear(self, spend: Spend, values: object) -> object:
-        """Keep a copy of the input; answer with a fresh draw or with the recorded one."""
-        position = len(self.spends)
+
+@dataclass(slots=True)
+class RecordingNoise(Noise):
+    """The choke point with a tape; answers from another tape where one is given."""
+
+    tape: list[Heard] = field(default_factory=list)
+    answers: list[Heard] = field(default_factory=list)
+
+    def _release(self, spend, values, draw):
         self.spends.append(spend)
-        self.inputs.append(np.array(values, dtype=object, copy=True))
-        if self.source is not None:
-            assert position < len(self.source.outputs), "the neighbour makes more calls"
-            return self.source.outputs[position]
-        self.outputs.append(self._draw(spend, values))
-        return self.outputs[-1]
-
-    def _draw(self, spend: Spend, values: object) -> object:
-        """Ask the mechanism itself, through a choke point without a recorder."""
-        mechanism = getattr(Noise(self.entropy), spend.mechanism)
-        named = _ARGUMENT.get(spend.mechanism, "sensitivity")
-        declared = spend.sensitivity if named == "sensitivities" else spend.sensitivity[0]
-        return mechanism(spend.step, values, epsilon=spend.epsilon, **{named: declared})
+        place = len(self.tape)
+        known = place < len(self.answers) and self.answers[place].spend == spend
+        output = self.answers[place].output if known else draw()
+        self.tape.append(Heard(spend, values, output))
+        return output
 
 
-_ARGUMENT = {"laplace_disjoint": "sensitivities", "randomized_response": "changes"}
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a method: its tape and its estimate."""
+
+    tape: list[Heard]
+    estimate: Estimate
 
 
-def check_neighbours(
-    run: Callable[[object, Transcript], Release], study: object, neighbour: object
-) -> tuple[Transcript, Transcript]:
-    """Demand that no mechanism can tell the neighbours apart by more than it declares."""
-    first = Transcript()
-    release = run(study, first)
-    second = Transcript(source=first)
-    replayed = run(neighbour, second)
-    assert first.spends == second.spends, "calls, shapes, sensitivities or ε differ"
-    assert sum((spend.epsilon for spend in first.spends), Fraction(0)) == release.epsilon
-    for spend, one, other in zip(first.spends, first.inputs, second.inputs, strict=True):
-        assert np.shape(one) == np.shape(other)
-        assert declared_share(spend, one, other) <= 1, f"{spend.step} moves more than declared"
-    assert release == replayed, "something beside the mechanisms' outputs is released"
-    return first, second
+def record(method, study, request: Request, *, seed: int = 0, answers: list[Heard] | None = None):
+    """Run a method with a tape."""
+    noise = RecordingNoise(SeededEntropy(seed), answers=answers or [])
+    return Run(noise.tape, method(study, request, noise))
 
 
-def declared_share(spend: Spend, one: object, other: object) -> Fraction:
-    """Return the distance of two inputs as a share of what the call declares."""
-    moved = [
-        abs(int(a) - int(b))
-        for a, b in zip(np.ravel(one).tolist(), np.ravel(other).tolist(), strict=True)
-    ]
-    if spend.mechanism == "laplace_disjoint":
-        pairs = zip(moved, spend.sensitivity, strict=True)
-        return sum((Fraction(size, limit) for size, limit in pairs), Fraction(0))
-    return Fraction(sum(moved), spend.sensitivity[0])
+def replay_findings(method, study, neighbour, request: Request, *, seed: int = 0) -> list[str]:
+    """Return every broken promise between two neighbouring studies; none if all is well."""
+    first = record(method, study, request, seed=seed)
+    second = record(method, neighbour, request, seed=seed, answers=first.tape)
+    findings = []
+    calls = [[heard.spend for heard in run.tape] for run in (first, second)]
+    if calls[0] != calls[1]:
+        findings.append("the runs call different mechanisms, sensitivities, sizes or budgets")
+    spent = sum(heard.spend.epsilon for heard in first.tape)
+    if spent != request.epsilon:
+        findings.append(f"the steps cost {float(spent):g}, not {float(request.epsilon):g}")
+    for one, other in zip(first.tape, second.tape, strict=False):
+        if one.spend == other.spend and (share := moved_share(one, other)) > 1:
+            findings.append(f"{one.spend.step!r} moves by {share:.3g} times its sensitivity")
+    if first.estimate.settings != second.estimate.settings or not np.array_equal(
+        _numbers(first.estimate), _numbers(second.estimate)
+    ):
+        findings.append("the estimate depends on more than the released numbers")
+    return findings
+
+
+def moved_share(one: Heard, other: Heard) -> float:
+    """Return how far two inputs are apart, as a share of what the mechanism declares."""
+    declared = one.spend.sensitivity
+    if one.spend.mechanism == "objective":
+        weights = np.asarray(one.output, dtype=float)
+        probes = (np.zeros(weights.size), weights, 50 * weights, -50 * weights)
+        moved = [one.values.gradient(p) - other.values.gradient(p) for p in probes]
+        return max(np.abs(m).max() for m in moved) / declared[0] / (1 + ROUNDING)
+    return float(declared_share(one.spend, one.values, other.values))
+
+
+def _numbers(estimate: Estimate) -> list[float]:
+    intervals = (estimate.interval or (), estimate.noise_interval or ())
+    return [estimate.ate, *intervals[0], *intervals[1]]

@@ -80,10 +80,9 @@ class Till:
         except Exception:
             self.pay()
             raise
-        if self.receipt is None or Cost.of(release.epsilon, parse_delta(release.delta)) != (
-            self.charge.cost
-        ):
-            msg = "the release does not cost what was charged; nothing is released"
+        cost = Cost.of(release.epsilon, parse_delta(release.delta))
+        if self.receipt is None or not release.is_private or not cost.fits(self.charge.cost):
+            msg = "the release does not keep what was charged for; nothing is released"
             raise PrivateAteError(msg)
         note = {
             "dataset": self.charge.dataset,
@@ -168,10 +167,17 @@ def order_for(
 
 
 def _delta_of(request: Request, options: type) -> Fraction:
-    """Return the δ of a request: what its options say, zero for a pure method."""
+    """Return the δ of a request: what its options say, zero for a pure method.
+
+    Options that choose other neighbours than replace-one are refused: costs add up only if all of
+    them speak of the same neighbours.
+    """
     chosen = request.options
     if chosen is None and is_dataclass(options):
         chosen = options()
+    if getattr(chosen, "adjacency", "replace") != "replace":
+        msg = "a ledger adds up costs for replace-one neighbours; leave out adjacency"
+        raise ArgumentError(msg)
     return parse_delta(getattr(chosen, "delta", 0) or 0)
 
 

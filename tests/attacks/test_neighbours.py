@@ -15,7 +15,7 @@ from private_ate.estimators.published import PublishedOptions, _score_bits
 from private_ate.estimators.request import Request
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.propensity import fit_logistic_obliviously
-from replay import Transcript, check_neighbours
+from transcript import Transcript, check_neighbours, declared_share
 
 DOMAIN = Domain("t", ("y", Interval(-3, 5)))
 
@@ -80,6 +80,53 @@ def test_neighbours_differ_at_the_choke_point_by_no_more_than_declared(
     if level == "sample":
         steps = ["weights", "scores", "treatments", *steps]
     assert [spend.step for spend in first.spends] == steps
+
+
+class Steered(Transcript):
+    """Answers the release of the weights with a slope so steep that scores are 0 or 1."""
+
+    def _draw(self, spend, values):
+        if spend.step == "weights":
+            return [-(10**12), 2 * 10**12]
+        return super()._draw(spend, values)
+
+
+def test_the_worst_neighbour_uses_up_all_that_is_declared_for_scores_and_treatments():
+    study = replace(
+        draw_study(np.random.default_rng(5), 30, 1),
+        covariates=np.zeros((1, 30)), treatment=np.zeros(30, dtype=bool),
+    )  # fmt: skip
+    covariates, treatment = study.covariates.copy(), study.treatment.copy()
+    covariates[0, :2], treatment[:2] = 1.0, True
+    neighbour = replace(study, covariates=covariates, treatment=treatment)
+    first = Steered()
+    run = runner("sample", "1", rows_per_person=2)
+
+    run(study, first)
+    second = Transcript(source=first)
+    run(neighbour, second)
+
+    shares = {
+        spend.step: declared_share(spend, one, other)
+        for spend, one, other in zip(first.spends, first.inputs, second.inputs, strict=True)
+    }
+    assert shares["scores"] == 1
+    assert shares["treatments"] == 1
+
+
+def test_a_bad_neighbour_uses_up_half_of_what_is_declared_for_the_weights():
+    """With a strong penalty scores stay near one half and a flip moves the weights by d/(nλ)."""
+    options = PublishedOptions(ridge=1000.0)
+    ones = replace(
+        draw_study(np.random.default_rng(6), 8, 3),
+        covariates=np.ones((3, 8)), treatment=np.arange(8) < 4,
+    )  # fmt: skip
+    neighbour = replace(ones, treatment=np.arange(8) < 5)
+
+    first, second = check_neighbours(runner("sample", "1", options=options), ones, neighbour)
+
+    share = declared_share(first.spends[0], first.inputs[0], second.inputs[0])
+    assert 0.49 < share < 0.51
 
 
 @pytest.mark.parametrize("level", ["label", "sample"])

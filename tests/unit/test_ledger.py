@@ -4,7 +4,9 @@ import itertools
 import pickle
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -20,8 +22,11 @@ from private_ate import (
     PrivateAteError,
     Release,
     SchemaError,
+    charging,
     estimate_ate,
+    estimation,
 )
+from private_ate.estimation import METHODS, Method
 from private_ate.privacy.cost import Cost, parse_delta
 from private_ate.privacy.ledger import Binding, Charge
 from private_ate.privacy.ledger_chain import GENESIS
@@ -51,7 +56,8 @@ def ledger(path):
 
 
 def ask(ledger, **changes):
-    asked = {"domain": DOMAIN, "level": "label", "epsilon": "0.25", "ledger": ledger} | changes
+    asked = {"domain": DOMAIN, "level": "label", "epsilon": "0.25", "method": "published"}
+    asked |= {"ledger": ledger} | changes
     return estimate_ate(asked.pop("data", small_table()), **asked)
 
 
@@ -273,7 +279,52 @@ def test_an_unforeseen_error_is_paid_for(ledger, monkeypatch):
 
 
 def test_a_release_that_costs_more_than_was_charged_is_withheld(ledger, monkeypatch):
-    monkeypatch.setattr("private_ate.charging._delta_of", lambda *_: Fraction(1, 10**7))
+    honest = charging.Cost.of
+    monkeypatch.setattr(
+        charging,
+        "Cost",
+        SimpleNamespace(of=lambda e, d: honest(2 * e if ledger.history()[2:] else e, d)),
+    )
+    with pytest.raises(PrivateAteError, match="nothing is released"):
+        ask(ledger)
+    assert [entry.kind for entry in ledger.history()] == ["create", "cap", "charge"]
+
+
+@dataclass(frozen=True)
+class ApproximateOptions:
+    delta: str = "1e-7"
+    adjacency: str = "replace"
+
+
+def approximate(name="approximate"):
+    published = METHODS["published"]
+
+    def run(study, request, noise):
+        return published.run(study, replace(request, options=None), noise)
+
+    return Method(name, ("label",), ApproximateOptions, run)
+
+
+def test_a_method_with_a_delta_is_charged_for_it(ledger, monkeypatch):
+    monkeypatch.setitem(METHODS, "approximate", approximate())
+    ask(ledger, method="approximate")
+    assert ledger.accounts("trial")[0].spent == Cost(250_000_000, 10**11)
+
+
+def test_other_neighbours_are_no_currency_of_a_ledger(ledger, monkeypatch):
+    monkeypatch.setitem(METHODS, "approximate", approximate())
+    with pytest.raises(ArgumentError, match="replace-one"):
+        ask(ledger, method="approximate", options=ApproximateOptions(adjacency="add_remove"))
+    assert left(ledger) == "1"
+
+
+def test_a_release_without_a_promise_is_withheld(ledger, monkeypatch):
+    honest = estimation.Release.of
+
+    def void(*arguments, **named):
+        return replace(honest(*arguments, **named), guarantee="none")
+
+    monkeypatch.setattr(estimation, "Release", SimpleNamespace(of=void))
     with pytest.raises(PrivateAteError, match="nothing is released"):
         ask(ledger)
 

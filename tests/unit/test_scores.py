@@ -109,7 +109,9 @@ def test_outcomes_are_clipped_rounded_once_and_filled():
     assert steps.tolist() == ends
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 0.0), (0.0, 5e-324), (-1e150, 1e150), (1e150, 1e150)])
+@pytest.mark.parametrize(
+    "bounds", [(0.0, 0.0), (0.0, 5e-324), (0.0, 1e-300), (-1e150, 1e150), (1e150, 1e150)]
+)
 def test_the_oddest_bounds_give_steps_on_the_grid_without_a_warning(bounds):
     values = np.array([np.nan, -np.inf, np.inf, 0.0, 1.7e308, -1.7e308])
 

@@ -13,6 +13,7 @@ from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
 from private_ate.cli.ledger import app as ledger
+from private_ate.cli.plan import plan
 from private_ate.errors import BudgetError, PrivateAteError
 
 __all__ = ["app", "main"]
@@ -26,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(estimate)
+app.command()(plan)
 app.command()(domain)
 app.command()(demo)
 app.command()(audit)
