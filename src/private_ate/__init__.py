@@ -1,28 +1,54 @@
 """Average treatment effects from observational data under differential privacy.
 
-Names in the order data flows: declare a domain, ask for an estimate, read the release.
+Names in the order data flows: declare a domain, ask for an estimate, read the release. Each is
+loaded when it is first used, so that importing the package and `private-ate --help` are quick.
 """
 
-from private_ate._version import VERSION as __version__
-from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
-from private_ate.errors import (
-    ArgumentError,
-    BudgetError,
-    DomainError,
-    NumericRangeError,
-    PrivateAteError,
-    SchemaError,
-)
-from private_ate.estimation import estimate_ate
-from private_ate.estimators.exact import diagnose_ate, exact_effect
-from private_ate.estimators.published import PublishedOptions
-from private_ate.estimators.request import Request
-from private_ate.release import Diagnostics, Release
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from private_ate._version import VERSION as __version__
+    from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
+    from private_ate.errors import (
+        ArgumentError,
+        BudgetError,
+        DomainError,
+        NumericRangeError,
+        PrivateAteError,
+        SchemaError,
+    )
+    from private_ate.estimation import estimate_ate
+    from private_ate.estimators.calibrated import CalibratedOptions
+    from private_ate.estimators.exact import diagnose_ate, exact_effect
+    from private_ate.estimators.published import PublishedOptions
+    from private_ate.release import Diagnostics, Release
+
+_HOMES = {
+    "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
+    "estimation": ("estimate_ate",),
+    "estimators.calibrated": ("CalibratedOptions",),
+    "estimators.published": ("PublishedOptions",),
+    "estimators.exact": ("diagnose_ate", "exact_effect"),
+    "release": ("Diagnostics", "Release"),
+    "errors": (
+        "ArgumentError",
+        "BudgetError",
+        "DomainError",
+        "NumericRangeError",
+        "PrivateAteError",
+        "SchemaError",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ArgumentError",
     "Binary",
     "BudgetError",
+    "CalibratedOptions",
     "Categories",
     "Diagnostics",
     "Domain",
@@ -32,7 +58,6 @@ __all__ = [
     "PrivateAteError",
     "PublishedOptions",
     "Release",
-    "Request",
     "SchemaError",
     "Treatment",
     "__version__",
@@ -40,3 +65,16 @@ __all__ = [
     "estimate_ate",
     "exact_effect",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # whatever the name stands for
+    if name == "__version__":
+        return import_module("private_ate._version").VERSION
+    if name not in _HOME_OF:
+        msg = f"module 'private_ate' has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(f"private_ate.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal, cast, get_args
@@ -12,6 +12,7 @@ from private_ate._version import VERSION
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
@@ -20,7 +21,14 @@ from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.noise import Noise, Recorder
 from private_ate.release import Release
 
-__all__ = ["METHODS", "Method", "estimate_ate", "estimate_study", "method_for"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "estimate_ate",
+    "estimate_study",
+    "method_for",
+    "options_from_texts",
+]
 
 Bounds = Literal["declared", "from-data"]
 
@@ -36,9 +44,10 @@ class Method:
 
 
 METHODS: Final = {
+    "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
 }
-_AUTO: Final[dict[Level, str]] = {"label": "published", "sample": "published"}
+_AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "published"}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
@@ -165,6 +174,37 @@ def method_for(name: str, request: Request) -> Method:
         msg = f"method {method.name!r} takes {method.options.__name__} as options"
         raise ArgumentError(msg)
     return method
+
+
+def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:
+    """Build a method's options from texts, as the command line gives them."""
+    _choice("level", level, get_args(Level))
+    chosen = METHODS.get(_AUTO[cast("Level", level)] if method == "auto" else method)
+    if chosen is None:
+        msg = f"there is no method {method!r}; choose auto, {', '.join(METHODS)}"
+        raise ArgumentError(msg)
+    known = {item.name: item for item in fields(chosen.options)}
+    unknown = next((name for name in texts if name not in known), None)
+    if unknown is not None:
+        msg = f"method {chosen.name!r} has no option {unknown!r}; it has {', '.join(known)}"
+        raise ArgumentError(msg)
+    return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
+
+
+def _option_value(text: str) -> object:
+    """Read an option: none, true, false, a number, a list with commas, or a text."""
+    word = text.strip()
+    plain: dict[str, object] = {"none": None, "true": True, "false": False}
+    if word.lower() in plain:
+        return plain[word.lower()]
+    if "," in word:
+        return tuple(part.strip() for part in word.split(","))
+    for read in (int, float):
+        try:
+            return read(word)
+        except ValueError:
+            continue
+    return word
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:  # noqa: ANN401  # a literal

@@ -75,12 +75,33 @@ class LocalStudy:
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
+        return self._fold(lambda start: kernel(self._block(start)), title)
+
+    def fold_with(
+        self,
+        weights: RowWeights,
+        kernel: Callable[[Block, Floats], S],
+        *,
+        title: str = "pass over the rows",
+    ) -> S:
+        """Return the sum of a kernel that also sees the weight of each row."""
+        if not isinstance(weights, LocalWeights):
+            msg = "these weights belong to another engine"
+            raise TypeError(msg)
+        steps = weights.steps
+
+        def run(start: int) -> S:
+            rows = steps[start : start + _BLOCK_ROWS]
+            return kernel(self._block(start), rows / (1 << WEIGHT_BITS))
+
+        return self._fold(run, title)
+
+    def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
-            return kernel(self._block(0))
+            return run(0)
         with _single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
-            parts = pool.map(lambda start: kernel(self._block(start)), starts)
-            return reduce(add, self._watched(parts, title, len(starts)))
+            return reduce(add, self._watched(pool.map(run, starts), title, len(starts)))
 
     def _watched(self, parts: Iterable[S], title: str, total: int) -> Iterator[S]:
         """Tell the progress bar after each block."""

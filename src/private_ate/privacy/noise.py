@@ -10,6 +10,7 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``laplace_disjoint``: coordinates with sensitivities of their own, of which neighbours move a
   total share of at most one (a record that enters one coordinate only); cost ε.
 - ``randomized_response``: bits of which neighbours flip at most ``changes``; cost ε.
+- ``staircase_disjoint``: integers of which neighbours move one only; cost ε.
 - ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
 """
 
@@ -156,6 +157,31 @@ class Noise:
             Spend(step, "staircase", epsilon, (sensitivity,), 1),
             exact,
             lambda: 2 * exact + self._stair(sensitivity, epsilon),
+        )
+
+    def staircase_disjoint(
+        self,
+        step: str,
+        values: Sequence[int],
+        *,
+        sensitivities: Sequence[int],
+        epsilon: Fraction,
+    ) -> list[int]:
+        """Add staircase noise to coordinates of which a neighbour moves only one.
+
+        Neighbours: one coordinate k differs, by at most ``sensitivities[k]``. Cost: ε, as for
+        the one staircase that sees the difference (docs/proofs/noise.md).
+        """
+        exact = [int(value) for value in values]
+        for sensitivity in sensitivities:
+            _rate(epsilon, sensitivity)
+        return self._release(
+            Spend(step, "staircase_disjoint", epsilon, tuple(sensitivities), len(exact)),
+            exact,
+            lambda: [
+                2 * value + self._stair(sensitivity, epsilon)
+                for value, sensitivity in zip(exact, sensitivities, strict=True)
+            ],
         )
 
     def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from private_ate.release import Release
 
-__all__ = ["summarize", "summary_rows"]
+__all__ = ["release_table", "summarize", "summary_rows"]
 
+_TITLE = "Average treatment effect, released by private-ate"
 _LEVELS = {
     "label": "outcomes are private; covariates and treatment are public",
     "sample": "whole records are private; only n and the declared domain are public",
@@ -21,12 +24,25 @@ def summarize(release: Release) -> str:
     rows = list(summary_rows(release))
     width = max(len(name) for name, _ in rows)
     lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
-    return "\n".join(["Average treatment effect, released by private-ate", *lines])
+    return "\n".join([_TITLE, *lines])
+
+
+def release_table(release: Release) -> Table:
+    """Return the release as a rich table, which wraps to the width of the terminal."""
+    from rich.table import Table  # noqa: PLC0415  # not needed for plain text
+
+    table = Table(title=_TITLE, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in summary_rows(release):
+        table.add_row(name, value)
+    return table
 
 
 def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
-    yield "effect (ATE)", f"{release.ate:.6g}"
+    estimand = str(release.settings.get("estimand", "ate")).upper()
+    yield f"effect ({estimand})", f"{release.ate:.6g}"
     share = f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval)
