@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from private_ate.cli import datasets, experiments
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
@@ -26,6 +27,8 @@ app = typer.Typer(
 app.command()(estimate)
 app.command()(domain)
 app.command()(demo)
+app.add_typer(datasets.app, name="datasets")
+app.add_typer(experiments.app, name="experiment")
 
 
 @app.callback(invoke_without_command=True)

@@ -41,17 +41,17 @@ class Arm:
 
 
 ARMS: Final = (
-    Arm("published-label", "PrivATE, label level", "label", "published"),
-    Arm("published-sample", "PrivATE, sample level", "sample", "published"),
+    Arm("published-label", "PrivATE (label)", "label", "published"),
+    Arm("published-sample", "PrivATE (sample)", "sample", "published"),
     Arm("ipw", "IPW-PP", "sample", "ipw"),
     Arm("smooth-matching", "SmoothDPM", "sample", "smooth_matching"),
     Arm("doubly-robust", "DPCI", "sample", "doubly_robust"),
     Arm("privsyn", "PrivSyn", "sample", "privsyn", slow=True),
     Arm("aim", "AIM", "sample", "aim", slow=True),
     Arm("difference-in-means", "difference in means", "sample", "difference_in_means"),
-    Arm("calibrated-track", "ours, label level, track", "label", "calibrated", "track"),
-    Arm("calibrated-balance", "ours, label level, balance", "label", "calibrated", "balance"),
-    Arm("orthogonal", "ours, sample level", "sample", "orthogonal"),
+    Arm("calibrated-track", "ours track (label)", "label", "calibrated", "track"),
+    Arm("calibrated-balance", "ours balance (label)", "label", "calibrated", "balance"),
+    Arm("orthogonal", "ours (sample)", "sample", "orthogonal"),
 )
 
 

@@ -55,6 +55,8 @@ class Experiment:
         Draws figures into a folder and returns their paths without endings.
     tables : sequence of Table
         What the page shows beside the figures.
+    figure_note : str
+        How to read the figures.
     isolated : bool
         Whether every chunk runs in a process of its own, one after the other.
     """
@@ -66,6 +68,7 @@ class Experiment:
     claims: Callable[[Summary, Sequence[Timing]], list[Claim]]
     draw: Callable[[Summary, Path], list[Path]] | None
     tables: Sequence[Table] = ()
+    figure_note: str = "Bars are standard errors of the mean."
     isolated: bool = False
 
 
@@ -128,6 +131,7 @@ _ALL: Final = (
         plans.plan_allocation,
         lambda summary, _: claims_of_allocation(summary),
         figures.draw_allocation,
+        figure_note="The lighter a cell, the smaller its error, plot by plot.",
     ),
     Experiment(
         "time-memory",

@@ -10,12 +10,24 @@ from typing import Literal
 from private_ate.experiments.arms import arm_named
 from private_ate.experiments.sources import display_name
 
-__all__ = ["SIMILAR", "Claim", "Verdict", "judge", "listing", "name_arm", "name_set", "number"]
+__all__ = [
+    "SIMILAR",
+    "Claim",
+    "Verdict",
+    "is_similar",
+    "judge",
+    "listing",
+    "name_arm",
+    "name_set",
+    "number",
+]
 
 Verdict = Literal["reproduced", "not reproduced", "not measured", "measured"]
 
 SIMILAR = 2.0
-"""Two errors are called similar, and one good beside another, within this factor."""
+"""An error is called good beside the best one within this factor."""
+
+_HARDLY = 0.1  # errors that differ by less look the same in a figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +49,16 @@ def judge(words: str, measured: str, *, holds: bool | None) -> Claim:
     return Claim(words, measured, "reproduced" if holds else "not reproduced")
 
 
+def is_similar(first: float, second: float) -> bool:
+    """Say whether two errors are within a factor of two, or a tenth apart."""
+    return max(first, second) <= SIMILAR * min(first, second) or abs(first - second) <= _HARDLY
+
+
 def number(value: float) -> str:
     """Write an error or a time with two significant digits."""
     if math.isnan(value):
         return "–"
-    if value == 0 or 0.01 <= abs(value) < 100:
+    if abs(value) < 1e-9 or 0.01 <= abs(value) < 100:
         return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
     return f"{value:.2g}"
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from private_ate.experiments.claims import SIMILAR, Claim, judge, listing, name_arm, name_set
+from private_ate.experiments.claims import (
+    SIMILAR,
+    Claim,
+    is_similar,
+    judge,
+    listing,
+    name_arm,
+    name_set,
+)
 from private_ate.experiments.summary import Summary
 
 __all__ = ["claims_of_end_to_end"]
@@ -105,8 +113,8 @@ def _levels_meet(main: Summary) -> Claim:
         f"{name_set(dataset)}: {listing(zip(('label', 'sample'), pair, strict=True))}"
         for dataset, pair in known.items()
     ]
-    holds = all(sample <= SIMILAR * label for label, sample in known.values())
-    return judge(words, "; ".join(shown) + f" (similar: within {SIMILAR:g}×)", holds=holds)
+    holds = all(is_similar(*pair) for pair in known.values())
+    return judge(words, "; ".join(shown) + " (similar: within 2× or 0.1)", holds=holds)
 
 
 def _lalonde_at_three(main: Summary) -> Claim:

@@ -95,7 +95,7 @@ def claims_of_allocation(summary: Summary) -> list[Claim]:
         "from the smallest to the largest share of ε₂: " + "; ".join(shown),
         holds=holds,
     )
-    return [starved, *_optima_differ(summary, "shares"), _paper_shares_are_good(summary)]
+    return [starved, *_optima_differ(summary, "allocation"), _paper_shares_are_good(summary)]
 
 
 def _no_fixed_limit_is_best(main: Summary) -> Claim:
@@ -169,13 +169,13 @@ def _optima_differ(main: Summary, name: str) -> Iterator[Claim]:
     shown = "; ".join(
         f"{name_set(dataset)}: "
         + ", ".join(
-            f"{best[dataset, epsilon].removeprefix(f'{name}=')} (ε = {epsilon})"
+            f"{best[dataset, epsilon].split('=')[1]} (ε = {epsilon})"
             for epsilon in main.values("epsilon")
         )
         for dataset in main.datasets
     )
     yield judge(
-        f"The best {name} differs between budgets and data sets.",
+        f"There is no {name} that is best for all budgets and data sets.",
         shown,
         holds=len(set(best.values())) > 1,
     )

@@ -116,7 +116,8 @@ def _write(
     for name, table in (("results", rows), ("summary", summary.rows), ("timings", timings)):
         write_atomically(folder / f"{name}.csv", to_csv(table))
     drawn = [] if experiment.draw is None else experiment.draw(summary, folder)
-    report = Report(experiment, folder, experiment.claims(summary, timings), drawn)
+    answered = summary.select(lambda row: row.n > 0)
+    report = Report(experiment, folder, experiment.claims(answered, timings), drawn)
     page = results_page(report, rows, summary, timings, settings.sentence)
     write_atomically(folder / "page.md", page)
     return report

@@ -130,7 +130,9 @@ def draw_against_ten_percent(summary: Summary, folder: Path) -> list[Path]:
     ]
     path = folder / "figure"
     budget = Axis(_BUDGET.label, log=True)
-    draw_curves(path, [panels], budget, _ERROR, level_name="10 %")
+    # Far below ten per cent nothing is left to see.
+    error = Axis(_ERROR.label, log=True, floor=0.003)
+    draw_curves(path, [panels], budget, error, level_name="10 %")
     return [path]
 
 

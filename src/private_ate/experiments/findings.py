@@ -45,7 +45,9 @@ def findings_of_truth(summary: Summary) -> list[Claim]:
         shown = []
         for dataset in summary.datasets:
             rows = summary.where(dataset=dataset, level=level, epsilon="1").rows
-            best = min(rows, key=lambda row: _or_infinity(row.error_against_truth_mean))
+            if not rows:
+                continue
+            best = min(rows, key=lambda row: row.error_against_truth_mean)
             pairs = [
                 (name_arm(best.method), best.error_against_truth_mean),
                 ("matching itself", best.matching_against_truth),
@@ -61,10 +63,7 @@ def findings_of_size(summary: Summary) -> list[Claim]:
     first, last = summary.datasets[0], summary.datasets[-1]
     shown = []
     for method in summary.methods:
-        ends = [
-            _only(summary.where(dataset=dataset, method=method)).error_against_truth_mean
-            for dataset in (first, last)
-        ]
+        ends = [_truth(summary.where(dataset=dataset, method=method)) for dataset in (first, last)]
         shown.append(f"{name_arm(method)} {number(ends[0])} to {number(ends[1])}")
     words = f"How does the error against the truth change from {name_set(first)} to {last}?"
     return [Claim(words.replace(last, name_set(last)), "; ".join(shown), "measured")]
@@ -160,9 +159,5 @@ def _synthesisers_are_slow(seconds: dict[tuple[str, str], float]) -> Claim:
     )
 
 
-def _or_infinity(value: float) -> float:
-    return math.inf if math.isnan(value) else value
-
-
-def _only(rows: Summary) -> SummaryRow:
-    return rows.rows[0]
+def _truth(rows: Summary) -> float:
+    return rows.rows[0].error_against_truth_mean if rows.rows else math.nan

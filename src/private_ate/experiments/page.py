@@ -12,7 +12,7 @@ from private_ate.experiments.catalogue import Experiment
 from private_ate.experiments.claims import Claim, name_set
 from private_ate.experiments.markdown import markdown_table
 from private_ate.experiments.results import Row, Timing, versions
-from private_ate.experiments.sources import PAPER_SETS
+from private_ate.experiments.sources import PAPER_SETS, is_installed
 from private_ate.experiments.summary import Summary
 
 __all__ = ["Report", "index_page", "results_page"]
@@ -42,11 +42,11 @@ def results_page(
     parts = [
         f"# {experiment.title}",
         _NOT_PRIVATE,
-        f"Repeats in the paper: {experiment.origin}.",
+        f"In the paper: {experiment.origin}.",
         _what_was_run(rows, summary, scale),
         *(f"![{experiment.title}]({path.name}.svg)" for path in report.figures),
-        _legend(report.figures),
-        "## What the paper says and what we measured",
+        _legend(report),
+        "## What is said or asked, and what we measured",
         _claims_table(report.claims),
     ]
     if experiment.tables:
@@ -80,7 +80,7 @@ def _what_was_run(rows: Sequence[Row], summary: Summary, scale: str) -> str:
     repetitions = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     lines = [
         f"{scale} {len(rows)} releases, {repetitions} a point; {versions()}.",
-        _left_out(summary.datasets),
+        _left_out(),
     ]
     if failed:
         reasons = Counter(f"{row.method}: {row.note}" for row in rows if row.note)
@@ -89,10 +89,10 @@ def _what_was_run(rows: Sequence[Row], summary: Summary, scale: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _left_out(datasets: Sequence[str] = PAPER_SETS) -> str:
+def _left_out() -> str:
     """Name the methods and data sets that this installation cannot run."""
     absent = [arm.display for arm in missing_arms()]
-    sets = [] if set(datasets) - set(PAPER_SETS) else [d for d in PAPER_SETS if d not in datasets]
+    sets = [family for family in PAPER_SETS if not is_installed(family)]
     sentences = []
     if absent:
         sentences.append(f"Left out, because the method is not registered: {', '.join(absent)}.")
@@ -102,11 +102,11 @@ def _left_out(datasets: Sequence[str] = PAPER_SETS) -> str:
     return " ".join(sentences)
 
 
-def _legend(paths: Sequence[Path]) -> str:
-    if not paths:
+def _legend(report: Report) -> str:
+    if not report.figures:
         return ""
-    links = ", ".join(f"[{path.name}.png]({path.name}.png)" for path in paths)
-    return f"Bars are standard errors of the mean. As pixels: {links}."
+    links = ", ".join(f"[{path.name}.png]({path.name}.png)" for path in report.figures)
+    return f"{report.experiment.figure_note} As pixels: {links}."
 
 
 def _claims_table(claims: Sequence[Claim]) -> str:

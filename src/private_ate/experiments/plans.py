@@ -111,7 +111,7 @@ def plan_allocation(scale: Scale) -> Iterator[Cell]:
                 shares = allocation(model, treatment)
                 yield Cell(
                     dataset, "published-sample", epsilon,
-                    parameters=(("shares", shares),), repetitions=scale.pick(30, 3),
+                    parameters=(("shares", shares),), repetitions=scale.pick(30, 2),
                 )  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def _limits(scale: Scale, label: str) -> Iterator[Cell]:
         for neighbors, dataset, choice, epsilon in grid:
             yield Cell(
                 dataset, arm.label, epsilon, neighbors=neighbors, parameters=choice,
-                repetitions=scale.pick(100, 5),
+                repetitions=scale.pick(100, 3),
             )  # fmt: skip
 
 
@@ -184,5 +184,5 @@ def _coefficients(scale: Scale, label: str, name: str, decades: range) -> Iterat
         for neighbors, dataset, epsilon, value in grid:
             yield Cell(
                 dataset, arm.label, epsilon, neighbors=neighbors, parameters=((name, value),),
-                repetitions=scale.pick(50, 3),
+                repetitions=scale.pick(50, 2),
             )  # fmt: skip

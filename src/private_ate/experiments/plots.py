@@ -23,10 +23,11 @@ _PANEL_WIDTH, _PANEL_HEIGHT = 3.1, 2.7  # inches
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis shows, and whether it is logarithmic."""
+    """What an axis shows, whether it is logarithmic, and where it stops below."""
 
     label: str
     log: bool = False
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,24 @@ def _draw_panel(axis: Axes, panel: Panel, x: Axis, y: Axis, level_name: str) -> 
         axis.set_xscale("log")
     if y.log:
         axis.set_yscale("log")
+    if y.floor is not None and axis.get_ylim()[0] < y.floor:
+        axis.set_ylim(bottom=y.floor)
+    if y.log:
+        _plain_ticks(axis)
     axis.set_title(panel.title, fontsize=10)
     axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
+
+
+def _plain_ticks(axis: Axes) -> None:
+    """Write 0.1, 0.2, 0.5 instead of powers: many panels span less than a decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415  # an extra
+
+    low, high = axis.get_ylim()
+    steps = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
+    axis.yaxis.set_major_locator(LogLocator(subs=steps))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_locator(NullLocator())
 
 
 def _bars(curve: Curve, y: Axis) -> list[list[float]]:
