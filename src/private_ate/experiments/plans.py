@@ -125,7 +125,7 @@ def plan_time_and_memory(scale: Scale) -> Iterator[Cell]:
     """Every arm once on every set, in a process of its own, at ε = 1."""
     for dataset, arm in product(scale.datasets, scale.arms):
         if scale.repetitions(arm, dataset):
-            repetitions = 1 if arm.slow else scale.pick(10, 3)
+            repetitions = 1 if arm.slow else scale.pick(10, 2)
             yield Cell(dataset, arm.label, "1", repetitions=repetitions)
 
 
