@@ -16,8 +16,8 @@ import numpy as np
 from private_ate.datasets import load, synth
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators import calibrated, published
-from private_ate.estimators.calibrated import CalibratedOptions, outcome_share, plan_caps
-from private_ate.estimators.caps import fold_with_base, settle_weights
+from private_ate.estimators.calibrated import CalibratedOptions, outcome_share, pose_caps
+from private_ate.estimators.caps import fold_with_base, settle_weights, walk_caps
 from private_ate.estimators.request import Request
 from private_ate.intervals import staircase_variance
 from private_ate.privacy.entropy import SeededEntropy
@@ -47,7 +47,7 @@ def draws_calibrated(study, target, epsilon, draws, entropy):
     spread = outcome_share(study, CalibratedOptions())
     point = path.choose(staircase_variance(float(request.epsilon)), spread)
     weights = settle_weights(public, path, point)
-    sums = fold_with_base(study, path.base, calibrated._outcome_kernel(weights))
+    sums = fold_with_base(study, path.problem.base, calibrated._outcome_kernel(weights))
     noise = Noise(entropy)
     largest = max(sums.largest_treated, sums.largest_control) << 30
     value = sums.treated - sums.control
@@ -66,7 +66,8 @@ _CACHE: dict = {}
 def _paths(study, target):
     key = (id(study), target)
     if key not in _CACHE:
-        _CACHE[key] = plan_caps(study.public(), Request("label", Fraction(1), target=target))
+        request = Request("label", Fraction(1), target=target)
+        _CACHE[key] = walk_caps(study.public(), pose_caps(study.public(), request))
     return _CACHE[key]
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.calibrated import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
+    from private_ate.estimators.orthogonal_plan import OrthogonalOptions
     from private_ate.estimators.published import PublishedOptions
+    from private_ate.planning import Plan, StudySizes, plan_ate
     from private_ate.release import Diagnostics, Release
 
 _HOMES = {
@@ -32,6 +34,8 @@ _HOMES = {
     "estimators.calibrated": ("CalibratedOptions",),
     "estimators.published": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
+    "estimators.orthogonal_plan": ("OrthogonalOptions",),
+    "planning": ("Plan", "StudySizes", "plan_ate"),
     "release": ("Diagnostics", "Release"),
     "errors": (
         "ArgumentError",
@@ -55,15 +59,19 @@ __all__ = [
     "DomainError",
     "Interval",
     "NumericRangeError",
+    "OrthogonalOptions",
+    "Plan",
     "PrivateAteError",
     "PublishedOptions",
     "Release",
     "SchemaError",
+    "StudySizes",
     "Treatment",
     "__version__",
     "diagnose_ate",
     "estimate_ate",
     "exact_effect",
+    "plan_ate",
 ]
 
 

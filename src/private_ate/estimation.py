@@ -10,9 +10,10 @@ from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalStudy, Progress
+from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
@@ -46,8 +47,9 @@ class Method:
 METHODS: Final = {
     "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
+    "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
 }
-_AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "published"}
+_AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
@@ -147,7 +149,8 @@ def estimate_study(  # a request and how it is to be run
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
     noise = Noise(entropy_for(_seed(seed)), recorder)
-    estimate = method.run(study, request, noise)
+    with single_threaded_blas():
+        estimate = method.run(study, request, noise)
     if noise.spent != request.epsilon:
         msg = "the method did not spend exactly the requested epsilon; nothing is released"
         raise PrivateAteError(msg)

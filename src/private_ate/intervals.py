@@ -9,6 +9,7 @@ from statistics import NormalDist
 from private_ate.errors import ArgumentError
 
 __all__ = [
+    "staircase_and_normal_error",
     "staircase_and_normal_quantile",
     "staircase_quantile",
     "staircase_variance",
@@ -111,6 +112,19 @@ def staircase_and_normal_quantile(
         ) / (2 * len(noise))
 
     return _solve_increasing(covered, coverage, deviation + noise[len(noise) // 2])
+
+
+def staircase_and_normal_error(epsilon: float, sensitivity: float, deviation: float) -> float:
+    """Return ``E|sensitivity·X + deviation·Z|`` for staircase X at ε and standard normal Z."""
+    noise = [sensitivity * size for size in _staircase_slices(epsilon)]
+    if deviation <= 0:
+        return sum(noise) / len(noise)
+    root = math.sqrt(2 / math.pi)
+    return sum(
+        deviation * root * math.exp(-((size / deviation) ** 2) / 2)
+        + size * math.erf(size / (deviation * math.sqrt(2)))
+        for size in noise
+    ) / len(noise)
 
 
 def two_staircase_quantile(coverage: float, epsilon: float, first: float, second: float) -> float:

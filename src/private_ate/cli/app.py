@@ -12,6 +12,7 @@ from private_ate.cli import datasets, experiments
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
+from private_ate.cli.plan import plan
 from private_ate.errors import BudgetError, PrivateAteError
 
 __all__ = ["app", "main"]
@@ -25,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(estimate)
+app.command()(plan)
 app.command()(domain)
 app.command()(demo)
 app.add_typer(datasets.app, name="datasets")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from private_ate.cli import flags
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -18,52 +19,31 @@ __all__ = ["estimate"]
 
 def estimate(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
-    level: Annotated[
-        str,
-        typer.Option(help="What is private: label (outcomes) or sample (all).", metavar="LEVEL"),
-    ],
+    level: flags.LevelName,
     epsilon: Annotated[str, typer.Option(help="Privacy budget, e.g. 1.0.", metavar="E")],
-    treatment: Annotated[str | None, typer.Option(help="Treatment column.", metavar="T")] = None,
-    outcome: Annotated[str | None, typer.Option(help="Outcome column.", metavar="Y")] = None,
-    covariates: Annotated[
-        str | None, typer.Option(help="Covariates, separated by commas; default: all others.")
-    ] = None,
-    domain: Annotated[
-        Path | None, typer.Option(help="TOML file with declared bounds.", metavar="FILE")
-    ] = None,
-    outcome_bounds: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="Declared bounds of the outcome.", metavar="LO HI"),
-    ] = None,
-    binary_outcome: Annotated[
-        bool, typer.Option("--binary-outcome", help="Declare the outcome to be 0 or 1.")
-    ] = False,
-    bounds: Annotated[
-        list[str] | None, typer.Option(help="Declared bounds.", metavar="COL=LO:HI")
-    ] = None,
-    categories: Annotated[
-        list[str] | None, typer.Option(help="Declared labels.", metavar="COL=a|b|c")
-    ] = None,
-    treated: Annotated[str | None, typer.Option(help="Label of treated units.")] = None,
-    control: Annotated[str | None, typer.Option(help="Label of control units.")] = None,
+    treatment: flags.TreatmentColumn = None,
+    outcome: flags.OutcomeColumn = None,
+    covariates: flags.Covariates = None,
+    domain: flags.DomainFile = None,
+    outcome_bounds: flags.OutcomeBounds = None,
+    binary_outcome: flags.IsBinary = False,
+    bounds: flags.Bounds = None,
+    categories: flags.Categories = None,
+    treated: flags.Treated = None,
+    control: flags.Control = None,
     method: Annotated[
         str, typer.Option(help="auto, published, or another method's name.", metavar="METHOD")
     ] = "auto",
-    target: Annotated[str, typer.Option(help="balance or track (label level).")] = "balance",
-    neighbors: Annotated[int, typer.Option(help="Neighbours a unit is matched to.")] = 5,
-    estimand: Annotated[str, typer.Option(help="ate, att or atc.")] = "ate",
-    confidence: Annotated[
-        str, typer.Option(help="Coverage of intervals, or none to save their ε.")
-    ] = "0.95",
-    rows_per_person: Annotated[int, typer.Option(help="Rows one person may have.")] = 1,
+    target: flags.TargetName = "balance",
+    neighbors: flags.Neighbors = 5,
+    estimand: flags.EstimandName = "ate",
+    confidence: flags.Confidence = "0.95",
+    rows_per_person: flags.RowsPerPerson = 1,
     bounds_from_data: Annotated[
         bool,
         typer.Option("--bounds-from-data", help="Look bounds up in the data: NO guarantee."),
     ] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A method's own option.", metavar="OPTION=VALUE"),
-    ] = None,
+    settings: flags.Settings = None,
     engine: Annotated[str, typer.Option(help="auto or local.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[

@@ -24,7 +24,7 @@ from private_ate.privacy.sums import (
 from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
 from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
 
-__all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress"]
+__all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
 
 S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
@@ -58,6 +58,14 @@ class LocalStudy:
             encode_outcome(table, domain),
             progress,
         )
+
+    @classmethod
+    def encode_public(
+        cls, table: Table, domain: Domain, progress: Progress | None = None
+    ) -> LocalStudy:
+        """Encode covariates and treatment only; the outcome column is not read."""
+        covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
+        return cls(domain, covariates, treatment, None, progress)
 
     @property
     def size(self) -> int:
@@ -100,7 +108,7 @@ class LocalStudy:
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
             return run(0)
-        with _single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
+        with single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
             return reduce(add, self._watched(pool.map(run, starts), title, len(starts)))
 
     def _watched(self, parts: Iterable[S], title: str, total: int) -> Iterator[S]:
@@ -245,6 +253,6 @@ def _blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
     return ThreadpoolController()
 
 
-def _single_threaded_blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
-    """Keep BLAS to one thread: the blocks of a fold already use all cores."""
+def single_threaded_blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
+    """Keep BLAS to one thread: folds already use all cores, and small products lose by more."""
     return _blas().limit(limits=1, user_api="blas")

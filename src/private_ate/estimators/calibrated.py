@@ -19,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.errors import ArgumentError
+from private_ate.estimators.calibration import Solution
 from private_ate.estimators.caps import (
-    CapPath,
     CappedWeights,
+    CapProblem,
     fold_with_base,
+    pose_problem,
     settle_weights,
+    stop_after_minimum,
     walk_caps,
 )
 from private_ate.estimators.features import fit_features
@@ -48,7 +51,14 @@ from private_ate.propensity import fit_logistic
 from private_ate.release import Estimate
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
-__all__ = ["CalibratedOptions", "estimate_calibrated", "outcome_share", "plan_caps"]
+__all__ = [
+    "INTERVAL_SHARE",
+    "CalibratedOptions",
+    "estimate_calibrated",
+    "imbalance_of",
+    "outcome_share",
+    "pose_caps",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -78,26 +88,6 @@ class CalibratedOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
-    """Public facts about weights: squares, feature totals and covariate means, by arm."""
-
-    squares: Floats  # Σ w², shape (2,)
-    features: Floats  # Σ w f, shape (2, p)
-    weighted: Floats  # Σ w x, shape (2, d)
-    plain: Floats  # Σ x, shape (2, d)
-    second: Floats  # Σ x², shape (2, d)
-
-    def __add__(self, other: _Facts) -> _Facts:
-        return _Facts(
-            self.squares + other.squares,
-            self.features + other.features,
-            self.weighted + other.weighted,
-            self.plain + other.plain,
-            self.second + other.second,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _OutcomeSums:
     """Exact integer sums of weighted centred outcomes, and the largest weights beside them."""
 
@@ -121,24 +111,23 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     if not isinstance(options, CalibratedOptions):
         msg = f"the calibrated method takes CalibratedOptions, not {type(options).__name__}"
         raise ArgumentError(msg)
-    public = study.public()
-    path = plan_caps(public, request)
     # The matching target is for comparison with matching and has no interval of its own.
     pays_interval = request.confidence is not None and request.target == "balance"
     share = INTERVAL_SHARE if pays_interval else Fraction(0)
     epsilon = request.epsilon * (1 - share)
     spread = outcome_share(study, options)
     rows = request.rows_per_person
-    point = path.choose(staircase_variance(float(epsilon)) * rows**2, spread)
-    weights = settle_weights(public, path, point)
-    facts = fold_with_base(public, path.base, _facts_kernel(weights))
+    public = study.public()
+    variance = staircase_variance(float(epsilon)) * rows**2
+    path = walk_caps(public, pose_caps(public, request), stop_after_minimum(variance, spread))
+    weights = settle_weights(public, path, path.choose(variance, spread))
     released = _release_sums(study, weights, epsilon, request, noise, means=options.means)
-    settings = _settings(request, path, weights, facts, study) | released.settings
+    settings = _settings(request, weights, study) | released.settings
     interval = None
     if pays_interval:
-        variance = release_pair_variance(study, weights, request.epsilon * share, rows, noise)
-        imbalance = spread**2 * _imbalance(path, facts)
-        deviation = math.sqrt(variance + imbalance) * study.domain.bounds.width / study.size
+        sampling = release_pair_variance(study, weights, request.epsilon * share, rows, noise)
+        imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
+        deviation = math.sqrt(sampling + imbalance) * study.domain.bounds.width / study.size
         half = released.half_width(request.coverage, deviation)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
         settings["interval_covers"] = (
@@ -150,8 +139,8 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
 
 
-def plan_caps(public: MatchingStudy, request: Request) -> CapPath:
-    """Run the public phase: propensity model, features and the path of caps."""
+def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
+    """Run the public phase up to the caps: arms, propensity model, features and targets."""
     arms = public.fold(_count_arms, title="arms")
     require_both_arms(arms)
     if request.target == "track" and request.estimand != "ate":
@@ -162,7 +151,7 @@ def plan_caps(public: MatchingStudy, request: Request) -> CapPath:
     if request.target == "track":
         base = public.pool(coefficients).match_sharing_ties(request.neighbors)
     features = fit_features(public, coefficients)
-    return walk_caps(public, features, arms, estimand=request.estimand, base=base)
+    return pose_problem(public, features, arms, estimand=request.estimand, base=base)
 
 
 def outcome_share(study: MatchingStudy, options: CalibratedOptions) -> float:
@@ -212,7 +201,7 @@ def _release_sums(  # what is released, with what budget, in which form
     integer weight in use (of each arm, if released apart) times the outcome's range, times the
     rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
-    sums = fold_with_base(study, weights.path.base, _outcome_kernel(weights))
+    sums = fold_with_base(study, weights.problem.base, _outcome_kernel(weights))
     rows, bounds = request.rows_per_person, study.domain.bounds
     unit = bounds.width / study.size
     whole = 1 << (OUTCOME_BITS + WEIGHT_BITS)
@@ -273,36 +262,23 @@ def _outcome_kernel(
     return kernel
 
 
-def _facts_kernel(weights: CappedWeights) -> Callable[[Block, Floats | None], _Facts]:
-    def kernel(block: Block, base: Floats | None) -> _Facts:
-        values = weights.of(block, base)
-        features = weights.path.features.map(block.covariates)
-        arms = (block.treatment, ~block.treatment)
-        return _Facts(
-            np.array([values[arm] @ values[arm] for arm in arms]),
-            np.stack([values[arm] @ features[arm] for arm in arms]),
-            np.stack([values[arm] @ block.covariates[arm] for arm in arms]),
-            np.stack([block.covariates[arm].sum(axis=0) for arm in arms]),
-            np.stack([(block.covariates[arm] ** 2).sum(axis=0) for arm in arms]),
-        )
-
-    return kernel
+def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:
+    """Return ``‖Fᵀw − g‖²`` over both arms: what calibration left unbalanced."""
+    return sum(
+        float(((solution.sums.features - target.target) ** 2).sum())
+        for solution, target, fixed in zip(solutions, problem.targets, problem.fixed, strict=True)
+        if not fixed
+    )
 
 
-def _settings(
-    request: Request,
-    path: CapPath,
-    weights: CappedWeights,
-    facts: _Facts,
-    study: MatchingStudy,
-) -> dict[str, Any]:
+def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) -> dict[str, Any]:
     speaks_of = {
         "ate": "all n units (ATE)",
         "att": "the treated units (ATT)",
         "atc": "the control units (ATC)",
     }
-    n = float(path.arms.total)
-    effective = n * n / facts.squares
+    arms = weights.problem.arms
+    treated, control = (arms.total**2 / item.sums.squares for item in weights.solutions)
     return {
         "estimand": request.estimand,
         "target": request.target,
@@ -311,33 +287,25 @@ def _settings(
         "confidence": request.coverage,
         "rows_per_person": request.rows_per_person,
         "population": speaks_of[request.estimand],
-        "arms": {"treated": path.arms.treated, "control": path.arms.control},
-        "effective_arms": {"treated": float(effective[0]), "control": float(effective[1])},
-        "balance": _balance(path, facts, study),
+        "arms": {"treated": arms.treated, "control": arms.control},
+        "effective_arms": {"treated": treated, "control": control},
+        "balance": _balance(weights, study),
         "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
     }
 
 
-def _balance(path: CapPath, facts: _Facts, study: MatchingStudy) -> dict[str, list[float]]:
+def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, list[float]]:
     """Return standardised mean differences of the public covariates, before and after."""
-    sizes = np.array([[path.arms.treated], [path.arms.control]], dtype=np.float64)
-    means = facts.plain / sizes
-    variances = np.maximum(facts.second / sizes - means**2, 0.0)
-    pooled = np.sqrt(variances.mean(axis=0))
-    pooled[pooled < 1e-9] = 1.0
-    before = (means[0] - means[1]) / pooled
-    after = (facts.weighted[0] - facts.weighted[1]) / path.arms.total / pooled
+    features = weights.problem.features
+    before = (features.arm_means[0] - features.arm_means[1]) / features.pooled_deviation
+    after = np.zeros_like(before)
+    sums = [solution.sums.features[: features.linear.size] for solution in weights.solutions]
+    moved = (sums[0] - sums[1]) / features.linear_scale / weights.problem.arms.total
+    after[features.linear] = moved / features.pooled_deviation[features.linear]
     return {
         name: [float(before[index]), float(after[index])]
         for index, name in enumerate(study.domain.features)
     }
-
-
-def _imbalance(path: CapPath, facts: _Facts) -> float:
-    """Return ``‖Fᵀw − g‖²`` over both arms: what calibration left unbalanced."""
-    targets = np.stack([problem.target for problem in path.problems])
-    loose = np.array([not fixed for fixed in path.fixed])
-    return float(((facts.features - targets)[loose] ** 2).sum())
 
 
 def _count_arms(block: Block) -> ArmSizes:

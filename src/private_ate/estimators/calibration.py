@@ -8,7 +8,7 @@ is a sum over rows. All inputs are public: nothing here costs ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,11 +17,22 @@ import numpy.typing as npt
 
 from private_ate.estimators.features import UNEXPLAINED
 
-__all__ = ["ArmProblem", "DualSums", "dual_sums", "maximize_dual", "weights_at"]
+__all__ = [
+    "ArmProblem",
+    "DualQuestion",
+    "DualSums",
+    "Solution",
+    "climb",
+    "dual_sums",
+    "maximize_dual",
+    "weighted_sums",
+    "weights_at",
+]
 
 Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.bool_]
 
-_TOLERANCE: Final = 1e-6  # of n, on the largest component of the gradient
+TOLERANCE: Final = 1e-6  # of n, on the largest component of the gradient
 _NEWTON_STEPS: Final = 100
 
 
@@ -39,6 +50,7 @@ class DualSums:
 
     features: Floats  # Σ f w, shape (p,)
     weight: float  # Σ w
+    squares: float  # Σ w²
     value: float  # Σ r/2 (w − u)² + (f·λ + μ) w
     curvature: Floats  # Σ over free rows of (f, 1)(f, 1)ᵀ / r, shape (p + 1, p + 1)
 
@@ -46,14 +58,40 @@ class DualSums:
         return DualSums(
             self.features + other.features,
             self.weight + other.weight,
+            self.squares + other.squares,
             self.value + other.value,
             self.curvature + other.curvature,
         )
 
+    def scaled(self, factor: float) -> DualSums:
+        """Return the sums as if every row stood for ``factor`` rows."""
+        return DualSums(
+            factor * self.features,
+            factor * self.weight,
+            factor * self.squares,
+            factor * self.value,
+            factor * self.curvature,
+        )
 
-def weights_at(features: Floats, base: Floats, dual: Floats, cap: float) -> Floats:
-    """Return the weights that a dual point stands for, shape (m,)."""
-    price = features @ dual[:-1] + dual[-1]
+
+@dataclass(frozen=True, slots=True)
+class DualQuestion:
+    """A dual point that a solver wants evaluated, with second derivatives or without."""
+
+    dual: Floats
+    curved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A dual point at which the gradient vanishes, and the sums there."""
+
+    dual: Floats
+    sums: DualSums
+
+
+def weights_at(price: Floats, base: Floats | float, cap: float) -> Floats:
+    """Return the weights ``clip(u − price/r, 0, A)`` for prices ``f·λ + μ``, shape (m,)."""
     weights: Floats = np.clip(base - price / UNEXPLAINED, 0.0, cap)
     return weights
 
@@ -61,57 +99,83 @@ def weights_at(features: Floats, base: Floats, dual: Floats, cap: float) -> Floa
 def dual_sums(
     features: Floats, base: Floats, dual: Floats, cap: float, *, curved: bool = True
 ) -> DualSums:
-    """Evaluate the dual on some rows; ``curved`` asks for second derivatives too."""
+    """Evaluate the dual on some rows of one arm."""
     price = features @ dual[:-1] + dual[-1]
-    weights = np.clip(base - price / UNEXPLAINED, 0.0, cap)
+    weights = weights_at(price, base, cap)
+    free = (weights > 0.0) & (weights < cap) if curved else None
+    return weighted_sums(features, base, price, weights, free)
+
+
+def weighted_sums(
+    features: Floats, base: Floats, price: Floats, weights: Floats, free: Bits | None
+) -> DualSums:
+    """Add up features, weights and the dual's value; curvature over the rows that are free."""
     value = UNEXPLAINED / 2 * float(((weights - base) ** 2).sum()) + float(price @ weights)
-    size = dual.size
+    size = features.shape[1] + 1
     curvature = np.zeros((size, size))
-    if curved:
-        free = (weights > 0.0) & (weights < cap)
+    if free is not None:
         kept = features if free.all() else features[free]
         curvature[:-1, :-1] = kept.T @ kept
         curvature[:-1, -1] = curvature[-1, :-1] = kept.sum(axis=0)
         curvature[-1, -1] = kept.shape[0]
         curvature /= UNEXPLAINED
-    return DualSums(features.T @ weights, float(weights.sum()), value, curvature)
+    return DualSums(
+        weights @ features, float(weights.sum()), float(weights @ weights), value, curvature
+    )
 
 
 def maximize_dual(
-    evaluate: Callable[[Floats, bool], DualSums],
+    evaluate: Callable[[DualQuestion], DualSums],
+    problem: ArmProblem,
+    start: Floats,
+    tolerance: float = TOLERANCE,
+) -> Solution:
+    """Climb the dual of one arm whose rows are at hand."""
+    climber = climb(problem, start, tolerance=tolerance)
+    question = next(climber)
+    try:
+        while True:
+            question = climber.send(evaluate(question))
+    except StopIteration as reached:
+        solution: Solution = reached.value
+        return solution
+
+
+def climb(
     problem: ArmProblem,
     start: Floats,
     curvature: Floats | None = None,
-) -> Floats:
+    tolerance: float = TOLERANCE,
+) -> Generator[DualQuestion, DualSums, Solution]:
     """Climb the concave dual by semismooth Newton steps with backtracking.
 
-    With a ``curvature`` (a good guess from a sample of rows) cheap steps that ask for no second
-    derivatives are tried first.
+    Yields the points it wants evaluated, so that two arms can share each pass over the rows.
+    Stops when no component of the gradient exceeds ``tolerance`` times the total weight. With a
+    ``curvature`` (a good guess from a sample of rows) cheap steps that ask for no second
+    derivatives come first.
     """
-    dual = start
-    borrowed = curvature
-    sums = evaluate(dual, borrowed is None)
+    dual, borrowed = start, curvature
+    sums = yield DualQuestion(dual, borrowed is None)
     for _ in range(_NEWTON_STEPS):
         slope = _slope(sums, problem, dual)
-        if np.abs(slope).max() < _TOLERANCE * problem.total:
+        if np.abs(slope).max() < tolerance * problem.total:
             break
-        matrix = sums.curvature if borrowed is None else borrowed
-        direction = _direction(matrix, slope)
+        direction = _direction(sums.curvature if borrowed is None else borrowed, slope)
         height = _height(sums, problem, dual)
         step = 1.0
         while True:
             candidate = dual + step * direction
-            following = evaluate(candidate, borrowed is None)
+            following = yield DualQuestion(candidate, borrowed is None)
             gain = 1e-4 * step * float(slope @ direction)
             if _height(following, problem, candidate) >= height + gain or step < 1e-7:
                 break
             step /= 2
-        progress = np.abs(_slope(following, problem, candidate)).max() / np.abs(slope).max()
+        left = np.abs(_slope(following, problem, candidate)).max() / np.abs(slope).max()
         dual, sums = candidate, following
-        if borrowed is not None and progress > 0.3:
+        if borrowed is not None and left > 0.3:
             borrowed = None  # the guess has done its work; compute the real one from here
-            sums = evaluate(dual, True)  # with curvature
-    return dual
+            sums = yield DualQuestion(dual, curved=True)
+    return Solution(dual, sums)
 
 
 def _slope(sums: DualSums, problem: ArmProblem, dual: Floats) -> Floats:

@@ -7,6 +7,7 @@ imbalance together least for a given ε. Everything is computed from public colu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -15,91 +16,116 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.estimators.calibration import (
+    TOLERANCE,
     ArmProblem,
+    DualQuestion,
     DualSums,
+    Solution,
+    climb,
     dual_sums,
     maximize_dual,
+    weighted_sums,
     weights_at,
 )
 from private_ate.estimators.features import UNEXPLAINED, FeatureMap
 from private_ate.estimators.request import Estimand
 from private_ate.study import ArmSizes, Block, MatchingStudy, RowWeights, Summable
 
-__all__ = ["CapPath", "CapPoint", "CappedWeights", "settle_weights", "walk_caps"]
+__all__ = [
+    "CapPath",
+    "CapPoint",
+    "CapProblem",
+    "CappedWeights",
+    "fold_with_base",
+    "pose_problem",
+    "predicted_error",
+    "settle_weights",
+    "stop_after_minimum",
+    "walk_caps",
+]
 
 S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
-_TREATED, _CONTROL = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class CapPoint:
-    """One cap, the weighted loss of balance under it (Q), and the dual solutions of both arms."""
+    """One cap, the weighted loss of balance under it (Q), and the solutions of both arms."""
 
     cap: float
     loss: float
-    duals: tuple[Floats, Floats] = field(repr=False)
-    curvatures: tuple[Floats, Floats] = field(repr=False)
+    solutions: tuple[Solution, Solution] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CapProblem:
+    """The public inputs of both arms: features, targets and weights to stay close to."""
+
+    features: FeatureMap
+    arms: ArmSizes
+    targets: tuple[ArmProblem, ArmProblem]
+    fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
+    base: RowWeights | None  # weights to stay close to; None for equal weights
+
+    @property
+    def equal_weights(self) -> tuple[float, float]:
+        """The weights of a plain difference in means."""
+        return self.arms.total / self.arms.treated, self.arms.total / self.arms.control
+
+    def is_constant(self, arm: int, cap: float) -> bool:
+        """Whether an arm's weights are all n/m: by the estimand, or as the cap leaves no room."""
+        return self.fixed[arm] or cap <= self.equal_weights[arm] * (1 + 1e-12)
 
 
 @dataclass(frozen=True, slots=True)
 class CapPath:
-    """All caps from loose to tight, and what is needed to compute weights under one of them."""
+    """Caps from loose to tight with their solutions, as far as the walk went."""
 
-    features: FeatureMap
-    arms: ArmSizes
-    problems: tuple[ArmProblem, ArmProblem]
-    fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
-    base: RowWeights | None  # weights to stay close to; None for equal weights
+    problem: CapProblem
     points: tuple[CapPoint, ...]
     is_complete: bool  # whether the path was walked on all rows
 
     def choose(self, noise_variance: float, outcome_share: float) -> CapPoint:
         """Return the cap of least predicted error ``v A² + (sd/B)² Q(A)`` (times B²/n²)."""
         return min(
-            self.points,
-            key=lambda point: noise_variance * point.cap**2 + outcome_share**2 * point.loss,
+            self.points, key=lambda point: predicted_error(point, noise_variance, outcome_share)
         )
-
-    def equal_weights(self) -> tuple[float, float]:
-        """Return the weights of a plain difference in means."""
-        return self.arms.total / self.arms.treated, self.arms.total / self.arms.control
 
 
 @dataclass(frozen=True, slots=True)
 class CappedWeights:
-    """Weights under one cap as a function of a block of rows; the sums are exact."""
+    """Weights under one cap as a function of a block of rows; their sums are exact.
 
-    path: CapPath = field(repr=False)
+    ``lifts`` and ``cuts`` repair each arm's sum by moving every weight in proportion to its room
+    below the cap or above zero.
+    """
+
+    problem: CapProblem = field(repr=False)
     cap: float
-    duals: tuple[Floats, Floats] = field(repr=False)
+    solutions: tuple[Solution, Solution] = field(repr=False)
     lifts: tuple[float, float]
     cuts: tuple[float, float]
 
     def of(self, block: Block, base: Floats | None) -> Floats:
-        """Return the weights of a block's rows, all positive, shape (m,)."""
-        features = self.path.features.map(block.covariates)
-        weights = np.empty(block.treatment.size)
-        for arm, rows in enumerate((block.treatment, ~block.treatment)):
-            weights[rows] = self._of_arm(arm, features[rows], None if base is None else base[rows])
+        """Return the weights of a block's rows, all from 0 to the cap, shape (m,)."""
+        features = self.problem.features.map(block.covariates)
+        duals = np.stack([solution.dual for solution in self.solutions])
+        _, weights = _price_rows(self.problem, features, block.treatment, base, duals, self.cap)
+        treated = block.treatment
+        weights += np.where(treated, *self.lifts) * (self.cap - weights)
+        weights *= 1.0 - np.where(treated, *self.cuts)
+        for arm, rows in enumerate((treated, ~treated)):
+            if self.problem.is_constant(arm, self.cap):
+                weights[rows] = self.problem.equal_weights[arm]
         return weights
-
-    def _of_arm(self, arm: int, features: Floats, base: Floats | None) -> Floats:
-        if is_constant(self.path, arm, self.cap):
-            return np.full(features.shape[0], self.path.equal_weights()[arm])
-        start = _base_of(self.path, arm, features, base)
-        weights = weights_at(features, start, self.duals[arm], self.cap)
-        weights += self.lifts[arm] * (self.cap - weights)
-        weights *= 1.0 - self.cuts[arm]
-        return np.clip(weights, 0.0, self.cap)
 
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """Sums of features and base weights in either arm, shapes (2, p) and (2,)."""
+    """Sums of features and of weighted features in either arm, shape (2, p)."""
 
     features: Floats
     weighted: Floats
@@ -123,55 +149,112 @@ class _Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
-    """Sums of weights and of their room below the cap, per arm, shape (2,)."""
+class _Both:
+    """The dual's sums of both arms from one pass."""
 
-    weight: Floats
-    room: Floats
+    treated: DualSums
+    control: DualSums
 
-    def __add__(self, other: _Room) -> _Room:
-        return _Room(self.weight + other.weight, self.room + other.room)
+    def __add__(self, other: _Both) -> _Both:
+        return _Both(self.treated + other.treated, self.control + other.control)
 
 
-def walk_caps(
+@dataclass(frozen=True, slots=True)
+class _ArmRows:
+    """One arm's rows on which the path is walked; each stands for ``scale`` rows."""
+
+    features: Floats
+    base: Floats
+    scale: float
+
+
+def pose_problem(
     public: MatchingStudy,
     features: FeatureMap,
     arms: ArmSizes,
     *,
     estimand: Estimand,
     base: RowWeights | None,
-) -> CapPath:
-    """Solve for every cap on the path, from loose to tight, each from the last solution."""
-    totals = fold_with_base(public, base, _totals_kernel(features))
-    problems = _problems(totals, arms, estimand, tracking=base is not None)
+) -> CapProblem:
+    """Settle each arm's targets: balance with everybody, with one arm, or with base weights."""
+    n = float(arms.total)
+    targets = np.zeros((2, features.size))
+    if base is not None or estimand != "ate":
+        totals = fold_with_base(public, base, _totals_kernel(features))
+        if base is not None:
+            targets = totals.weighted
+        else:
+            arm, size = (0, arms.treated) if estimand == "att" else (1, arms.control)
+            targets = np.tile(n * totals.features[arm] / size, (2, 1))
     fixed = (estimand == "att", estimand == "atc")
-    strides = (-(-arms.treated // _PATH_ROWS), -(-arms.control // _PATH_ROWS))
-    sample = fold_with_base(public, base, _sample_kernel(features, strides))
-    path = CapPath(features, arms, problems, fixed, base, (), strides == (1, 1))
-    rows = [np.concatenate(parts) for parts in sample.features]
-    bases = [_base_of(path, arm, rows[arm], _joined(sample.base[arm])) for arm in (0, 1)]
-    points = _walk(path, rows, bases)
-    return CapPath(features, arms, problems, fixed, base, points, path.is_complete)
+    return CapProblem(
+        features, arms, (ArmProblem(targets[0], n), ArmProblem(targets[1], n)), fixed, base
+    )
+
+
+def walk_caps(
+    public: MatchingStudy,
+    problem: CapProblem,
+    keep_on: Callable[[list[CapPoint]], bool] = lambda _: True,
+) -> CapPath:
+    """Solve for caps from loose to tight, each from the last solution, while asked to keep on."""
+    sizes = (problem.arms.treated, problem.arms.control)
+    strides = (-(-sizes[0] // _PATH_ROWS), -(-sizes[1] // _PATH_ROWS))
+    sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, strides))
+    is_complete = strides == (1, 1)
+    arms = []
+    for arm in (0, 1):
+        rows = np.concatenate(sample.features[arm])
+        base = (
+            np.concatenate(sample.base[arm])
+            if problem.base is not None
+            else np.full(rows.shape[0], problem.equal_weights[arm])
+        )
+        arms.append(_ArmRows(rows, base, sizes[arm] / rows.shape[0]))
+    # On a sample of the rows the path only ranks caps; the chosen one is solved again on all.
+    tolerance = TOLERANCE if is_complete else 100 * TOLERANCE
+    points = _walk(problem, arms, tolerance, keep_on)
+    return CapPath(problem, tuple(points), is_complete)
+
+
+def stop_after_minimum(
+    noise_variance: float, outcome_share: float
+) -> Callable[[list[CapPoint]], bool]:
+    """Return the rule that ends a walk once the predicted error has risen twice.
+
+    The least loss under a cap is convex in the cap, and so is the predicted error: after it has
+    risen it does not fall again. The second rise allows for the solver's tolerance.
+    """
+
+    def keep_on(points: list[CapPoint]) -> bool:
+        errors = [predicted_error(point, noise_variance, outcome_share) for point in points]
+        best = int(np.argmin(errors))
+        return len(errors) - 1 - best < 2
+
+    return keep_on
+
+
+def predicted_error(point: CapPoint, noise_variance: float, outcome_share: float) -> float:
+    """Return the predicted mean squared error in units of (B/n)²."""
+    return noise_variance * point.cap**2 + outcome_share**2 * point.loss
 
 
 def settle_weights(public: MatchingStudy, path: CapPath, point: CapPoint) -> CappedWeights:
     """Solve on all rows at the chosen cap, then repair the sums of both arms exactly."""
-    duals = point.duals
+    problem = path.problem
+    solutions = point.solutions
     if not path.is_complete:
-        duals = (
-            _solve_on_all(public, path, point, _TREATED),
-            _solve_on_all(public, path, point, _CONTROL),
-        )
-    rough = CappedWeights(path, point.cap, duals, (0.0, 0.0), (0.0, 0.0))
-    room = fold_with_base(public, path.base, _room_kernel(rough))
+        solutions = _solve_on_all(public, problem, point)
+    sizes = (problem.arms.treated, problem.arms.control)
     lifts, cuts = [0.0, 0.0], [0.0, 0.0]
     for arm in (0, 1):
-        gap = path.arms.total - room.weight[arm]
-        if gap > 0 and room.room[arm] > 0:
-            lifts[arm] = float(min(gap / room.room[arm], 1.0))
+        weight = solutions[arm].sums.weight
+        gap, room = problem.arms.total - weight, sizes[arm] * point.cap - weight
+        if gap > 0 and room > 0:
+            lifts[arm] = min(gap / room, 1.0)
         elif gap < 0:
-            cuts[arm] = float(-gap / room.weight[arm])
-    return CappedWeights(path, point.cap, duals, (lifts[0], lifts[1]), (cuts[0], cuts[1]))
+            cuts[arm] = -gap / weight
+    return CappedWeights(problem, point.cap, solutions, (lifts[0], lifts[1]), (cuts[0], cuts[1]))
 
 
 def fold_with_base(
@@ -183,109 +266,151 @@ def fold_with_base(
     return study.fold_with(base, kernel, title="calibration")
 
 
-def is_constant(path: CapPath, arm: int, cap: float) -> bool:
-    """Whether an arm's weights are all n/m: by the estimand, or because the cap leaves no room."""
-    return path.fixed[arm] or cap <= path.equal_weights()[arm] * (1 + 1e-12)
-
-
-def _walk(path: CapPath, rows: list[Floats], bases: list[Floats]) -> tuple[CapPoint, ...]:
-    scales = [path.arms.treated / rows[0].shape[0], path.arms.control / rows[1].shape[0]]
-    tightest = max(path.equal_weights())
-    zero = np.zeros(path.features.size + 1)
+def _walk(
+    problem: CapProblem,
+    arms: list[_ArmRows],
+    tolerance: float,
+    keep_on: Callable[[list[CapPoint]], bool],
+) -> list[CapPoint]:
+    tightest = max(problem.equal_weights)
+    zero = np.zeros(problem.features.size + 1)
     duals = [zero, zero]
     loosest = tightest
     for arm in (0, 1):
-        if path.fixed[arm]:
+        if problem.fixed[arm]:
             continue
-        if path.base is None:
-            duals[arm] = _solve(path, arm, rows[arm], bases[arm], scales[arm], np.inf, zero)
-            solution = weights_at(rows[arm], bases[arm], duals[arm], np.inf)
-        else:
-            solution = bases[arm]
-        loosest = max(loosest, float(solution.max()))
-    points = []
+        rows = arms[arm]
+        weights = rows.base
+        if problem.base is None:
+            duals[arm] = _solve(problem, arm, rows, math.inf, zero, tolerance).dual
+            weights = weights_at(
+                rows.features @ duals[arm][:-1] + duals[arm][-1], rows.base, math.inf
+            )
+        loosest = max(loosest, float(weights.max()))
+    points: list[CapPoint] = []
     for cap in np.geomspace(loosest, tightest, _CAPS if loosest > tightest else 1):
-        duals = [
-            duals[arm]
-            if is_constant(path, arm, float(cap))
-            else _solve(path, arm, rows[arm], bases[arm], scales[arm], float(cap), duals[arm])
-            for arm in (0, 1)
+        solved = [
+            _solve(problem, arm, arms[arm], float(cap), duals[arm], tolerance) for arm in (0, 1)
         ]
-        points.append(_point(path, rows, bases, scales, float(cap), duals))
-    return tuple(points)
+        duals = [solution.dual for solution in solved]
+        loss = sum(_loss(problem, arm, arms[arm], solved[arm], float(cap)) for arm in (0, 1))
+        points.append(CapPoint(float(cap), loss, (solved[0], solved[1])))
+        if not keep_on(points):
+            break
+    return points
 
 
 def _solve(  # one arm's rows and the state of its path
-    path: CapPath, arm: int, rows: Floats, base: Floats, scale: float, cap: float, start: Floats
-) -> Floats:
-    def evaluate(dual: Floats, curved: bool) -> DualSums:  # noqa: FBT001  # as the solver calls it
-        return _scaled(dual_sums(rows, base, dual, cap, curved=curved), scale)
+    problem: CapProblem, arm: int, rows: _ArmRows, cap: float, start: Floats, tolerance: float
+) -> Solution:
+    if problem.is_constant(arm, cap):
+        constant = np.full(rows.base.size, problem.equal_weights[arm])
+        none = np.zeros_like(constant)
+        sums = weighted_sums(rows.features, rows.base, none, constant, none > 0)
+        return Solution(start, sums.scaled(rows.scale))
 
-    return maximize_dual(evaluate, path.problems[arm], start)
+    def evaluate(question: DualQuestion) -> DualSums:
+        sums = dual_sums(rows.features, rows.base, question.dual, cap, curved=question.curved)
+        return sums.scaled(rows.scale)
 
-
-def _solve_on_all(public: MatchingStudy, path: CapPath, point: CapPoint, arm: int) -> Floats:
-    if is_constant(path, arm, point.cap):
-        return point.duals[arm]
-
-    def evaluate(dual: Floats, curved: bool) -> DualSums:  # noqa: FBT001  # as the solver calls it
-        def kernel(block: Block, base: Floats | None) -> DualSums:
-            rows = block.treatment if arm == _TREATED else ~block.treatment
-            features = path.features.map(block.covariates[rows])
-            start = _base_of(path, arm, features, None if base is None else base[rows])
-            return dual_sums(features, start, dual, point.cap, curved=curved)
-
-        return fold_with_base(public, path.base, kernel)
-
-    return maximize_dual(evaluate, path.problems[arm], point.duals[arm], point.curvatures[arm])
+    return maximize_dual(evaluate, problem.targets[arm], start, tolerance)
 
 
-def _point(  # both arms' rows at one cap
-    path: CapPath,
-    rows: list[Floats],
-    bases: list[Floats],
-    scales: list[float],
+def _loss(problem: CapProblem, arm: int, rows: _ArmRows, solution: Solution, cap: float) -> float:
+    """Return ``r‖w‖²`` (or ``r‖w − u‖²`` when following base weights) plus ``‖Fᵀw − g‖²``."""
+    squares = solution.sums.squares
+    if problem.base is not None:
+        dual = solution.dual
+        weights = weights_at(rows.features @ dual[:-1] + dual[-1], rows.base, cap)
+        if problem.is_constant(arm, cap):
+            weights = np.full(rows.base.size, problem.equal_weights[arm])
+        squares = rows.scale * float(((weights - rows.base) ** 2).sum())
+    imbalance = solution.sums.features - problem.targets[arm].target
+    return UNEXPLAINED * squares + float(imbalance @ imbalance)
+
+
+def _solve_on_all(
+    public: MatchingStudy, problem: CapProblem, point: CapPoint
+) -> tuple[Solution, Solution]:
+    """Solve both arms on all rows together, one pass per question."""
+    climbers = [
+        climb(
+            problem.targets[arm],
+            point.solutions[arm].dual,
+            point.solutions[arm].sums.curvature,
+            tolerance=math.inf if problem.is_constant(arm, point.cap) else 10 * TOLERANCE,
+        )
+        for arm in (0, 1)
+    ]
+    questions: list[DualQuestion | None] = [next(climber) for climber in climbers]
+    solved: list[Solution] = list(point.solutions)
+    while any(question is not None for question in questions):
+        asked = [
+            DualQuestion(solved[arm].dual, curved=False) if question is None else question
+            for arm, question in enumerate(questions)
+        ]
+        sums = fold_with_base(public, problem.base, _joint_kernel(problem, asked, point.cap))
+        for arm, answer in enumerate((sums.treated, sums.control)):
+            if questions[arm] is None:
+                continue
+            try:
+                questions[arm] = climbers[arm].send(answer)
+            except StopIteration as reached:
+                solved[arm] = reached.value
+                questions[arm] = None
+    return solved[0], solved[1]
+
+
+def _joint_kernel(
+    problem: CapProblem, questions: list[DualQuestion], cap: float
+) -> Callable[[Block, Floats | None], _Both]:
+    duals = np.stack([question.dual for question in questions])
+
+    def kernel(block: Block, base: Floats | None) -> _Both:
+        features = problem.features.map(block.covariates)
+        price, weights = _price_rows(problem, features, block.treatment, base, duals, cap)
+        near = np.where(block.treatment, *problem.equal_weights) if base is None else base
+        free = (weights > 0.0) & (weights < cap)
+        sums = []
+        for arm, rows in enumerate((block.treatment, ~block.treatment)):
+            if problem.is_constant(arm, cap):
+                weights = np.where(rows, problem.equal_weights[arm], weights)
+            inside = rows.astype(np.float64)
+            sums.append(
+                weighted_sums(
+                    features,
+                    inside * near,
+                    price,
+                    inside * weights,
+                    rows & free if questions[arm].curved else None,
+                )
+            )
+        return _Both(sums[0], sums[1])
+
+    return kernel
+
+
+def _price_rows(  # one block's rows and both arms' duals
+    problem: CapProblem,
+    features: Floats,
+    treatment: npt.NDArray[np.bool_],
+    base: Floats | None,
+    duals: Floats,
     cap: float,
-    duals: list[Floats],
-) -> CapPoint:
-    loss = 0.0
-    curvatures = []
-    for arm in (0, 1):
-        if is_constant(path, arm, cap):
-            weights = np.full(rows[arm].shape[0], path.equal_weights()[arm])
-        else:
-            weights = weights_at(rows[arm], bases[arm], duals[arm], cap)
-        away = weights if path.base is None else weights - bases[arm]
-        imbalance = scales[arm] * (rows[arm].T @ weights) - path.problems[arm].target
-        loss += UNEXPLAINED * scales[arm] * float(away @ away) + float(imbalance @ imbalance)
-        sums = dual_sums(rows[arm], bases[arm], duals[arm], cap)
-        curvatures.append(scales[arm] * sums.curvature)
-    return CapPoint(cap, loss, (duals[0], duals[1]), (curvatures[0], curvatures[1]))
-
-
-def _problems(
-    totals: _Totals, arms: ArmSizes, estimand: Estimand, *, tracking: bool
-) -> tuple[ArmProblem, ArmProblem]:
-    """Return each arm's targets: those of the base weights, of everybody, or of one arm."""
-    n = float(arms.total)
-    if tracking:
-        targets = totals.weighted
-    elif estimand == "ate":
-        targets = np.zeros_like(totals.features)
-    else:
-        arm, size = (_TREATED, arms.treated) if estimand == "att" else (_CONTROL, arms.control)
-        targets = np.tile(n * totals.features[arm] / size, (2, 1))
-    return ArmProblem(targets[0], n), ArmProblem(targets[1], n)
+) -> tuple[Floats, Floats]:
+    """Return each row's price under its own arm's dual, and the weight that follows."""
+    both = features @ duals[:, :-1].T
+    price = np.where(treatment, both[:, 0] + duals[0, -1], both[:, 1] + duals[1, -1])
+    near = np.where(treatment, *problem.equal_weights) if base is None else base
+    return price, weights_at(price, near, cap)
 
 
 def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _Totals]:
     def kernel(block: Block, base: Floats | None) -> _Totals:
         rows = features.map(block.covariates)
-        arms = (block.treatment, ~block.treatment)
-        sums = np.stack([rows[arm].sum(axis=0) for arm in arms])
-        if base is None:
-            return _Totals(sums, sums)
-        return _Totals(sums, np.stack([base[arm] @ rows[arm] for arm in arms]))
+        arms = np.stack([block.treatment, ~block.treatment]).astype(np.float64)
+        sums = arms @ rows
+        return _Totals(sums, sums if base is None else (arms * base) @ rows)
 
     return kernel
 
@@ -303,30 +428,3 @@ def _sample_kernel(
         return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]))
 
     return kernel
-
-
-def _room_kernel(weights: CappedWeights) -> Callable[[Block, Floats | None], _Room]:
-    def kernel(block: Block, base: Floats | None) -> _Room:
-        values = weights.of(block, base)
-        arms = (block.treatment, ~block.treatment)
-        sums = np.array([values[arm].sum() for arm in arms])
-        sizes = np.array([np.count_nonzero(arm) for arm in arms])
-        return _Room(sums, sizes * weights.cap - sums)
-
-    return kernel
-
-
-def _base_of(path: CapPath, arm: int, features: Floats, base: Floats | None) -> Floats:
-    if base is not None:
-        return base
-    return np.full(features.shape[0], path.equal_weights()[arm])
-
-
-def _joined(parts: tuple[Floats, ...]) -> Floats | None:
-    return np.concatenate(parts) if parts else None
-
-
-def _scaled(sums: DualSums, scale: float) -> DualSums:
-    return DualSums(
-        scale * sums.features, scale * sums.weight, scale * sums.value, scale * sums.curvature
-    )

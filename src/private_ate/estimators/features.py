@@ -41,6 +41,8 @@ class FeatureMap:
         Indices of covariates with more than two values, and centre and scale of their squares.
     score_mean, score_scale : float
         Centre and scale of the score; a zero scale leaves it out.
+    arm_means, pooled_deviation : arrays, shapes (2, d) and (d,)
+        Covariate means of treated and control, and the spread that standardises their difference.
     """
 
     coefficients: Floats
@@ -52,6 +54,8 @@ class FeatureMap:
     squares_scale: Floats
     score_mean: float
     score_scale: float
+    arm_means: Floats
+    pooled_deviation: Floats
 
     @property
     def size(self) -> int:
@@ -101,6 +105,9 @@ class _Spread:
     fourth: Floats
     score: float
     score_second: float
+    treated: int
+    treated_first: Floats
+    treated_second: Floats
 
     def __add__(self, other: _Spread) -> _Spread:
         return _Spread(
@@ -108,6 +115,9 @@ class _Spread:
             self.fourth + other.fourth,
             self.score + other.score,
             self.score_second + other.score_second,
+            self.treated + other.treated,
+            self.treated_first + other.treated_first,
+            self.treated_second + other.treated_second,
         )
 
 
@@ -125,6 +135,9 @@ def fit_features(public: Study, coefficients: Floats) -> FeatureMap:
             (squares**2).sum(axis=0),
             float(score.sum()),
             float((score**2).sum()),
+            int(np.count_nonzero(block.treatment)),
+            block.treatment @ deviations,
+            block.treatment @ squares,
         )
 
     moments = public.fold(spread, title="features")
@@ -138,6 +151,7 @@ def fit_features(public: Study, coefficients: Floats) -> FeatureMap:
     linear, squares = np.flatnonzero(varies), np.flatnonzero(curved)
     score_mean = moments.score / extent.rows
     score_variance = moments.score_second / extent.rows - score_mean**2
+    arm_means, pooled = _compare_arms(moments, extent.rows)
     return FeatureMap(
         coefficients=coefficients,
         center=center,
@@ -148,7 +162,19 @@ def fit_features(public: Study, coefficients: Floats) -> FeatureMap:
         squares_scale=np.sqrt(_SQUARES / max(squares.size, 1) / square_variance[squares]),
         score_mean=score_mean,
         score_scale=float(np.sqrt(_SCORE / score_variance)) if score_variance > 1e-12 else 0.0,
+        arm_means=center + arm_means,
+        pooled_deviation=pooled,
     )
+
+
+def _compare_arms(moments: _Spread, rows: int) -> tuple[Floats, Floats]:
+    """Return both arms' mean deviations and the root of their mean variance."""
+    sizes = np.array([[moments.treated], [rows - moments.treated]], dtype=np.float64)
+    first = np.stack([moments.treated_first, -moments.treated_first]) / sizes
+    second = np.stack([moments.treated_second, moments.second - moments.treated_second]) / sizes
+    pooled = np.sqrt(np.maximum(second - first**2, 0.0).mean(axis=0))
+    pooled[pooled < 1e-9] = 1.0
+    return first, pooled
 
 
 def _range(block: Block) -> _Range:

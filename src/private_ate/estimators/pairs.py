@@ -56,7 +56,7 @@ def release_pair_variance(
     of its group's squared weights, times the rows a person may have. Cost: ε. The scale times
     ln 2 is added so that the variance is rarely understated. Proof: docs/proofs/calibrated.md.
     """
-    sums = fold_with_base(study, weights.path.base, _pair_kernel(weights))
+    sums = fold_with_base(study, weights.problem.base, _pair_kernel(weights))
     sensitivity = max(1, rows * sums.sensitivity)
     noisy = noise.laplace("variance", [sums.total], sensitivity=sensitivity, epsilon=epsilon)[0]
     released = float(Fraction(noisy, 2 << _GRID_BITS))
@@ -68,7 +68,7 @@ def release_pair_variance(
 def _pair_kernel(weights: CappedWeights) -> Callable[[Block, Floats | None], _PairSums]:
     def kernel(block: Block, base: Floats | None) -> _PairSums:
         values = weights.of(block, base)
-        score = block.covariates @ weights.path.features.coefficients[1:]
+        score = block.covariates @ weights.problem.features.coefficients[1:]
         result = _PairSums(0, 0, 0.0, 0.0)
         if block.outcome is None:
             msg = "the private phase needs a study with outcomes"

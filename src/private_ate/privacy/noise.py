@@ -12,6 +12,9 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``randomized_response``: bits of which neighbours flip at most ``changes``; cost ε.
 - ``staircase_disjoint``: integers of which neighbours move one only; cost ε.
 - ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
+- ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
+- ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
+  ``changes``; answers weights; cost ε in two entries.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.errors import NumericRangeError
+from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
+from private_ate.privacy.objective import Floats, Objective, ObjectiveLaw
 from private_ate.privacy.samplers import (
     Coin,
     flip,
@@ -182,6 +187,52 @@ class Noise:
                 2 * value + self._stair(sensitivity, epsilon)
                 for value, sensitivity in zip(exact, sensitivities, strict=True)
             ],
+        )
+
+    def cube(
+        self, step: str, values: Sequence[int], *, sensitivity: int, epsilon: Fraction
+    ) -> list[int]:
+        """Add noise of the discrete L∞ law, uniform on cubes, to a short integer vector.
+
+        Neighbours: vectors at L∞ distance ≤ ``sensitivity``. Cost: ε, whatever the dimension
+        (Lemma 1 of docs/proofs/orthogonal.md).
+        """
+        exact = [int(value) for value in values]
+        rate = _rate(epsilon, sensitivity)
+        return self._release(
+            Spend(step, "cube", epsilon, (sensitivity,), len(exact)),
+            exact,
+            lambda: [
+                2 * value + odd
+                for value, odd in zip(
+                    exact, discrete_cube(rate, len(exact), self.entropy), strict=True
+                )
+            ],
+        )
+
+    def objective(
+        self, step: str, objective: Objective, *, changes: int, epsilon: Fraction
+    ) -> Floats:
+        """Minimise a sum of logistic losses under a random linear term; answer the weights.
+
+        Neighbours: sums that differ in at most ``changes`` of their rows, so that the gradient
+        moves by at most ``2·changes`` in every coordinate. Cost: ε, of which 1 % pays for Laplace
+        noise that hides the solver's error (Lemmas 2 and 3 of docs/proofs/orthogonal.md). The
+        recorder hears the objective itself and may probe its gradient.
+        """
+        law = ObjectiveLaw.split(objective, changes, epsilon)
+        computed = self._release(
+            Spend(step, "objective", epsilon - law.smoothing, (2 * changes,), law.dimension),
+            objective,
+            lambda: objective.minimize(law.tilt(gamma_cube(law.dimension, self.entropy))),
+        )
+        return law.weights(
+            self.laplace(
+                f"{step}, rounding",
+                law.steps(computed),
+                sensitivity=law.sensitivity,
+                epsilon=law.smoothing,
+            )
         )
 
     def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:

@@ -58,6 +58,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
         yield "arms", f"{arms['treated']:,} treated, {arms['control']:,} control"
     if "population" in release.settings:
         yield "population", str(release.settings["population"])
+    yield from _balance(release)
+    yield from _ratios(release)
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
@@ -65,6 +67,26 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     yield from _meaning(release)
     for note in release.settings.get("notes", ()):
         yield "note", str(note)
+
+
+def _balance(release: Release) -> Iterator[tuple[str, str]]:
+    """Sum up the public balance table; only the label level has one."""
+    balance = release.settings.get("balance")
+    if balance:
+        before, after = (max(abs(pair[side]) for pair in balance.values()) for side in (0, 1))
+        yield (
+            "balance",
+            f"largest standardised difference {before:.3f} before, {after:.3f} after weighting",
+        )
+
+
+def _ratios(release: Release) -> Iterator[tuple[str, str]]:
+    means = release.settings.get("means")
+    if means:
+        yield "means", f"{means['treated']:.6g} if treated, {means['control']:.6g} if not"
+    for name in ("risk_ratio", "odds_ratio"):
+        if release.settings.get(name) is not None:
+            yield name.replace("_", " "), f"{release.settings[name]:.4g}"
 
 
 def _meaning(release: Release) -> Iterator[tuple[str, str]]:
