@@ -27,7 +27,7 @@ _LABEL, _SAMPLE = _PAPER[:2]
 
 
 def claims_of_end_to_end(summary: Summary) -> list[Claim]:
-    """Check the sentences about the end-to-end figure; the paper's methods only."""
+    """Check the sentences about the end-to-end figure, then compare our own methods."""
     paper = summary.select(lambda row: row.method in _PAPER)
     main = paper.where(neighbors=5)
     return [
@@ -39,6 +39,7 @@ def claims_of_end_to_end(summary: Summary) -> list[Claim]:
         *_always_below_one(main),
         *_named_baselines(main),
         _neighbors_do_not_matter(paper),
+        *_ours_beside_published(summary.where(neighbors=5)),
     ]
 
 
@@ -234,3 +235,20 @@ def _neighbors_do_not_matter(paper: Summary) -> Claim:
             ratios[f"{name_arm(method)} on {name_set(dataset)}"] = max(errors) / min(errors)
     shown = "largest over smallest error: " + listing(ratios.items())
     return judge(words, shown, holds=all(ratio <= SIMILAR for ratio in ratios.values()))
+
+
+def _ours_beside_published(main: Summary) -> Iterator[Claim]:
+    """Compare our estimator of each level with the published one; the paper does not ask."""
+    for ours, published in (("calibrated-track", _LABEL), ("orthogonal", _SAMPLE)):
+        if ours not in main.methods:
+            continue
+        shown = "; ".join(
+            f"{name_set(dataset)}: "
+            + listing(
+                (name_arm(method), main.average(dataset=dataset, method=method))
+                for method in (ours, published)
+            )
+            for dataset in main.datasets
+        )
+        words = f"How does {name_arm(ours)} compare with {name_arm(published)}?"
+        yield Claim(words, f"{shown} (geometric means over ε)", "measured")

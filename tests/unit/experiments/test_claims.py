@@ -106,6 +106,17 @@ def test_what_was_not_run_is_not_judged():
     ] == "not measured"
 
 
+def test_our_methods_are_compared_with_the_published_ones_where_they_ran():
+    scales = {"published-label": 0.4, "calibrated-track": 0.2}
+
+    claim = claims_comparison.claims_of_end_to_end(end_to_end(scales))[-1]
+
+    assert claim.verdict == "measured"
+    assert claim.words == "How does ours track (label) compare with PrivATE (label)?"
+    # The geometric mean of 1/ε over 0.5, 1, 3 and 4 is 6 to the power of −1/4, which is 0.639.
+    assert "Synth: ours track (label) 0.13, PrivATE (label) 0.26" in claim.measured
+
+
 def test_neighbours_matter_when_errors_differ_a_lot():
     def error(at):
         return 0.3 * (5.0 if at["neighbors"] == 1 else 1.0) / float(at["epsilon"])
