@@ -9,15 +9,23 @@ from fractions import Fraction
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
+from private_ate.baselines.difference_in_means import (
+    DifferenceInMeansOptions,
+    estimate_difference_in_means,
+)
+from private_ate.baselines.doubly_robust import DoublyRobustOptions, estimate_doubly_robust
+from private_ate.baselines.ipw import IpwOptions, estimate_ipw
+from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
+from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
-from private_ate.privacy.noise import Noise, Recorder
+from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.release import Release
 
 __all__ = ["METHODS", "Method", "estimate_ate", "estimate_study", "method_for"]
@@ -35,8 +43,17 @@ class Method:
     run: Estimator
 
 
+_BASELINES: Final = (
+    Method(
+        "difference_in_means", ("sample",), DifferenceInMeansOptions, estimate_difference_in_means
+    ),
+    Method("ipw", ("sample",), IpwOptions, estimate_ipw),
+    Method("smooth_matching", ("sample",), SmoothMatchingOptions, estimate_smooth_matching),
+    Method("doubly_robust", ("sample",), DoublyRobustOptions, estimate_doubly_robust),
+)
 METHODS: Final = {
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
+    **{method.name: method for method in _BASELINES},
 }
 _AUTO: Final[dict[Level, str]] = {"label": "published", "sample": "published"}
 
@@ -139,16 +156,27 @@ def estimate_study(  # a request and how it is to be run
         raise ArgumentError(msg)
     noise = Noise(entropy_for(_seed(seed)), recorder)
     estimate = method.run(study, request, noise)
-    if noise.spent != request.epsilon:
+    if not _paid_exactly(noise.cost, request.epsilon, estimate.delta):
         msg = "the method did not spend exactly the requested epsilon; nothing is released"
         raise PrivateAteError(msg)
     guarantee = Guarantee(
         request.level,
         request.epsilon,
-        adjacency_of(request.level, request.rows_per_person),
-        void=void or ("none (seeded)" if seed is not None else ""),
+        estimate.adjacency or adjacency_of(request.level, request.rows_per_person),
+        delta=float(estimate.delta),
+        void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
+        numerics=estimate.numerics,
     )
-    return Release.of(estimate, guarantee, method=method.name, n=study.size, version=VERSION)
+    size = study.size if estimate.size is None else estimate.size
+    return Release.of(estimate, guarantee, method=method.name, n=size, version=VERSION)
+
+
+def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
+    """Say whether the calls at the choke point compose to the request: in (ε, δ) or in ρ."""
+    if cost.rho:
+        unmixed = cost.epsilon == 0 and cost.delta == 0
+        return unmixed and cost.rho == concentrated_budget(epsilon, delta)
+    return (cost.epsilon, cost.delta) == (epsilon, delta)
 
 
 def method_for(name: str, request: Request) -> Method:
