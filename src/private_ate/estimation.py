@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
+from private_ate.baselines.aim import AimOptions, estimate_aim
 from private_ate.baselines.difference_in_means import (
     DifferenceInMeansOptions,
     estimate_difference_in_means,
@@ -50,6 +51,7 @@ _BASELINES: Final = (
     Method("ipw", ("sample",), IpwOptions, estimate_ipw),
     Method("smooth_matching", ("sample",), SmoothMatchingOptions, estimate_smooth_matching),
     Method("doubly_robust", ("sample",), DoublyRobustOptions, estimate_doubly_robust),
+    Method("aim", ("sample",), AimOptions, estimate_aim),
 )
 METHODS: Final = {
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval, Request
+from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.ipw import (
     IpwOptions,
@@ -29,6 +31,11 @@ from private_ate.estimation import estimate_study, method_for
 from private_ate.privacy.accounting import smoothing_rate
 from private_ate.privacy.entropy import SeededEntropy
 
+SYNTHESISERS = [
+    ("aim", AimOptions(bins=2, outcome_bins=3)),
+    ("aim", AimOptions("causal", bins=2, outcome_bins=2)),
+    ("aim", AimOptions(adjacency="add_remove", bins=2, outcome_bins=2)),
+]
 DIRECT = [
     ("difference_in_means", None),
     ("smooth_matching", SmoothMatchingOptions(cells=("a", "c"))),
@@ -117,6 +124,29 @@ def test_no_single_replacement_exceeds_a_declared_sensitivity(
 
     assert max(shares) <= 1 + 1e-9
     assert max(shares) > 0.05  # the replacements do matter
+
+
+@pytest.mark.parametrize(("name", "options"), SYNTHESISERS)
+def test_no_neighbour_exceeds_a_declared_sensitivity_of_a_synthesiser(
+    name, options, make_study, replace_record
+):
+    rng = np.random.default_rng(9)
+    shares = []
+    for _ in range(5):
+        study = make_study(rng, int(rng.integers(4, 60)))
+        row, neighbour = replace_record(study, rng)
+        if options.adjacency == "add_remove":
+            kept = np.arange(study.size) != row
+            neighbour = replace(
+                study,
+                covariates=study.covariates[:, kept],
+                treatment=study.treatment[kept],
+                outcome=study.outcome[kept],
+            )
+        shares.append(worst_share(name, options, (study, neighbour)))
+
+    assert max(shares) <= 1 + 1e-9
+    assert max(shares) > 0.7
 
 
 def test_the_check_catches_a_sensitivity_that_is_too_small(monkeypatch, make_study, replace_record):
