@@ -16,6 +16,7 @@ from private_ate.baselines.difference_in_means import (
 )
 from private_ate.baselines.doubly_robust import DoublyRobustOptions, estimate_doubly_robust
 from private_ate.baselines.ipw import IpwOptions, estimate_ipw
+from private_ate.baselines.privsyn import PrivSynOptions, estimate_privsyn
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
@@ -52,6 +53,7 @@ _BASELINES: Final = (
     Method("smooth_matching", ("sample",), SmoothMatchingOptions, estimate_smooth_matching),
     Method("doubly_robust", ("sample",), DoublyRobustOptions, estimate_doubly_robust),
     Method("aim", ("sample",), AimOptions, estimate_aim),
+    Method("privsyn", ("sample",), PrivSynOptions, estimate_privsyn),
 )
 METHODS: Final = {
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),

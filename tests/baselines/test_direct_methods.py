@@ -203,7 +203,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "aim", "privsyn"])
 @pytest.mark.parametrize("case", ODD)
 def test_odd_records_still_give_a_release(name, case):
     x, t, y = ODD[case]
@@ -231,7 +231,7 @@ def test_impossible_options_are_argument_errors(make, text):
         make()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "aim", "privsyn"])
 def test_baselines_refuse_what_they_cannot_answer(synth, name):
     with pytest.raises(ArgumentError, match="one row per person"):
         release(synth, name, rows_per_person=2)

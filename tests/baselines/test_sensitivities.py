@@ -21,6 +21,7 @@ from private_ate.baselines.ipw import (
     weighted_sensitivity,
 )
 from private_ate.baselines.parts import split_rows
+from private_ate.baselines.privsyn import PrivSynOptions
 from private_ate.baselines.smooth_matching import (
     Cells,
     SmoothMatchingOptions,
@@ -35,6 +36,8 @@ SYNTHESISERS = [
     ("aim", AimOptions(bins=2, outcome_bins=3)),
     ("aim", AimOptions("causal", bins=2, outcome_bins=2)),
     ("aim", AimOptions(adjacency="add_remove", bins=2, outcome_bins=2)),
+    ("privsyn", PrivSynOptions(bins=2, outcome_bins=3, iterations=1)),
+    ("privsyn", PrivSynOptions("add_remove", bins=2, outcome_bins=2, iterations=1)),
 ]
 DIRECT = [
     ("difference_in_means", None),
@@ -132,7 +135,7 @@ def test_no_neighbour_exceeds_a_declared_sensitivity_of_a_synthesiser(
 ):
     rng = np.random.default_rng(9)
     shares = []
-    for _ in range(5):
+    for _ in range(4):
         study = make_study(rng, int(rng.integers(4, 60)))
         row, neighbour = replace_record(study, rng)
         if options.adjacency == "add_remove":
