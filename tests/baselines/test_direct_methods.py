@@ -243,6 +243,12 @@ def test_baselines_refuse_what_they_cannot_answer(synth, name):
         estimate_ate(synth, level="label", epsilon=1, method=name)
 
 
+def test_smooth_noise_refuses_an_epsilon_that_floats_cannot_serve(synth):
+    with pytest.raises(ArgumentError, match="at least 1e-6"):
+        release(synth, "smooth_matching", "0.0000001")
+    assert math.isfinite(release(synth, "difference_in_means", "0.00001").ate)
+
+
 def test_cells_of_unknown_covariates_are_refused(synth):
     with pytest.raises(ArgumentError, match="'age' is not one"):
         release(synth, "smooth_matching", options=SmoothMatchingOptions(cells=("age",)))

@@ -202,7 +202,7 @@ def test_one_record_never_moves_dependence_beyond_its_stated_sensitivity(adjacen
             dependence(c.reshape(shape), c.reshape(shape).sum(1), c.reshape(shape).sum(0))
             for c in (counts, other)
         )
-        allowed = dependence_sensitivity(Neighbours(adjacency), size)
+        allowed = dependence_sensitivity(Neighbours(adjacency))
         largest = max(largest, abs(first - second) / allowed)
 
     assert largest <= 1

@@ -150,14 +150,12 @@ def dependence(counts: Integers, first: Integers, second: Integers) -> int:
     return (scaled << _SCORE_BITS) // max(total, 1)
 
 
-def dependence_sensitivity(neighbours: Neighbours, size: int) -> int:
+def dependence_sensitivity(neighbours: Neighbours) -> int:
     """Return how far one record moves a dependence score, in steps with one for rounding.
 
-    Add/remove-one: 4. Replace-one with n fixed: 2 for the joint counts and ``4 + 4/n`` for the
-    product of the margins. Proof: docs/proofs/baselines.md.
+    Add/remove-one: 4, as published. Replace-one: 6. Proof: docs/proofs/baselines.md.
     """
-    distance = 6 + Fraction(4, size) if neighbours.replaces else Fraction(4)
-    return math.ceil(distance * (1 << _SCORE_BITS)) + 1
+    return ((6 if neighbours.replaces else 4) << _SCORE_BITS) + 1
 
 
 def choose_pairs(scores: Floats, cells: Floats, rho: float, distance: int) -> list[int]:
@@ -245,7 +243,7 @@ def _choose(
         [dependence(counts[codes[i], codes[j]], alone[i], alone[j]) for i, j in pairs],
         dtype=np.int64,
     )
-    step = dependence_sensitivity(neighbours, int(alone[0].sum()))
+    step = dependence_sensitivity(neighbours)
     noisy = noise.gaussian_cells(
         "dependence", exact, squared_sensitivity=len(pairs) * step**2, rho=shares[0]
     )

@@ -38,7 +38,8 @@ __all__ = [
 
 Integers = npt.NDArray[np.int64]
 
-_FINE = 24  # bits of the output grid below 2B/n, the least value of the smooth sensitivity
+_FINE = 34  # bits of the output grid below 2B/n, the least value of the smooth sensitivity
+_SMALLEST_EPSILON = Fraction(1, 10**6)  # below it floats cannot tell neighbouring scales apart
 _MOST_CELLS = 1 << 16
 _TOGETHER = 1 << 20  # pairs of a cell and a distance looked at together
 
@@ -93,11 +94,16 @@ def release_matched_effect(
     study: MatchingStudy, request: Request, noise: Noise, names: tuple[str, ...], delta: Fraction
 ) -> Estimate:
     """Match within the cells of the named covariates and release the effect."""
+    if request.epsilon < _SMALLEST_EPSILON:
+        msg = "noise scaled to smooth sensitivity needs an epsilon of at least 1e-6"
+        raise ArgumentError(msg)
     coding = cells_of(study.domain, names)
     cells = study.fold(cell_kernel(coding))
     beta = smoothing_rate(request.epsilon, delta) * (1 - 1e-6)  # slack for rounding S to the grid
     smooth = smooth_sensitivity(cells.counts, study.size, beta)
-    scale = study.size << (_FINE - 1)  # steps per range of the outcome
+    # Rounding S to the grid must change its logarithm by far less than the slack left in β.
+    fine = max(_FINE, math.ceil(24 - math.log2(beta)))
+    scale = study.size << (fine - 1)  # steps per range of the outcome
     value = math.floor(matched_effect(cells, study.size) * scale)
     steps = math.ceil(smooth * (1 + 1e-9) * scale) + 1
     step = "matched effect"

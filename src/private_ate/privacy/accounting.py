@@ -37,9 +37,9 @@ def parse_delta(delta: str | float | Fraction) -> Fraction:
         msg = f"delta is a decimal number such as 1e-6, not {str(delta)[:40]!r}"
         raise ArgumentError(msg) from cause
     if isinstance(delta, bool) or (
-        value != 0 and not Fraction(1, 10**15) <= value <= Fraction(1, 10)
+        value != 0 and not Fraction(1, 10**12) <= value <= Fraction(1, 10)
     ):
-        msg = "delta lies between 1e-15 and 0.1 (or is 0 where a method offers pure ε)"
+        msg = "delta lies between 1e-12 and 0.1 (or is 0 where a method offers pure ε)"
         raise ArgumentError(msg)
     return value
 
