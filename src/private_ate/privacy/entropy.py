@@ -26,6 +26,10 @@ class SecureEntropy:
         except ssl.SSLError:
             return os.urandom(count)
 
+    def generator(self) -> np.random.Generator:
+        """Return a fresh generator for post-processing, never for noise."""
+        return _generator(self.draw(16))
+
 
 @dataclass(frozen=True, slots=True)
 class SeededEntropy:
@@ -41,6 +45,10 @@ class SeededEntropy:
         """Return the next ``count`` bytes of the seeded stream."""
         return self._stream.bytes(count)
 
+    def generator(self) -> np.random.Generator:
+        """Return a generator that the seed determines, for post-processing."""
+        return _generator(self.draw(16))
+
 
 Entropy = SecureEntropy | SeededEntropy
 
@@ -48,3 +56,7 @@ Entropy = SecureEntropy | SeededEntropy
 def entropy_for(seed: int | None) -> Entropy:
     """Choose the source: the operating system unless a seed is spelled out."""
     return SecureEntropy() if seed is None else SeededEntropy(seed)
+
+
+def _generator(drawn: bytes) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(int.from_bytes(drawn)))
