@@ -350,8 +350,8 @@ class Noise:
     ) -> int:
         """Add Laplace noise of scale 2·smooth/ε, in half steps like all Laplace noise.
 
-        ``smooth`` bounds the local sensitivity in steps and changes between neighbours by a factor
-        of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ) (docs/proofs/baselines.md).
+        Neighbours: data sets for which ``smooth`` bounds the local sensitivity in steps and changes
+        by a factor of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ) (docs/proofs/baselines.md).
         """
         rate = _rate(epsilon, 2 * smooth)
         return self._release(
@@ -363,8 +363,9 @@ class Noise:
     def smooth_cauchy(self, step: str, value: int, *, smooth: int, epsilon: Fraction) -> int:
         """Add Cauchy noise of scale 2·smooth/ε in half steps; idealized numerics.
 
-        The law is drawn in floating point and rounded to the grid, so the proof speaks of ideal
-        numbers. Cost: ε (docs/proofs/baselines.md).
+        Neighbours: as for ``smooth_laplace``, by a factor of at most ``exp(ε/2)``. The law is drawn
+        in floating point and rounded to the grid, so the proof speaks of ideal numbers. Cost: ε
+        (docs/proofs/baselines.md).
         """
         scale = 4 * float(smooth) / float(epsilon)
         return self._release(
