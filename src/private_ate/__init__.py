@@ -15,6 +15,7 @@ from private_ate.errors import (
 )
 from private_ate.estimation import estimate_ate
 from private_ate.estimators.exact import diagnose_ate, exact_effect
+from private_ate.estimators.orthogonal import OrthogonalOptions
 from private_ate.estimators.published import PublishedOptions
 from private_ate.estimators.request import Request
 from private_ate.release import Diagnostics, Release
@@ -29,6 +30,7 @@ __all__ = [
     "DomainError",
     "Interval",
     "NumericRangeError",
+    "OrthogonalOptions",
     "PrivateAteError",
     "PublishedOptions",
     "Release",
