@@ -152,9 +152,9 @@ def _kernel(scaling: Scaling, model: Model, point: Floats) -> Callable[[Block], 
         small = np.exp(-np.abs(linear))
         probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
         loss = np.log1p(small).sum() + np.maximum(linear, 0.0).sum() - float(share @ linear)
-        curvature = probability * (1.0 - probability)
-        hessian = (features * curvature) @ features.T
-        return _Sums(share.size, float(loss), features @ (probability - share), hessian)
+        gradient = features @ (probability - share)
+        features *= np.sqrt(probability * (1.0 - probability))  # in place: no second large array
+        return _Sums(share.size, float(loss), gradient, features @ features.T)
 
     return kernel
 
