@@ -77,7 +77,8 @@ class LocalStudy:
         """Return the sum of the kernel over all blocks, in row order."""
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
-            return kernel(self._block(0))
+            with _single_threaded_blas():  # threads cost more than they save on one block
+                return kernel(self._block(0))
         with _single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
             parts = pool.map(lambda start: kernel(self._block(start)), starts)
             return reduce(add, self._watched(parts, title, len(starts)))
