@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from studies import CASE_NAMES, CASES, Replay, make_study, release_of
+from studies import Replay, every_case, make_study, release_of
 
 from private_ate import (
     ArgumentError,
@@ -29,7 +29,6 @@ from private_ate.engines.local import LocalPool, LocalStudy
 from private_ate.estimators.request import Request
 from private_ate.privacy.sums import weighted_sum
 
-every_case = pytest.mark.parametrize(("method", "level"), CASES, ids=CASE_NAMES)
 CANARY = 86420.97531
 
 
