@@ -108,15 +108,15 @@ def check_neighbours(method, level, first, second, epsilon=Fraction(1), **asked)
 def declared_share(spend, one, other):
     """Return how far two inputs are apart, at most one if within what the step declares."""
     assert one.shape == other.shape
-    if spend.mechanism.startswith("smooth_"):
-        return Fraction(0)  # rests on a private bound, which has tests of its own
+    if spend.mechanism.startswith("smooth_") or spend.mechanism == "objective":
+        return Fraction(0)  # rest on a private bound or on a gradient: they have their own tests
     moved = [abs(Fraction(a) - Fraction(b)) for a, b in zip(one.flat, other.flat, strict=True)]
     if spend.mechanism == "staircase_disjoint":
         assert sum(size > 0 for size in moved) <= 1
     if spend.mechanism.endswith("_disjoint"):
         return sum((s / d for s, d in zip(moved, spend.sensitivity, strict=True)), Fraction(0))
     limit = spend.sensitivity[0]
-    if spend.mechanism == "select":
+    if spend.mechanism in {"select", "cube"}:
         return max(moved) / limit
     if spend.mechanism == "gaussian":
         return sum(size**2 for size in moved) / Fraction(limit) ** 2

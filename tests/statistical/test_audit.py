@@ -23,9 +23,18 @@ PUBLISHED = METHODS["published"]
 LABEL_ONLY = {"published": Method("published", ("label",), PUBLISHED.options, PUBLISHED.run)}
 
 
+SLOW = {"aim", "privsyn"}  # synthesizers take seconds a run
 every_method = pytest.mark.parametrize(
-    ("method", "level"), [(method, level) for method in METHODS.values() for level in method.levels]
-)
+    ("method", "level"),
+    [
+        pytest.param(
+            method, level, marks=[pytest.mark.audit] if method.name in SLOW else [],
+            id=f"{method.name}-{level}",
+        )
+        for method in METHODS.values()
+        for level in method.levels
+    ],
+)  # fmt: skip
 
 
 @pytest.fixture
