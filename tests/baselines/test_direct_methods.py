@@ -266,3 +266,10 @@ def test_parts_are_disjoint_cover_all_rows_and_ignore_the_records(synth):
     assert evaluation.size == held_out.sum()
     assert 200 < training.size < 400
     assert np.array_equal(held_out, evaluation_rows(other, 0.3, 1))
+
+
+def test_the_summary_says_what_delta_means(synth):
+    text = str(estimate_ate(synth, level="sample", epsilon="1", method="ipw"))
+
+    assert "more than 2.72×, except with probability 1e-06" in text
+    assert "units (n)" in text

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
+from private_ate.privacy.entropy import Generator
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block
 
@@ -140,7 +141,7 @@ class Columns:
         index = np.ravel_multi_index(tuple(codes[:, place] for place in places), shape)
         return np.bincount(index, minlength=int(np.prod(shape)))
 
-    def decode(self, codes: Integers, rng: np.random.Generator) -> LocalStudy:
+    def decode(self, codes: Integers, rng: Generator) -> LocalStudy:
         """Return synthetic records: numbers uniform within their bin, outcomes in its middle."""
         rows = len(codes)
         covariates = np.zeros((len(self.domain.features), rows))

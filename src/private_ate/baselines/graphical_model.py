@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.baselines.junction_tree import Clique, JunctionTree, cells_of
+from private_ate.privacy.entropy import Generator
 
 __all__ = ["Measurement", "Model", "Sweep", "sample_rows", "sweep"]
 
@@ -206,7 +207,7 @@ def sweep(model: Model, column: int) -> Sweep:
     return Sweep(pairs, costs)
 
 
-def sample_rows(model: Model, rows: int, rng: np.random.Generator) -> dict[int, Integers]:
+def sample_rows(model: Model, rows: int, rng: Generator) -> dict[int, Integers]:
     """Draw synthetic codes from the model, clique by clique from the root."""
     drawn: dict[int, Integers] = {}
     for clique, marginal in zip(model.tree.cliques, model.marginals, strict=True):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.baselines.consistency import NoisyTable
+from private_ate.privacy.entropy import Generator
 
 __all__ = ["independent_rows", "synthesise"]
 
@@ -22,7 +23,7 @@ _DECAY, _DECAY_EVERY = 0.84, 20  # how the share of rows that may move falls wit
 
 
 def independent_rows(
-    tables: Sequence[NoisyTable], columns: int, rows: int, rng: np.random.Generator
+    tables: Sequence[NoisyTable], columns: int, rows: int, rng: Generator
 ) -> Integers:
     """Draw each column by itself from the first table that holds it."""
     codes = np.zeros((rows, columns), dtype=np.int64)
@@ -44,7 +45,7 @@ def synthesise(  # a loop that can be watched and stopped
     tables: Sequence[NoisyTable],
     *,
     iterations: int,
-    rng: np.random.Generator,
+    rng: Generator,
     watch: Callable[[int], bool],
 ) -> Integers:
     """Move rows until their marginals are near those of the tables.
@@ -74,7 +75,7 @@ def _update(  # one marginal's turn
     target: Floats,
     share: float,
     copied: float,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> None:
     """Move rows of one marginal from cells that are too full to cells that are too empty."""
     index = _index(codes, table)
@@ -114,7 +115,7 @@ def _leaving(counts: Integers, target: Floats, arriving: float) -> Floats:
     return leaving
 
 
-def _round_up_some(values: Floats, rng: np.random.Generator) -> Integers:
+def _round_up_some(values: Floats, rng: Generator) -> Integers:
     """Round at random so that expectations stay."""
     rounded: Integers = np.floor(values + rng.random(values.shape)).astype(np.int64)
     return rounded

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Entropy", "SecureEntropy", "SeededEntropy", "entropy_for"]
+__all__ = ["Entropy", "Generator", "SecureEntropy", "SeededEntropy", "entropy_for"]
+
+Generator = np.random.Generator  # for post-processing, where others take one
 
 
 @dataclass(frozen=True, slots=True)
