@@ -7,6 +7,7 @@ from private_ate._version import VERSION as __version__
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
+from private_ate.baselines.fold_split import FoldSplitOptions
 from private_ate.baselines.ipw import IpwOptions
 from private_ate.baselines.privsyn import PrivSynOptions
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
@@ -36,6 +37,7 @@ __all__ = [
     "Domain",
     "DomainError",
     "DoublyRobustOptions",
+    "FoldSplitOptions",
     "Interval",
     "IpwOptions",
     "NumericRangeError",
