@@ -32,7 +32,8 @@ def read_file(path: Path) -> tuple[pl.DataFrame, bool]:
         frame = pl.read_csv(
             path, infer_schema=False, encoding="utf8-lossy", truncate_ragged_lines=True
         )
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
+    # A reader's panic on a damaged file is no Exception; what either says could quote a record.
+    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110
         pass
     if frame is None and not _is_parquet(path):
         frame = _read_lines(path)
@@ -52,7 +53,7 @@ def read_schema(path: Path) -> dict[str, Kind | None]:
             return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
         with path.open("rb") as file:
             header = pl.read_csv(file.readline(), infer_schema=False, encoding="utf8-lossy")
-    except Exception as cause:
+    except (Exception, pl.exceptions.PanicException) as cause:
         raise _unreadable(path) from cause
     return dict.fromkeys(header.columns)
 
