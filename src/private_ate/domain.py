@@ -15,7 +15,16 @@ from typing import Any
 
 from private_ate.errors import DomainError
 
-__all__ = ["Binary", "Categories", "Domain", "Interval", "Outcome", "Treatment"]
+__all__ = [
+    "Binary",
+    "Categories",
+    "Domain",
+    "Interval",
+    "Outcome",
+    "Treatment",
+    "label_text",
+    "toml_text",
+]
 
 Label = str | int | float | bool
 
@@ -39,7 +48,8 @@ class Interval:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 msg = f"an interval's {name} is a number, not {type(value).__name__}"
                 raise DomainError(msg)
-            if not math.isfinite(value) or abs(value) > 1e150:
+            # Compared, not converted: a whole number may be too long for a float.
+            if not abs(value) <= 1e150:
                 msg = f"an interval's {name} is a finite number below 1e150 in size"
                 raise DomainError(msg)
             object.__setattr__(self, name, float(value))
@@ -218,7 +228,7 @@ class Domain:
         """Build a domain from TOML text, as written by :meth:`to_toml`."""
         try:
             table = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as cause:
+        except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
             msg = f"the domain is not valid TOML: {cause}"
             raise DomainError(msg) from cause
         unknown = sorted(set(table) - {"treatment", "outcome", "covariates"})
@@ -253,12 +263,12 @@ def label_text(label: object) -> str:
     """Return the text under which a label is compared: 1, 1.0, True and "1" are one label."""
     if isinstance(label, bool):
         return "1" if label else "0"
-    if isinstance(label, int):
+    if isinstance(label, int) and abs(label) < 1 << 64:
         return str(label)
-    if isinstance(label, float):
-        return str(int(label)) if label.is_integer() else repr(label)
+    if isinstance(label, float) and math.isfinite(label):
+        return str(int(label)) if label.is_integer() else repr(float(label))
     if not isinstance(label, str) or not label.strip():
-        msg = "a label is a non-empty text, a number or a truth value"
+        msg = "a label is a non-empty text, a finite number or a truth value"
         raise DomainError(msg)
     return label.strip()
 
@@ -337,34 +347,34 @@ def _text(entry: dict[str, Any], table: str, key: str) -> str:
 
 def _toml_lines(domain: Domain) -> Iterator[str]:
     yield "[treatment]"
-    yield f"column = {_toml(domain.treatment.column)}"
-    yield f"treated = {_toml(domain.treatment.treated)}"
-    yield f"control = {_toml(domain.treatment.control)}"
+    yield f"column = {toml_text(domain.treatment.column)}"
+    yield f"treated = {toml_text(domain.treatment.treated)}"
+    yield f"control = {toml_text(domain.treatment.control)}"
     yield ""
     yield "[outcome]"
-    yield f"column = {_toml(domain.outcome.column)}"
+    yield f"column = {toml_text(domain.outcome.column)}"
     if domain.outcome.bounds is not None:
         if domain.outcome.bounds.is_binary:
             yield "binary = true"
         else:
-            yield f"low = {_toml(domain.outcome.bounds.low)}"
-            yield f"high = {_toml(domain.outcome.bounds.high)}"
+            yield f"low = {toml_text(domain.outcome.bounds.low)}"
+            yield f"high = {toml_text(domain.outcome.bounds.high)}"
         if domain.outcome.bounds.missing is not None:
-            yield f"missing = {_toml(domain.outcome.bounds.missing)}"
+            yield f"missing = {toml_text(domain.outcome.bounds.missing)}"
     for name, kind in domain.covariates.items():
         yield ""
-        yield f"[covariates.{_toml(name)}]"
+        yield f"[covariates.{toml_text(name)}]"
         if isinstance(kind, Categories):
-            yield f"categories = [{', '.join(_toml(label) for label in kind.labels)}]"
-            yield f"other = {_toml(kind.other)}"
+            yield f"categories = [{', '.join(toml_text(label) for label in kind.labels)}]"
+            yield f"other = {toml_text(kind.other)}"
             continue
-        yield f"low = {_toml(kind.low)}"
-        yield f"high = {_toml(kind.high)}"
+        yield f"low = {toml_text(kind.low)}"
+        yield f"high = {toml_text(kind.high)}"
         if kind.missing is not None:
-            yield f"missing = {_toml(kind.missing)}"
+            yield f"missing = {toml_text(kind.missing)}"
 
 
-def _toml(value: object) -> str:
+def toml_text(value: object) -> str:
     """Write one TOML value; texts as basic strings with every odd character escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
@@ -19,19 +20,30 @@ from private_ate.baselines.fold_split import FoldSplitOptions, estimate_fold_spl
 from private_ate.baselines.ipw import IpwOptions, estimate_ipw
 from private_ate.baselines.privsyn import PrivSynOptions, estimate_privsyn
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
+from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalStudy, Progress
+from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
+from private_ate.privacy.ledger import Ledger
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.release import Release
 
-__all__ = ["METHODS", "Method", "estimate_ate", "estimate_study", "method_for"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "estimate_ate",
+    "estimate_study",
+    "method_for",
+    "options_from_texts",
+]
 
 Bounds = Literal["declared", "from-data"]
 
@@ -58,10 +70,12 @@ _BASELINES: Final = (
     Method("privsyn", ("sample",), PrivSynOptions, estimate_privsyn),
 )
 METHODS: Final = {
+    "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
+    "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
     **{method.name: method for method in _BASELINES},
 }
-_AUTO: Final[dict[Level, str]] = {"label": "published", "sample": "published"}
+_AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
@@ -84,6 +98,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     engine: str = "auto",
     seed: int | None = None,
     progress: Progress | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    analyst: str | None = None,
 ) -> Release:
     """Release the average treatment effect of a binary treatment with differential privacy.
 
@@ -115,6 +133,14 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         For experiments only: the release then says that it guarantees nothing.
     progress : callable, optional
         Called as ``progress(title, done, total)`` during passes over large data.
+    ledger : Ledger, path or URL, optional
+        The budget ledger that is charged before any noise is drawn; it keeps the release.
+    dataset : str, optional
+        The data set in the ledger; may be left out when it holds one only.
+    request_id : str, optional
+        Makes a repeat safe: the same id returns the stored release and spends nothing.
+    analyst : str, optional
+        Who asks; an analyst with a cap in the ledger is held to it.
 
     Returns
     -------
@@ -134,6 +160,11 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     chosen = method_for(method, request)
     _choice("bounds", bounds, get_args(Bounds))
     _choice("engine", engine, ("auto", "local"))
+    account = account_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
+    if account is not None and (seed is not None or bounds == "from-data"):
+        msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
+        raise ArgumentError(msg)
+    prepared = None
     if isinstance(data, LocalStudy):
         study = data
     else:
@@ -142,9 +173,17 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             level=request.level, from_data=bounds == "from-data",
         )  # fmt: skip
         study = LocalStudy.encode(prepared.table, prepared.domain, progress)
-    return estimate_study(
-        study, request, chosen, seed=seed, void="none" if bounds == "from-data" else ""
-    )
+
+    def make(authorize: Callable[[], None] | None) -> Release:
+        return estimate_study(
+            study, request, chosen, seed=seed, authorize=authorize,
+            void="none" if bounds == "from-data" else "",
+        )  # fmt: skip
+
+    if account is None:
+        return make(None)
+    order = order_for(request, chosen.name, chosen.options, study.domain, prepared)
+    return charge_and_make(account, order, make)
 
 
 def estimate_study(  # a request and how it is to be run
@@ -155,13 +194,18 @@ def estimate_study(  # a request and how it is to be run
     seed: int | None = None,
     void: str = "",
     recorder: Recorder | None = None,
+    authorize: Callable[[], None] | None = None,
 ) -> Release:
-    """Run a method on an encoded study and state what the release promises."""
+    """Run a method on an encoded study and state what the release promises.
+
+    ``authorize`` is called once, immediately before the first noise is drawn.
+    """
     if study.domain.bounds.width == 0:
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
-    noise = Noise(entropy_for(_seed(seed)), recorder)
-    estimate = method.run(study, request, noise)
+    noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
+    with single_threaded_blas():
+        estimate = method.run(study, request, noise)
     if not _paid_exactly(noise.cost, request.epsilon, estimate.delta):
         msg = "the method did not spend exactly the requested epsilon; nothing is released"
         raise PrivateAteError(msg)
@@ -201,6 +245,42 @@ def method_for(name: str, request: Request) -> Method:
     return method
 
 
+def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:
+    """Build a method's options from texts, as the command line gives them."""
+    _choice("level", level, get_args(Level))
+    chosen = METHODS.get(_AUTO[cast("Level", level)] if method == "auto" else method)
+    if chosen is None:
+        msg = f"there is no method {method!r}; choose auto, {', '.join(METHODS)}"
+        raise ArgumentError(msg)
+    known = {item.name: item for item in fields(chosen.options)}
+    unknown = next((name for name in texts if name not in known), None)
+    if unknown is not None:
+        msg = f"method {chosen.name!r} has no option {unknown!r}; it has {', '.join(known)}"
+        raise ArgumentError(msg)
+    try:
+        return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
+    except TypeError as cause:
+        given = ", ".join(f"{name}={text}" for name, text in texts.items())
+        msg = f"an option of method {chosen.name!r} has a value of the wrong kind: {given}"
+        raise ArgumentError(msg) from cause
+
+
+def _option_value(text: str) -> object:
+    """Read an option: none, true, false, a number, a list with commas, or a text."""
+    word = text.strip()
+    plain: dict[str, object] = {"none": None, "true": True, "false": False}
+    if word.lower() in plain:
+        return plain[word.lower()]
+    if "," in word:
+        return tuple(part.strip() for part in word.split(","))
+    for read in (int, float):
+        try:
+            return read(word)
+        except ValueError:
+            continue
+    return word
+
+
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:  # noqa: ANN401  # a literal
     if value not in allowed:
         msg = (
@@ -224,10 +304,14 @@ def _whole(name: str, value: object, largest: int) -> int:
 def _confidence(confidence: float | None) -> float | None:
     if confidence is None:
         return None
-    if isinstance(confidence, bool) or not 0.5 <= float(confidence) <= 0.9999:
-        msg = "confidence lies between 0.5 and 0.9999, or is None for no interval"
+    msg = "confidence lies between 0.5 and 0.9999, or is None for no interval"
+    try:
+        share = float(confidence)
+    except (TypeError, ValueError) as cause:
+        raise ArgumentError(msg) from cause
+    if isinstance(confidence, bool) or not 0.5 <= share <= 0.9999:
         raise ArgumentError(msg)
-    return float(confidence)
+    return share
 
 
 def _seed(seed: int | None) -> int | None:

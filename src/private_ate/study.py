@@ -171,5 +171,14 @@ class MatchingStudy(Study, Protocol):
     ) -> MatchPool:
         """Order the rows along noisy scores, with arms as the noisy treatment says."""
 
+    def fold_with(
+        self,
+        weights: RowWeights,
+        kernel: Callable[[Block, npt.NDArray[np.float64]], S],
+        *,
+        title: str = "",
+    ) -> S:
+        """Return the sum of a kernel that also sees the weight of each row."""
+
     def arm_sums(self, weights: RowWeights) -> ArmSums:
         """Return the weighted sums of centred outcomes in the arms of the weights."""

@@ -24,7 +24,7 @@ from private_ate.privacy.sums import (
 from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
 from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
 
-__all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress"]
+__all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
 
 S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
@@ -59,6 +59,14 @@ class LocalStudy:
             progress,
         )
 
+    @classmethod
+    def encode_public(
+        cls, table: Table, domain: Domain, progress: Progress | None = None
+    ) -> LocalStudy:
+        """Encode covariates and treatment only; the outcome column is not read."""
+        covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
+        return cls(domain, covariates, treatment, None, progress)
+
     @property
     def size(self) -> int:
         """The number of rows (n)."""
@@ -75,12 +83,33 @@ class LocalStudy:
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
+        return self._fold(lambda start: kernel(self._block(start)), title)
+
+    def fold_with(
+        self,
+        weights: RowWeights,
+        kernel: Callable[[Block, Floats], S],
+        *,
+        title: str = "pass over the rows",
+    ) -> S:
+        """Return the sum of a kernel that also sees the weight of each row."""
+        if not isinstance(weights, LocalWeights):
+            msg = "these weights belong to another engine"
+            raise TypeError(msg)
+        steps = weights.steps
+
+        def run(start: int) -> S:
+            rows = steps[start : start + _BLOCK_ROWS]
+            return kernel(self._block(start), rows / (1 << WEIGHT_BITS))
+
+        return self._fold(run, title)
+
+    def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
-            return kernel(self._block(0))
-        with _single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
-            parts = pool.map(lambda start: kernel(self._block(start)), starts)
-            return reduce(add, self._watched(parts, title, len(starts)))
+            return run(0)
+        with single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
+            return reduce(add, self._watched(pool.map(run, starts), title, len(starts)))
 
     def _watched(self, parts: Iterable[S], title: str, total: int) -> Iterator[S]:
         """Tell the progress bar after each block."""
@@ -224,6 +253,6 @@ def _blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
     return ThreadpoolController()
 
 
-def _single_threaded_blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
-    """Keep BLAS to one thread: the blocks of a fold already use all cores."""
+def single_threaded_blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
+    """Keep BLAS to one thread: folds already use all cores, and small products lose by more."""
     return _blas().limit(limits=1, user_api="blas")

@@ -15,6 +15,7 @@ from private_ate.estimators.published import (
 )
 from private_ate.estimators.request import Request
 from private_ate.inputs import prepare_table
+from private_ate.privacy.budget import parse_epsilon
 from private_ate.propensity import fit_logistic
 from private_ate.release import Diagnostics
 
@@ -57,9 +58,14 @@ def diagnose_ate(  # the columns and the request
     outcome: str | None = None,
     covariates: Sequence[str] | None = None,
     domain: Domain | None = None,
-    request: Request,
+    epsilon: str | float = "1.0",
+    neighbors: int = 5,
 ) -> Diagnostics:
-    """Look at a study with the curator's eyes; nothing here is private or may be shared."""
+    """Look at a study with the curator's eyes; nothing here is private or may be shared.
+
+    The limits are those that the published method would use at this ε.
+    """
+    request = Request("label", parse_epsilon(epsilon), neighbors)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,

@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["Entropy", "Generator", "SecureEntropy", "SeededEntropy", "entropy_for"]
 
-Generator = np.random.Generator  # for post-processing, where others take one
+Generator = np.random.Generator  # for post-processing, such as drawing synthetic rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SecureEntropy:
         except ssl.SSLError:
             return os.urandom(count)
 
-    def generator(self) -> np.random.Generator:
+    def generator(self) -> Generator:
         """Return a fresh generator for post-processing, never for noise."""
         return _generator(self.draw(16))
 
@@ -38,7 +38,7 @@ class SeededEntropy:
     """Repeatable bytes for experiments and tests; a release made with it is not private."""
 
     seed: int
-    _stream: np.random.Generator = field(init=False, repr=False, compare=False)
+    _stream: Generator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_stream", np.random.Generator(np.random.Philox(self.seed)))
@@ -47,7 +47,7 @@ class SeededEntropy:
         """Return the next ``count`` bytes of the seeded stream."""
         return self._stream.bytes(count)
 
-    def generator(self) -> np.random.Generator:
+    def generator(self) -> Generator:
         """Return a generator that the seed determines, for post-processing."""
         return _generator(self.draw(16))
 
@@ -60,5 +60,5 @@ def entropy_for(seed: int | None) -> Entropy:
     return SecureEntropy() if seed is None else SeededEntropy(seed)
 
 
-def _generator(drawn: bytes) -> np.random.Generator:
+def _generator(drawn: bytes) -> Generator:
     return np.random.Generator(np.random.Philox(int.from_bytes(drawn)))

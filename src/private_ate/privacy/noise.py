@@ -10,7 +10,11 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``laplace_disjoint``: coordinates with sensitivities of their own, of which neighbours move a
   total share of at most one (a record that enters one coordinate only); cost ε.
 - ``randomized_response``: bits of which neighbours flip at most ``changes``; cost ε.
+- ``staircase_disjoint``: integers of which neighbours move one only; cost ε.
 - ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
+- ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
+- ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
+  ``changes``; answers weights; cost ε in two entries.
 
 Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
 
@@ -34,8 +38,10 @@ import numpy.typing as npt
 
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
+from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
+from private_ate.privacy.objective import Floats, Objective, ObjectiveLaw
 from private_ate.privacy.samplers import (
     Coin,
     flip,
@@ -95,6 +101,7 @@ class Noise:
 
     entropy: Entropy = field(repr=False)
     recorder: Recorder | None = field(default=None, repr=False)
+    authorize: Callable[[], None] | None = field(default=None, repr=False)
     spends: list[Spend] = field(default_factory=list)
 
     @property
@@ -149,6 +156,9 @@ class Noise:
         coordinate only. Cost: ε, because the losses add up to at most ε times that sum.
         """
         exact = [int(value) for value in values]
+        if len(exact) != len(sensitivities):
+            msg = "disjoint sums need one sensitivity each"
+            raise NumericRangeError(msg)
         rates = [_rate(epsilon, sensitivity) for sensitivity in sensitivities]
         return self._release(
             Spend(step, "laplace_disjoint", epsilon, tuple(sensitivities), len(exact)),
@@ -183,7 +193,7 @@ class Noise:
 
         Neighbours: columns that differ in at most ``changes`` rows. Cost: ε.
         """
-        coin = Coin.logistic(epsilon / changes)
+        coin = Coin.logistic(_rate(epsilon, changes))
         return self._release(
             Spend(step, "randomized_response", epsilon, (changes,), bits.size),
             bits,
@@ -201,6 +211,93 @@ class Noise:
             Spend(step, "staircase", epsilon, (sensitivity,), 1),
             exact,
             lambda: 2 * exact + self._stair(sensitivity, epsilon),
+        )
+
+    def staircase_disjoint(
+        self,
+        step: str,
+        values: Sequence[int],
+        *,
+        sensitivities: Sequence[int],
+        epsilon: Fraction,
+    ) -> list[int]:
+        """Add staircase noise to coordinates of which a neighbour moves only one.
+
+        Neighbours: one coordinate k differs, by at most ``sensitivities[k]``. Cost: ε, as for
+        the one staircase that sees the difference (docs/proofs/noise.md).
+        """
+        exact = [int(value) for value in values]
+        for sensitivity in sensitivities:
+            _rate(epsilon, sensitivity)
+        return self._release(
+            Spend(step, "staircase_disjoint", epsilon, tuple(sensitivities), len(exact)),
+            exact,
+            lambda: [
+                2 * value + self._stair(sensitivity, epsilon)
+                for value, sensitivity in zip(exact, sensitivities, strict=True)
+            ],
+        )
+
+    def cube(
+        self, step: str, values: Sequence[int], *, sensitivity: int, epsilon: Fraction
+    ) -> list[int]:
+        """Add noise of the discrete L∞ law, uniform on cubes, to a short integer vector.
+
+        Neighbours: vectors at L∞ distance ≤ ``sensitivity``. Cost: ε, whatever the dimension
+        (Lemma 1 of docs/proofs/orthogonal.md).
+        """
+        exact = [int(value) for value in values]
+        rate = _rate(epsilon, sensitivity)
+        return self._release(
+            Spend(step, "cube", epsilon, (sensitivity,), len(exact)),
+            exact,
+            lambda: [
+                2 * value + odd
+                for value, odd in zip(
+                    exact, discrete_cube(rate, len(exact), self.entropy), strict=True
+                )
+            ],
+        )
+
+    def objective(
+        self, step: str, objective: Objective, *, changes: int, epsilon: Fraction
+    ) -> Floats:
+        """Minimise a sum of logistic losses under a random linear term; answer the weights.
+
+        Neighbours: sums that differ in at most ``changes`` of their rows, so that the gradient
+        moves by at most ``2·changes`` in every coordinate. Cost: ε, of which 1 % pays for Laplace
+        noise that hides the solver's error (Lemmas 2 and 3 of docs/proofs/orthogonal.md). The
+        recorder hears the objective itself and may probe its gradient.
+        """
+        law = ObjectiveLaw.split(objective, changes, epsilon)
+        computed = self._release(
+            Spend(step, "objective", epsilon - law.smoothing, (2 * changes,), law.dimension),
+            objective,
+            lambda: objective.minimize(law.tilt(gamma_cube(law.dimension, self.entropy))),
+        )
+        return law.weights(
+            self.laplace(
+                f"{step}, rounding",
+                law.steps(computed),
+                sensitivity=law.sensitivity,
+                epsilon=law.smoothing,
+            )
+        )
+
+    def choose(
+        self, step: str, scores: Sequence[int], *, sensitivity: int, epsilon: Fraction
+    ) -> int:
+        """Choose an index by the exponential mechanism, exactly.
+
+        Neighbours: each score moves by at most ``sensitivity``, in either direction. Cost: ε
+        (docs/proofs/baselines.md).
+        """
+        rate = _rate(epsilon, 2 * sensitivity)
+        exact = [int(score) for score in scores]
+        return self._release(
+            Spend(step, "choose", epsilon, (sensitivity,), len(exact)),
+            exact,
+            lambda: draw_index(exact, rate, self.entropy),
         )
 
     def gaussian(  # a mechanism states all of its parameters
@@ -269,8 +366,9 @@ class Noise:
     ) -> int:
         """Add Laplace noise of scale 2·smooth/ε, in half steps like all Laplace noise.
 
-        ``smooth`` bounds the local sensitivity in steps and changes between neighbours by a factor
-        of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ) (docs/proofs/baselines.md).
+        Neighbours: data sets for which ``smooth`` bounds the local sensitivity in steps and changes
+        by a factor of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ), proved in
+        docs/proofs/baselines.md.
         """
         rate = _rate(epsilon, 2 * smooth)
         return self._release(
@@ -282,8 +380,9 @@ class Noise:
     def smooth_cauchy(self, step: str, value: int, *, smooth: int, epsilon: Fraction) -> int:
         """Add Cauchy noise of scale 2·smooth/ε in half steps; idealized numerics.
 
-        The law is drawn in floating point and rounded to the grid, so the proof speaks of ideal
-        numbers. Cost: ε (docs/proofs/baselines.md).
+        Neighbours: as for ``smooth_laplace``, by a factor of at most ``exp(ε/2)``. The law is drawn
+        in floating point and rounded to the grid, so the proof speaks of ideal numbers. Cost: ε
+        (docs/proofs/baselines.md).
         """
         scale = 4 * float(smooth) / float(epsilon)
         return self._release(
@@ -299,7 +398,9 @@ class Noise:
         return math.tan(math.pi * (steps / (2 * middle)))
 
     def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:
-        """Write the cost down, let the recorder hear the input, then draw."""
+        """Have the first draw paid for, write the cost down, let the recorder hear, then draw."""
+        if self.authorize is not None and not self.spends:
+            self.authorize()
         self.spends.append(spend)
         if self.recorder is not None:
             replayed = self.recorder.hear(spend, values)

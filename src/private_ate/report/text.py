@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from private_ate.release import Release
 
-__all__ = ["summarize", "summary_rows"]
+__all__ = ["release_table", "summarize", "summary_rows"]
 
+_TITLE = "Average treatment effect, released by private-ate"
 _LEVELS = {
     "label": "outcomes are private; covariates and treatment are public",
     "sample": "whole records are private; only n and the declared domain are public",
@@ -22,12 +25,25 @@ def summarize(release: Release) -> str:
     rows = list(summary_rows(release))
     width = max(len(name) for name, _ in rows)
     lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
-    return "\n".join(["Average treatment effect, released by private-ate", *lines])
+    return "\n".join([_TITLE, *lines])
+
+
+def release_table(release: Release) -> Table:
+    """Return the release as a rich table, which wraps to the width of the terminal."""
+    from rich.table import Table  # noqa: PLC0415  # not needed for plain text
+
+    table = Table(title=_TITLE, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in summary_rows(release):
+        table.add_row(name, value)
+    return table
 
 
 def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
-    yield "effect (ATE)", f"{release.ate:.6g}"
+    estimand = str(release.settings.get("estimand", "ate")).upper()
+    yield f"effect ({estimand})", f"{release.ate:.6g}"
     share = f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval)
@@ -44,6 +60,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
         yield "arms", f"{arms['treated']:,} treated, {arms['control']:,} control"
     if "population" in release.settings:
         yield "population", str(release.settings["population"])
+    yield from _balance(release)
+    yield from _ratios(release)
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
@@ -51,6 +69,26 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     yield from _meaning(release)
     for note in release.settings.get("notes", ()):
         yield "note", str(note)
+
+
+def _balance(release: Release) -> Iterator[tuple[str, str]]:
+    """Sum up the public balance table; only the label level has one."""
+    balance = release.settings.get("balance")
+    if balance:
+        before, after = (max(abs(pair[side]) for pair in balance.values()) for side in (0, 1))
+        yield (
+            "balance",
+            f"largest standardised difference {before:.3f} before, {after:.3f} after weighting",
+        )
+
+
+def _ratios(release: Release) -> Iterator[tuple[str, str]]:
+    means = release.settings.get("means")
+    if means:
+        yield "means", f"{means['treated']:.6g} if treated, {means['control']:.6g} if not"
+    for name in ("risk_ratio", "odds_ratio"):
+        if release.settings.get(name) is not None:
+            yield name.replace("_", " "), f"{release.settings[name]:.4g}"
 
 
 def _meaning(release: Release) -> Iterator[tuple[str, str]]:

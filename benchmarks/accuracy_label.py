@@ -1,0 +1,166 @@
+"""Accuracy at label level: calibrated against published, beside the prototype's table.
+
+Run: python benchmarks/accuracy_label.py [--draws 1000]
+
+The public phase is run once per data set and ε (it is deterministic), then the noise is drawn
+again and again through the same choke point as a release. Draws are seeded: nothing is private.
+"""
+
+from __future__ import annotations
+
+import argparse
+from fractions import Fraction
+
+import numpy as np
+
+from private_ate.datasets import load, synth
+from private_ate.engines.local import LocalStudy
+from private_ate.estimators import calibrated, published
+from private_ate.estimators.calibrated import CalibratedOptions, outcome_share, pose_caps
+from private_ate.estimators.caps import fold_with_base, settle_weights, walk_caps
+from private_ate.estimators.request import Request
+from private_ate.intervals import staircase_variance
+from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.noise import Noise
+from private_ate.propensity import fit_logistic
+from private_ate.tables import read_table
+
+EPSILONS = ("0.1", "0.5", "1", "2", "4")
+# The prototype's table (design of the label level): mean relative error against 5-NN matching.
+TRACK = {
+    "lalonde": (1.70, 0.432, 0.236, 0.124, 0.044),
+    "ihdp": (0.238, 0.062, 0.038, 0.024, 0.010),
+    "acic": (0.208, 0.112, 0.074, 0.092, 0.055),
+    "synth": (0.285, 0.080, 0.049, 0.033, 0.020),
+}
+BALANCE = {
+    "acic": (0.376, 0.161, 0.125, 0.081, 0.074),
+    "synth": (0.326, 0.092, 0.056, 0.043, 0.038),
+}
+
+
+def draws_calibrated(study, target, epsilon, draws, entropy):
+    """Return noisy effects of the calibrated method for one public phase."""
+    request = Request("label", Fraction(epsilon), target=target, confidence=None)
+    public = study.public()
+    path = _paths(study, target)
+    spread = outcome_share(study, CalibratedOptions())
+    point = path.choose(staircase_variance(float(request.epsilon)), spread)
+    weights = settle_weights(public, path, point)
+    sums = fold_with_base(study, path.problem.base, calibrated._outcome_kernel(weights))
+    noise = Noise(entropy)
+    largest = max(sums.largest_treated, sums.largest_control) << 30
+    value = sums.treated - sums.control
+    unit = study.domain.bounds.width / study.size / 2**55
+    width = study.domain.bounds.width
+    noisy = [
+        noise.staircase("outcome sum", value, sensitivity=largest, epsilon=request.epsilon) * unit
+        for _ in range(draws)
+    ]
+    return np.clip(noisy, -width, width)
+
+
+_CACHE: dict = {}
+
+
+def _paths(study, target):
+    key = (id(study), target)
+    if key not in _CACHE:
+        request = Request("label", Fraction(1), target=target)
+        _CACHE[key] = walk_caps(study.public(), pose_caps(study.public(), request))
+    return _CACHE[key]
+
+
+def draws_published(study, epsilon, draws, entropy):
+    """Return noisy effects of the published method for one public phase."""
+    request = Request("label", Fraction(epsilon))
+    options = published.PublishedOptions()
+    key = (id(study), "pool")
+    if key not in _CACHE:
+        public = study.public()
+        _CACHE[key] = public.pool(fit_logistic(public, 1 / study.size).coefficients)
+    pool = _CACHE[key]
+    plan = published.plan_for(pool, request, options)
+    weights = pool.match(5, plan.limits)
+    noise = Noise(entropy)
+    unit = study.domain.bounds.width / study.size / 2**55
+    sums = study.arm_sums(weights)
+    sizes = [weights.largest_treated << 30, weights.largest_control << 30]
+    noisy = []
+    for _ in range(draws):
+        pair = noise.laplace_disjoint(
+            "sums", [sums.treated, sums.control], sensitivities=sizes, epsilon=request.epsilon
+        )
+        noisy.append((pair[0] - pair[1]) * unit)
+    return np.array(noisy)
+
+
+def errors(values, reference):
+    return np.abs(values - reference) / abs(reference)
+
+
+def studies_of(name):
+    """Yield (study, matching estimate, truth) of a data set; Synth has twenty draws."""
+    sets = [synth.draw(seed) for seed in range(20)] if name == "synth" else [load(name)]
+    for data in sets:
+        study = LocalStudy.encode(read_table(data.frame), data.domain)
+        yield study, data.exact_effect(), data.true_effect
+
+
+def table(title, names, target, draws, prototype, against):
+    """Print one table and return the errors of ours and of the published method."""
+    print(f"\n{title}\n{'set':10}{'method':22}" + "".join(f"{e:>9}" for e in EPSILONS))
+    all_ours, all_published = [], []
+    for name in names:
+        ours, theirs = np.zeros(len(EPSILONS)), np.zeros(len(EPSILONS))
+        squares, own, count = np.zeros(len(EPSILONS)), 0.0, 0
+        for number, (study, matching, truth) in enumerate(studies_of(name)):
+            reference = matching if against == "matching" else truth
+            own += abs(matching - reference) / abs(reference)
+            repeats = draws if name != "synth" else max(draws // 20, 25)
+            for index, epsilon in enumerate(EPSILONS):
+                entropy = SeededEntropy(1000 * number + index)
+                sample = errors(
+                    draws_calibrated(study, target, epsilon, repeats, entropy), reference
+                )
+                ours[index] += sample.mean()
+                squares[index] += sample.var() / repeats
+                theirs[index] += errors(
+                    draws_published(study, epsilon, repeats, entropy), reference
+                ).mean()
+            count += 1
+            _CACHE.clear()
+        ours, theirs, spread = ours / count, theirs / count, np.sqrt(squares) / count
+        rows = [("published", theirs), (f"ours, {target}", ours), ("  standard error", spread)]
+        if name in prototype:
+            rows.append(("prototype", np.array(prototype[name])))
+            rows.append(("  ours/prototype", ours / np.array(prototype[name])))
+        for label, values in rows:
+            print(f"{name:10}{label:22}" + "".join(f"{value:9.3f}" for value in values))
+        if name in prototype:
+            ratio = np.exp(np.mean(np.log(ours / np.array(prototype[name]))))
+            print(f"{name:10}geometric mean of ours/prototype {ratio:.3f}")
+        if against == "truth":
+            print(f"{name:10}matching's own error {own / count:.3f}")
+        all_ours.append(ours)
+        all_published.append(theirs)
+    ratio = np.exp(np.mean(np.log(np.array(all_ours) / np.array(all_published))))
+    print(f"geometric mean of ours/published over all cells: {ratio:.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--only", choices=("track", "balance"))
+    draws = parser.parse_args().draws
+    only = parser.parse_args().only
+    if only != "balance":
+        sets = ["lalonde", "ihdp", "acic", "synth"]
+        table("Against 5-NN matching, target track", sets, "track", draws, TRACK, "matching")
+    if only != "track":
+        sets = ["acic", *(f"acic-{setting}" for setting in range(2, 11)), "synth"]
+        table("Against the truth, target balance", sets, "balance", draws, BALANCE, "truth")
+
+
+if __name__ == "__main__":
+    main()

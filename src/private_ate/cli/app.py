@@ -1,0 +1,74 @@
+"""The `private-ate` program: its commands, and one sentence for every error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from private_ate.cli import datasets, experiments
+from private_ate.cli.audit import audit
+from private_ate.cli.demo import demo
+from private_ate.cli.domain import domain
+from private_ate.cli.estimate import estimate
+from private_ate.cli.ledger import app as ledger
+from private_ate.cli.plan import plan
+from private_ate.errors import BudgetError, PrivateAteError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="private-ate",
+    help="Average treatment effects from observational data under differential privacy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # its tracebacks show local variables: records
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(estimate)
+app.command()(plan)
+app.command()(domain)
+app.command()(demo)
+app.command()(audit)
+app.add_typer(ledger, name="ledger")
+app.add_typer(datasets.app, name="datasets")
+app.add_typer(experiments.app, name="experiment")
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks (they may hold records).")
+    ] = False,
+) -> None:
+    """Hold the options that belong to no command."""
+    if version:
+        from private_ate._version import VERSION  # noqa: PLC0415  # metadata is slow to read
+
+        typer.echo(f"private-ate {VERSION}")
+        raise typer.Exit
+    if debug:
+        os.environ["PRIVATE_ATE_DEBUG"] = "1"
+
+
+def main() -> None:
+    """Run a command; exit 0 if fine, 2 on bad arguments or schema, 3 if the budget refuses."""
+    try:
+        app()
+    except BudgetError as error:
+        _stop(error, str(error), 3)
+    except PrivateAteError as error:
+        _stop(error, str(error), 2)
+    except Exception as error:  # noqa: BLE001  # an unforeseen text could quote a record
+        name = type(error).__name__
+        _stop(error, f"unexpected {name}; nothing was released. Run with --debug to see more", 1)
+
+
+def _stop(error: Exception, message: str, code: int) -> None:
+    if os.environ.get("PRIVATE_ATE_DEBUG"):
+        raise error
+    typer.echo(f"error: {message}", err=True)
+    sys.exit(code)

@@ -1,0 +1,70 @@
+"""`private-ate domain`: draft a domain from a file's schema, without reading a value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from private_ate.errors import ArgumentError
+
+__all__ = ["domain", "draft"]
+
+_HEADER = """\
+# Draft of a domain, from the schema alone: no value was read.
+# Fill in every ??? from the code book, never from the data: bounds that follow the data leak it.
+# A number between bounds:  low = 16, high = 60   (optional: missing = 38)
+# Labels:                   categories = ["a", "b", "other"], other = "other"
+"""
+
+
+def domain(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    out: Annotated[Path, typer.Option(help="Where to write the draft.", metavar="FILE")],
+    treatment: Annotated[str | None, typer.Option(help="Treatment column.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="Outcome column.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Draft a domain file from column names and types; a person fills in the bounds."""
+    from private_ate.cli.estimate import write_whole  # noqa: PLC0415  # keeps --help fast
+    from private_ate.files import read_schema  # noqa: PLC0415  # as above
+
+    if out.exists() and not force:
+        msg = f"the file {str(out)!r} exists; add --force to overwrite it"
+        raise ArgumentError(msg)
+    schema = read_schema(data)
+    for role, name in (("treatment", treatment), ("outcome", outcome)):
+        if name is not None and name not in schema:
+            msg = f"the file has no {role} column {name!r}; its columns are {', '.join(schema)}"
+            raise ArgumentError(msg)
+    write_whole(out, draft(dict(schema), treatment, outcome))
+    typer.echo(f"wrote {out}; fill in every ??? from the code book, then: private-ate estimate")
+
+
+def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | None) -> str:
+    """Return the draft as text: TOML but for the ??? that a person replaces."""
+    from private_ate.domain import toml_text  # noqa: PLC0415  # keeps --help fast
+
+    lines = [_HEADER]
+    lines += ["[treatment]", f"column = {_named(treatment)}", "treated = 1", "control = 0", ""]
+    lines += ["[outcome]", f"column = {_named(outcome)}", "low = ???", "high = ???"]
+    for name, kind in schema.items():
+        if name in (treatment, outcome):
+            continue
+        lines += ["", f"[covariates.{toml_text(name)}]"]
+        if kind in ("number", None):
+            lines += ["low = ???", "high = ???"]
+        if kind is None:
+            lines += ["# or, for labels, instead of low and high:"]
+        if kind != "number":
+            prefix = "# " if kind is None else ""
+            # Not valid TOML on purpose: a forgotten "???" would pass as a label.
+            lines += [f'{prefix}categories = [???, "other"]', f'{prefix}other = "other"']
+    return "\n".join(lines) + "\n"
+
+
+def _named(column: str | None) -> str:
+    from private_ate.domain import toml_text  # noqa: PLC0415  # keeps --help fast
+
+    return "???" if column is None else toml_text(column)

@@ -1,0 +1,222 @@
+"""`private-ate estimate`: from a file to a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from private_ate.cli import flags
+from private_ate.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from private_ate.domain import Categories, Domain, Interval
+    from private_ate.release import Release
+
+__all__ = ["estimate"]
+
+
+def estimate(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    level: flags.LevelName,
+    epsilon: Annotated[str, typer.Option(help="Privacy budget, e.g. 1.0.", metavar="E")],
+    treatment: flags.TreatmentColumn = None,
+    outcome: flags.OutcomeColumn = None,
+    covariates: flags.Covariates = None,
+    domain: flags.DomainFile = None,
+    outcome_bounds: flags.OutcomeBounds = None,
+    binary_outcome: flags.IsBinary = False,
+    bounds: flags.Bounds = None,
+    categories: flags.Categories = None,
+    treated: flags.Treated = None,
+    control: flags.Control = None,
+    method: Annotated[
+        str, typer.Option(help="auto, published, or another method's name.", metavar="METHOD")
+    ] = "auto",
+    target: flags.TargetName = "balance",
+    neighbors: flags.Neighbors = 5,
+    estimand: flags.EstimandName = "ate",
+    confidence: flags.Confidence = "0.95",
+    rows_per_person: flags.RowsPerPerson = 1,
+    bounds_from_data: Annotated[
+        bool,
+        typer.Option("--bounds-from-data", help="Look bounds up in the data: NO guarantee."),
+    ] = False,
+    settings: flags.Settings = None,
+    engine: Annotated[str, typer.Option(help="auto or local.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the release as JSON to a file.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Budget ledger: file or postgresql:// URL.", metavar="LEDGER")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The data set's name in the ledger.", metavar="NAME")
+    ] = None,
+    request_id: Annotated[
+        str | None, typer.Option(help="Repeats with this id return the stored release.")
+    ] = None,
+    analyst: Annotated[str | None, typer.Option(help="Who asks, for caps in the ledger.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="For experiments: the release guarantees nothing.")
+    ] = None,
+) -> None:
+    """Release a treatment effect from a file with differential privacy."""
+    from private_ate.cli.progress import watch  # noqa: PLC0415  # keeps --help fast
+    from private_ate.estimation import estimate_ate  # noqa: PLC0415  # as above
+
+    if out is not None:
+        require_writable(out)
+    known = declared_domain(
+        treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
+        bounds=bounds or [], categories=categories or [], treated=treated, control=control,
+    )  # fmt: skip
+    with watch("estimating", quiet=json) as progress:
+        release = estimate_ate(
+            data,
+            domain=known,
+            covariates=split_names(covariates),
+            level=cast("Any", level),
+            epsilon=epsilon,
+            method=method,
+            target=cast("Any", target),
+            neighbors=neighbors,
+            estimand=cast("Any", estimand),
+            confidence=parse_confidence(confidence),
+            rows_per_person=rows_per_person,
+            bounds="from-data" if bounds_from_data else "declared",
+            options=method_options(method, level, settings or []),
+            engine=engine,
+            seed=seed,
+            progress=progress,
+            ledger=ledger,
+            dataset=dataset,
+            request_id=request_id,
+            analyst=analyst,
+        )
+    if out is not None:
+        write_whole(out, release.to_json() + "\n")
+    show(release, as_json=json)
+
+
+def show(release: Release, *, as_json: bool) -> None:
+    """Print a release as JSON or as a table."""
+    if as_json:
+        typer.echo(release.to_json())
+        return
+    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
+
+    from private_ate.report.text import release_table  # noqa: PLC0415  # as above
+
+    Console(highlight=False).print(release_table(release))
+
+
+def declared_domain(  # one value per flag
+    treatment: str | None,
+    outcome: str | None,
+    path: Path | None,
+    *,
+    outcome_bounds: tuple[float, float] | None,
+    binary: bool,
+    bounds: list[str],
+    categories: list[str],
+    treated: str | None,
+    control: str | None,
+) -> Domain:
+    """Build the domain from a file, from flags, or from both (flags win)."""
+    from private_ate.domain import Binary, Domain, Interval, Outcome, Treatment  # noqa: PLC0415
+    from private_ate.inputs import resolve_domain  # noqa: PLC0415  # keeps --help fast
+
+    base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
+    labels = Treatment(
+        base.treatment.column,
+        base.treatment.treated if treated is None else treated,
+        base.treatment.control if control is None else control,
+    )
+    limits = base.outcome.bounds
+    if binary:
+        limits = Binary()
+    elif outcome_bounds is not None:
+        limits = Interval(*outcome_bounds)
+    covariates = dict(base.covariates)
+    covariates.update(_parse_bounds(text) for text in bounds)
+    covariates.update(_parse_categories(text) for text in categories)
+    return Domain(labels, Outcome(base.outcome.column, limits), covariates)
+
+
+def method_options(method: str, level: str, settings: list[str]) -> object | None:
+    """Turn ``--set OPTION=VALUE`` flags into the method's own options."""
+    if not settings:
+        return None
+    from private_ate.estimation import options_from_texts  # noqa: PLC0415  # keeps --help fast
+
+    pairs = [text.partition("=") for text in settings]
+    bad = next((name for name, sign, _ in pairs if not sign or not name), None)
+    if bad is not None:
+        msg = f"write --set OPTION=VALUE, not --set {bad}"
+        raise ArgumentError(msg)
+    return options_from_texts(method, level, {name: value for name, _, value in pairs})
+
+
+def parse_confidence(text: str) -> float | None:
+    """Read a coverage, or none."""
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError as cause:
+        msg = "confidence is a number such as 0.95, or none"
+        raise ArgumentError(msg) from cause
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Split a list of column names at commas."""
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def require_writable(path: Path) -> None:
+    """Refuse a path that cannot be written before any budget is spent on what it would hold."""
+    if path.is_dir() or not path.parent.is_dir():
+        msg = f"the file {str(path)!r} cannot be written; does its folder exist?"
+        raise ArgumentError(msg)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(path.name + ".part")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as cause:
+        partial.unlink(missing_ok=True)
+        msg = f"the file {str(path)!r} cannot be written"
+        raise ArgumentError(msg) from cause
+
+
+def _parse_bounds(text: str) -> tuple[str, Interval]:
+    from private_ate.domain import Interval  # noqa: PLC0415  # keeps --help fast
+
+    name, sign, rest = text.rpartition("=")
+    low, colon, high = rest.partition(":")
+    try:
+        if not (sign and colon and name):
+            raise ValueError  # noqa: TRY301  # one message for every way to get it wrong
+        ends = float(low), float(high)
+    except ValueError as cause:
+        msg = f"write --bounds COL=LO:HI, for example --bounds age=16:60, not {text[:60]!r}"
+        raise ArgumentError(msg) from cause
+    return name, Interval(*ends)
+
+
+def _parse_categories(text: str) -> tuple[str, Categories]:
+    from private_ate.domain import Categories  # noqa: PLC0415  # keeps --help fast
+
+    name, sign, rest = text.partition("=")
+    if not (sign and name and "|" in rest):
+        msg = f"write --categories 'COL=a|b|c', not {text[:60]!r}"
+        raise ArgumentError(msg)
+    return name, Categories(*rest.split("|"))

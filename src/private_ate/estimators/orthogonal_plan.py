@@ -1,0 +1,143 @@
+"""What the orthogonal method decides before any record is read: from n, d, ε and its options."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from private_ate.errors import ArgumentError
+
+__all__ = ["OrthogonalOptions", "Plan", "plain_shares", "plan_orthogonal"]
+
+_SHARES: Final = ("0.092", "0.368", "0.04", "0.08", "0.08", "0.05")
+_INTERVAL_SHARE: Final = Fraction(1, 20)
+_PROGNOSIS_SIGNAL: Final = 8.0  # signal to noise from which an outcome model pays
+
+
+@dataclass(frozen=True, slots=True)
+class OrthogonalOptions:
+    """Parameters of the sample-level method.
+
+    Attributes
+    ----------
+    adjust_threshold : float
+        Adjust for covariates if ``n·ε·s²/(1 + s²)`` reaches this, s being the plan's signal to
+        noise. Lower it if you fear confounding more than noise.
+    adjust : bool or None
+        None for that public rule; True or False to force adjustment on or off.
+    shares : six texts or fractions
+        Shares of ε when adjusting: standardisation, models, score, cell counts, cell sums,
+        interval. The estimate gets the rest, and the interval's share if none is asked for.
+    """
+
+    adjust_threshold: float = 3500.0
+    adjust: bool | None = None
+    shares: tuple[str | Fraction, ...] = _SHARES
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.adjust_threshold < math.inf:
+            msg = f"the adjustment threshold is a number from 0, not {self.adjust_threshold:g}"
+            raise ArgumentError(msg)
+        if self.adjust not in (None, True, False):
+            msg = "adjust is true, false, or none for the public rule"
+            raise ArgumentError(msg)
+        if len(self.shares) != len(_SHARES):
+            msg = (
+                "give six shares of epsilon: standardisation, models, score, cell counts, "
+                "cell sums, interval"
+            )
+            raise ArgumentError(msg)
+        if any(share <= 0 for share in self.fractions) or sum(self.fractions) >= 1:
+            msg = "the six shares are positive and leave a part of epsilon to the estimate"
+            raise ArgumentError(msg)
+
+    @property
+    def fractions(self) -> tuple[Fraction, ...]:
+        """The shares as exact fractions."""
+        try:
+            return tuple(Fraction(str(share)) for share in self.shares)
+        except (ValueError, ZeroDivisionError) as cause:
+            msg = "shares of epsilon are decimal numbers such as 0.05"
+            raise ArgumentError(msg) from cause
+
+    def budget(self, *, with_interval: bool) -> dict[str, Fraction]:
+        """Return the share of every step; the estimate's is what the others leave."""
+        steps = ("scaling", "models", "score", "counts", "sums", "interval")
+        shares = dict(zip(steps, self.fractions, strict=True))
+        if not with_interval:
+            shares["interval"] = Fraction(0)
+        return shares | {"effect": 1 - sum(shares.values(), Fraction(0))}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is decided from n, d and ε alone, before any record is read.
+
+    Attributes
+    ----------
+    signal_to_noise : float
+        Of the propensity model's gradient, for a typical strength of selection.
+    adjusted : bool
+        Whether the estimate adjusts for covariates.
+    prognosis : bool
+        Whether an outcome model is fitted as well.
+    cells : int
+        Cells along the score (G).
+    stretch : float
+        How many standard deviations a covariate is stretched to before it is clipped.
+    """
+
+    signal_to_noise: float
+    adjusted: bool
+    prognosis: bool
+    cells: int
+    stretch: float
+
+
+def plan_orthogonal(
+    size: int, dimension: int, epsilon: float, options: OrthogonalOptions | None = None
+) -> Plan:
+    """Decide whether adjusting for covariates can pay, from public numbers only.
+
+    ``epsilon`` is the budget per row: ε divided by the rows that a person may have.
+    """
+    options = options or OrthogonalOptions()
+    if dimension == 0:
+        return Plan(0.0, False, False, 1, 2.0)
+    signal = 0.084 * size * 0.46 * epsilon / (math.sqrt(dimension) * (dimension + 1))
+    information = size * epsilon
+    pays = information * signal**2 / (1 + signal**2) >= options.adjust_threshold
+    cells = information ** (1 / 3) if information <= 1e4 else 21.5 * math.sqrt(information / 1e4)
+    return Plan(
+        signal,
+        pays if options.adjust is None else options.adjust,
+        signal >= _PROGNOSIS_SIGNAL,
+        min(max(round(cells), 4), 160),
+        2 * max(1.0, (signal / 10) ** 0.25),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlainShares:
+    """Shares of ε without adjustment."""
+
+    counts: Fraction
+    sums: Fraction
+    interval: Fraction
+
+    @property
+    def effect(self) -> Fraction:
+        """What is left to the estimate."""
+        return 1 - self.counts - self.sums - self.interval
+
+
+def plain_shares(size: int, epsilon: float, *, with_interval: bool) -> PlainShares:
+    """Return the shares without adjustment: counts and sums need less as n·ε grows."""
+    root = (size * epsilon) ** (-1 / 3)
+    return PlainShares(
+        Fraction(min(max(1.1 * root, 0.015), 0.15)).limit_denominator(10**6),
+        Fraction(min(max(0.75 * root, 0.01), 0.10)).limit_denominator(10**6),
+        _INTERVAL_SHARE if with_interval else Fraction(0),
+    )

@@ -1,0 +1,148 @@
+"""Objective perturbation: a convex fit made private by a random linear term.
+
+The loss is ``Σᵢ log(1 + exp(zᵢ·w)) − tᵢ zᵢ·w`` with ``z`` in [−1, 1]ᵖ and ``t`` in [0, 1]. Its
+minimiser together with a ridge ``Λ/2 ‖w‖²`` and a term ``b·w``, b from the L∞ law, is private as
+it stands. A computer finds it only nearly; a little noise on the result pays for that. Lemmas 2
+and 3 of docs/proofs/orthogonal.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.privacy.cubes import RADIUS_BITS
+
+__all__ = ["SUM_ROWS", "Objective", "ObjectiveLaw", "Tilt"]
+
+SUM_ROWS: Final = 1 << 12  # rows whose gradients one matrix product may add
+
+Floats = npt.NDArray[np.float64]
+
+_ROUNDING: Final = 2.0**-53
+_SMOOTHING_SHARE: Final = Fraction(1, 100)  # of ε, for solver error and rounding
+_LINEAR_SHARE: Final = Fraction(9, 10)  # of the rest, for the linear term; the ridge has 1/10
+_SMALLEST_RIDGE: Final = 1.0
+_GRID_BITS: Final = 10  # the grid of the result lies this far below its sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class Tilt:
+    """What is added to the loss, and how small the gradient of the result has to be."""
+
+    linear: Floats
+    ridge: float
+    tolerance: float
+
+
+class Objective(Protocol):
+    """A sum of logistic losses over rows; the recorder may probe its gradient."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of weights (p)."""
+
+    @property
+    def size(self) -> int:
+        """The number of rows (n)."""
+
+    def gradient(self, point: Floats) -> Floats:
+        """Return the gradient of the loss alone, a sum over rows."""
+
+    def minimize(self, tilt: Tilt) -> Floats:
+        """Return a point where the tilted loss has a gradient norm within the tolerance."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveLaw:
+    """How ε is turned into a linear term, a ridge and a final rounding; public numbers only.
+
+    Attributes
+    ----------
+    linear : Fraction
+        ε of the linear term: one row moves every coordinate of the gradient by at most 2.
+    curvature : Fraction
+        ε of the ridge: one row changes the determinant of the Hessian by 1 + p/(4Λ) at most.
+    smoothing : Fraction
+        ε of the Laplace noise that hides solver error and rounding.
+    """
+
+    dimension: int
+    size: int
+    changes: int
+    linear: Fraction
+    curvature: Fraction
+    smoothing: Fraction
+
+    @classmethod
+    def split(cls, objective: Objective, changes: int, epsilon: Fraction) -> ObjectiveLaw:
+        """Split ε between the three parts, for neighbours that differ in ``changes`` rows."""
+        smoothing = epsilon * _SMOOTHING_SHARE
+        linear = (epsilon - smoothing) * _LINEAR_SHARE
+        return cls(
+            objective.dimension, objective.size, changes,
+            linear, epsilon - smoothing - linear, smoothing,
+        )  # fmt: skip
+
+    @property
+    def radius_unit(self) -> Fraction:
+        """The scale of the linear term: ``2·changes/ε``."""
+        return Fraction(2 * self.changes) / self.linear
+
+    @property
+    def ridge(self) -> float:
+        """The least ridge Λ that the curvature's ε allows; never below 1, for the solver's sake."""
+        growth = math.expm1(min(float(self.curvature) / self.changes, 700.0))
+        # A relative 1e-12 covers the rounding of this line; more ridge is never less private.
+        return max(self.dimension / (4 * growth) * (1 + 1e-12), _SMALLEST_RIDGE)
+
+    @property
+    def tolerance(self) -> float:
+        """The gradient norm to reach: a bound on the rounding of its own computation.
+
+        Covers every data set, for a linear term within ``2(p + 1) + 120`` units; a larger one has
+        probability below 1e-26.
+        """
+        p, n = self.dimension, self.size
+        radius = float(self.radius_unit) * (2 * (p + 1) + 120)
+        reach = math.sqrt(2 * n * math.log(2) / self.ridge) + 2 * math.sqrt(p) * radius / self.ridge
+        additions = SUM_ROWS + n / (1 << 14) + 1024
+        predictor = (p + 2) * math.sqrt(p) * reach / 4 + 16
+        each = n * (additions + predictor) + 8 * (self.ridge * reach + radius)
+        return _ROUNDING * math.sqrt(p) * each
+
+    @property
+    def grid(self) -> Fraction:
+        """The power-of-two grid on which the weights are released."""
+        return Fraction(2) ** (math.floor(math.log2(self._distance)) - _GRID_BITS)
+
+    @property
+    def sensitivity(self) -> int:
+        """How far apart, in L1 grid steps, two computed minimisers of one ideal one may lie."""
+        return math.ceil(Fraction(self._distance) / self.grid) + self.dimension
+
+    @property
+    def _distance(self) -> float:
+        """Twice the L1 distance between a computed and an ideal minimiser (2√p·η)."""
+        root = math.sqrt(self.dimension)
+        drawn = float(self.radius_unit) * (self.dimension + 2) / (1 << RADIUS_BITS)
+        away = (2 * self.tolerance + root * drawn) / self.ridge
+        return 2 * root * away * (1 + 1e-9)
+
+    def tilt(self, cube: list[Fraction]) -> Tilt:
+        """Scale a draw of the unit L∞ law into the linear term."""
+        linear = np.array([float(value * self.radius_unit) for value in cube])
+        return Tilt(linear, self.ridge, self.tolerance)
+
+    def steps(self, weights: Floats) -> list[int]:
+        """Put computed weights on the grid."""
+        return [round(Fraction(float(weight)) / self.grid) for weight in weights]
+
+    def weights(self, half_steps: list[int]) -> Floats:
+        """Read released half grid steps as weights."""
+        return np.array([float(value * self.grid / 2) for value in half_steps])
