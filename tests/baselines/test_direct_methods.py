@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Domain, Interval, estimate_ate
+from private_ate import AimOptions, ArgumentError, Domain, Interval, Ledger, estimate_ate
 from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
@@ -328,3 +328,24 @@ def test_the_summary_says_what_delta_means(synth):
 
     assert "more than 2.72×, except with probability 1e-06" in text
     assert "units (n)" in text
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "text"),
+    [
+        ("doubly_robust", DoublyRobustOptions("conditional"), "nothing is promised"),
+        ("aim", AimOptions(adjacency="add_remove"), "replace-one"),
+    ],
+)
+def test_a_ledger_refuses_before_charging_what_it_cannot_add_up(
+    tmp_path, synth, method, options, text
+):
+    ledger = Ledger.create(tmp_path / "budget.db", "trial", epsilon="1", delta="1e-5")
+
+    with pytest.raises(ArgumentError, match=text):
+        estimate_ate(
+            synth, level="sample", epsilon="1", method=method, options=options, ledger=ledger
+        )
+    paid = estimate_ate(synth, level="sample", epsilon="1", method="ipw", ledger=ledger)
+
+    assert paid.is_private  # the whole of ε was still there
