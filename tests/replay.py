@@ -95,6 +95,9 @@ def moved_share(one: Heard, other: Heard) -> float:
     moved = [abs(int(a) - int(b)) for a, b in pairs]
     if one.spend.mechanism == "laplace_disjoint":
         return sum(m / s for m, s in zip(moved, declared, strict=True))
+    if one.spend.mechanism == "staircase_disjoint":
+        shares = [m / s for m, s in zip(moved, declared, strict=True)]
+        return sum(share > 0 for share in shares) if sum(m > 0 for m in moved) > 1 else max(shares)
     largest = max(moved) if one.spend.mechanism == "cube" else sum(moved)
     # Integers of any size are compared exactly; only a share is ever shown.
     return 1.0 if largest == declared[0] else largest / declared[0]

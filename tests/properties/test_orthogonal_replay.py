@@ -1,14 +1,12 @@
 """Neighbouring studies, earlier outputs replayed: no input moves further than was declared."""
 
-import importlib.util
-import sys
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import replay
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators import aggregate, orthogonal, strata
@@ -17,18 +15,6 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.standardization import Scaling
-
-
-def load_replay():
-    path = Path(__file__).parents[1] / "replay.py"
-    spec = importlib.util.spec_from_file_location("replay", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["replay"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-replay = load_replay()
 
 DIMENSION = 3
 ADJUST = OrthogonalOptions(adjust=True)

@@ -1,0 +1,125 @@
+"""Neighbouring outcomes through the calibrated estimator, earlier outputs replayed."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import replay
+from private_ate.domain import Domain, Interval
+from private_ate.engines.local import LocalStudy
+from private_ate.estimators import calibrated, pairs
+from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.request import Request
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.sums import OUTCOME_STEPS
+
+REQUESTS = [
+    {},
+    {"target": "track"},
+    {"estimand": "att"},
+    {"estimand": "atc"},
+    {"confidence": None},
+    {"options": CalibratedOptions(means=True)},
+    {"rows_per_person": 2},
+    {"rows_per_person": 2, "options": CalibratedOptions(means=True)},
+]
+
+
+def random_study(rows=151, seed=0):
+    rng = np.random.default_rng(seed)
+    covariates = rng.random((3, rows))
+    treatment = rng.random(rows) < 0.2 + 0.6 * covariates[0]
+    outcome = rng.integers(0, OUTCOME_STEPS + 1, rows).astype(np.int32)
+    domain = Domain("t", ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(3)})
+    return LocalStudy(domain, covariates, treatment, outcome)
+
+
+def neighbours(study, changed):
+    """Two studies that differ in the outcomes of some rows, from one bound to the other."""
+    low, high = study.outcome.copy(), study.outcome.copy()
+    low[changed], high[changed] = 0, OUTCOME_STEPS
+    return replace(study, outcome=low), replace(study, outcome=high)
+
+
+def findings(request_, changed, seed=0):
+    request = Request("label", Fraction(1), **request_)
+    first, second = neighbours(random_study(seed=seed), changed)
+    return replay.replay_findings(estimate_calibrated, first, second, request)
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize("row", [0, 1, 70, 150])
+def test_no_input_moves_further_than_declared(request_, row):
+    changed = [row] if request_.get("rows_per_person", 1) == 1 else [row, (row + 1) % 151]
+
+    assert findings(request_, changed) == []
+
+
+def test_the_unit_of_largest_weight_moves_the_sum_by_the_whole_sensitivity():
+    request = Request("label", Fraction(1), confidence=None)
+    study = random_study()
+    shares = []
+    for row in range(study.size):
+        first, second = neighbours(study, [row])
+        tapes = [replay.record(estimate_calibrated, one, request).tape for one in (first, second)]
+        shares.append(replay.moved_share(tapes[0][0], tapes[1][0]))
+
+    assert max(shares) == 1.0
+
+
+def test_a_halved_sensitivity_is_found(monkeypatch):
+    whole = Noise.staircase
+
+    def halved(self, step, value, *, sensitivity, epsilon):
+        return whole(self, step, value, sensitivity=sensitivity // 2, epsilon=epsilon)
+
+    monkeypatch.setattr(Noise, "staircase", halved)
+
+    assert any(
+        "'outcome sum' moves" in finding for row in range(40) for finding in findings({}, [row])
+    )
+
+
+def test_a_halved_sensitivity_of_the_variance_is_found(monkeypatch):
+    whole = Noise.laplace
+
+    def halved(self, step, values, *, sensitivity, epsilon):
+        return whole(self, step, values, sensitivity=sensitivity // 2, epsilon=epsilon)
+
+    monkeypatch.setattr(Noise, "laplace", halved)
+
+    def furthest(row):  # the partner at the other bound makes the pair as far apart as can be
+        study = random_study()
+        study.outcome[:] = 0
+        first, second = neighbours(study, [row])
+        request = Request("label", Fraction(1))
+        return replay.replay_findings(estimate_calibrated, first, second, request)
+
+    assert any("'variance' moves" in finding for row in range(151) for finding in furthest(row))
+
+
+def test_a_budget_spent_twice_is_found(monkeypatch):
+    monkeypatch.setattr(calibrated, "INTERVAL_SHARE", Fraction(1, 10))
+    whole = pairs.release_pair_variance
+
+    def twice(study, weights, epsilon, rows, noise):
+        whole(study, weights, epsilon, rows, noise)
+        return whole(study, weights, epsilon, rows, noise)
+
+    monkeypatch.setattr(calibrated, "release_pair_variance", twice)
+
+    assert any("cost" in finding for finding in findings({}, [0]))
+
+
+def test_a_removed_clip_is_found():
+    request = Request("label", Fraction(1))
+    first, second = neighbours(random_study(), [0])
+    second.outcome[0] = np.int32(2**31 - 1)  # an outcome that nobody clipped to its bounds
+    third = replace(first, outcome=first.outcome.copy())
+    third.outcome[0] = np.int32(-(2**30))
+
+    found = replay.replay_findings(estimate_calibrated, third, second, request)
+
+    assert any("moves" in finding for finding in found)
