@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from private_ate._version import VERSION as __version__
     from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
+    from private_ate.effects import arm_means, e_value, odds_ratio, risk_ratio, standard_error
     from private_ate.errors import (
         ArgumentError,
         BudgetError,
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from private_ate.estimators.calibrated import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
     from private_ate.estimators.orthogonal_plan import OrthogonalOptions
+    from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published import PublishedOptions
     from private_ate.planning import Plan, StudySizes, plan_ate
     from private_ate.release import Diagnostics, Release
+    from private_ate.report.html import PublicFacts
 
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
@@ -35,6 +38,9 @@ _HOMES = {
     "estimators.published": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.orthogonal_plan": ("OrthogonalOptions",),
+    "estimators.overlap": ("describe_overlap",),
+    "effects": ("arm_means", "e_value", "odds_ratio", "risk_ratio", "standard_error"),
+    "report.html": ("PublicFacts",),
     "planning": ("Plan", "StudySizes", "plan_ate"),
     "release": ("Diagnostics", "Release"),
     "errors": (
@@ -62,16 +68,23 @@ __all__ = [
     "OrthogonalOptions",
     "Plan",
     "PrivateAteError",
+    "PublicFacts",
     "PublishedOptions",
     "Release",
     "SchemaError",
     "StudySizes",
     "Treatment",
     "__version__",
+    "arm_means",
+    "describe_overlap",
     "diagnose_ate",
+    "e_value",
     "estimate_ate",
     "exact_effect",
+    "odds_ratio",
     "plan_ate",
+    "risk_ratio",
+    "standard_error",
 ]
 
 

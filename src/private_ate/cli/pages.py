@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ def public_facts(
 
         overlap = describe_overlap(data, domain=domain, covariates=covariates)
     return PublicFacts(
-        command=shlex.join(["private-ate", *sys.argv[1:]]),
+        command=shlex.join(["private-ate", *map(_without_secrets, sys.argv[1:])]),
         domain=domain.to_toml(),
         treatment=domain.treatment.column,
         outcome=domain.outcome.column,
@@ -60,3 +61,8 @@ def curator_text(release: Release, data: Path, domain: Domain, covariates: list[
     except SchemaError as error:  # an empty arm is private at sample level
         return refused_page(str(error))
     return diagnostics.to_html(release)
+
+
+def _without_secrets(argument: str) -> str:
+    """Keep of a URL its scheme only: the address of a team's ledger may hold a password."""
+    return re.sub(r"(\w+://).*", r"\1…", argument, flags=re.DOTALL)

@@ -49,7 +49,7 @@ def page(title: str, *parts: str, watermark: str = "") -> str:
         [
             element("div", *(element("span", watermark) for _ in range(12)),
                     class_="watermark", aria_hidden="true"),
-            element("p", watermark, class_="banner", role="note"),
+            element("header", watermark, class_="banner"),
         ]
         if watermark
         else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from private_ate.effects import standard_error
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -43,6 +45,9 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
     estimand = str(release.settings.get("estimand", "ate")).upper()
     yield f"effect ({estimand})", f"{release.ate:.6g}"
+    error = standard_error(release)
+    if error is not None:
+        yield "standard error", f"{error:.4g} (noise and sampling, from the interval)"
     share = f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval)

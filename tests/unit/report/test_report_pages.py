@@ -102,6 +102,25 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_spent(files
         run(files, monkeypatch, "--level", "label", "--epsilon", "1", "--report", "no/out.html")
 
 
+def test_a_password_in_the_command_stays_off_the_page(releases, study, monkeypatch):
+    from private_ate.cli.pages import public_facts
+
+    secret = [
+        "--ledger",
+        "postgresql://me:hunter2@host/db",
+        "--ledger=postgresql://me:hunter2@host",
+    ]
+    monkeypatch.setattr("sys.argv", ["private-ate", "estimate", *secret])
+
+    facts = public_facts(releases["sample"], None, study.domain, None)
+
+    assert facts.command == (
+        "private-ate estimate --ledger postgresql://… --ledger=postgresql://…".replace(
+            "postgresql://…", "'postgresql://…'", 1
+        ).replace("--ledger=postgresql://…", "'--ledger=postgresql://…'")
+    )
+
+
 def test_texts_from_outside_are_escaped():
     domain = Domain("a<b", ("c", Interval(0, 1)))
     frame = {"a<b": [0, 1, 1, 0], "c": [0.1, 0.2, 0.3, 0.4], "<script>x": [1.0, 2.0, 3.0, 5.0]}
