@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from private_ate.report.drawings import draw_histogram
@@ -30,16 +29,6 @@ class Overlap:
             for first, second in zip(self.treated, self.control, strict=True)
             if not (first and second)
         )
-
-    def to_columns(self) -> Mapping[str, list[float]]:
-        """Return the bins as columns, for people who draw their own."""
-        bins = len(self.treated)
-        return {
-            "from": [index / bins for index in range(bins)],
-            "to": [(index + 1) / bins for index in range(bins)],
-            "treated": [float(count) for count in self.treated],
-            "control": [float(count) for count in self.control],
-        }
 
 
 def overlap_figure(overlap: Overlap) -> Markup:
