@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -99,23 +98,24 @@ def _stair_shape(epsilon: float) -> tuple[float, float]:
 
 
 def staircase_and_normal_quantile(
-    coverage: float, epsilon: float, sensitivity: float, deviation: float
+    coverage: float, epsilon: float, sensitivity: float, deviations: Floats | float
 ) -> float:
     """Return q with ``P(|sensitivity·X + deviation·Z| ≤ q) = coverage``.
 
-    X is staircase noise of unit sensitivity at ε, Z standard normal. The mean over X is taken at
-    the midpoints of equally likely slices of it, which is accurate to a few parts in a thousand.
+    X is staircase noise of unit sensitivity at ε, Z standard normal; several ``deviations`` are
+    equally likely. The mean over X is taken at the midpoints of equally likely slices of it,
+    which is accurate to a few parts in a thousand.
     """
-    if deviation <= 0 or sensitivity <= 0:
-        normal = NormalDist().inv_cdf((1 + coverage) / 2) * max(deviation, 0.0)
-        return normal + max(sensitivity, 0.0) * staircase_quantile(coverage, epsilon)
-    noise = sensitivity * _staircase_slices(epsilon)
+    spread = np.maximum(np.atleast_1d(np.asarray(deviations, dtype=np.float64)), 1e-300)
+    noise = np.zeros(1)
+    if sensitivity > 0:
+        noise = sensitivity * _staircase_slices(epsilon, 1000 if spread.size == 1 else 250)
 
     def covered(half: float) -> float:
-        inside = ndtr((half - noise) / deviation) - ndtr((-half - noise) / deviation)
+        inside = ndtr((half - noise[:, None]) / spread) - ndtr((-half - noise[:, None]) / spread)
         return float(inside.mean())
 
-    return _solve_increasing(covered, coverage, deviation + float(noise[noise.size // 2]))
+    return _solve_increasing(covered, coverage, float(spread.max() + noise[noise.size // 2]))
 
 
 def staircase_and_normal_error(epsilon: float, sensitivity: float, deviation: float) -> float:
