@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ArgumentError,
         BudgetError,
         DomainError,
+        LedgerError,
         NumericRangeError,
         PrivateAteError,
         SchemaError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published import PublishedOptions
     from private_ate.planning import Plan, StudySizes, plan_ate
+    from private_ate.privacy.ledger import Ledger
     from private_ate.release import Diagnostics, Release
     from private_ate.report.html import PublicFacts
 
@@ -42,11 +44,13 @@ _HOMES = {
     "effects": ("arm_means", "e_value", "odds_ratio", "risk_ratio", "standard_error"),
     "report.html": ("PublicFacts",),
     "planning": ("Plan", "StudySizes", "plan_ate"),
+    "privacy.ledger": ("Ledger",),
     "release": ("Diagnostics", "Release"),
     "errors": (
         "ArgumentError",
         "BudgetError",
         "DomainError",
+        "LedgerError",
         "NumericRangeError",
         "PrivateAteError",
         "SchemaError",
@@ -64,6 +68,8 @@ __all__ = [
     "Domain",
     "DomainError",
     "Interval",
+    "Ledger",
+    "LedgerError",
     "NumericRangeError",
     "OrthogonalOptions",
     "Plan",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
+from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
@@ -19,6 +21,7 @@ from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
+from private_ate.privacy.ledger import Ledger
 from private_ate.privacy.noise import Noise, Recorder
 from private_ate.release import Release
 
@@ -72,6 +75,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     engine: str = "auto",
     seed: int | None = None,
     progress: Progress | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    analyst: str | None = None,
 ) -> Release:
     """Release the average treatment effect of a binary treatment with differential privacy.
 
@@ -103,6 +110,14 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         For experiments only: the release then says that it guarantees nothing.
     progress : callable, optional
         Called as ``progress(title, done, total)`` during passes over large data.
+    ledger : Ledger, path or URL, optional
+        The budget ledger that is charged before any noise is drawn; it keeps the release.
+    dataset : str, optional
+        The data set in the ledger; may be left out when it holds one only.
+    request_id : str, optional
+        Makes a repeat safe: the same id returns the stored release and spends nothing.
+    analyst : str, optional
+        Who asks; an analyst with a cap in the ledger is held to it.
 
     Returns
     -------
@@ -122,6 +137,11 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     chosen = method_for(method, request)
     _choice("bounds", bounds, get_args(Bounds))
     _choice("engine", engine, ("auto", "local"))
+    account = account_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
+    if account is not None and (seed is not None or bounds == "from-data"):
+        msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
+        raise ArgumentError(msg)
+    prepared = None
     if isinstance(data, LocalStudy):
         study = data
     else:
@@ -130,9 +150,17 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             level=request.level, from_data=bounds == "from-data",
         )  # fmt: skip
         study = LocalStudy.encode(prepared.table, prepared.domain, progress)
-    return estimate_study(
-        study, request, chosen, seed=seed, void="none" if bounds == "from-data" else ""
-    )
+
+    def make(authorize: Callable[[], None] | None) -> Release:
+        return estimate_study(
+            study, request, chosen, seed=seed, authorize=authorize,
+            void="none" if bounds == "from-data" else "",
+        )  # fmt: skip
+
+    if account is None:
+        return make(None)
+    order = order_for(request, chosen.name, chosen.options, study.domain, prepared)
+    return charge_and_make(account, order, make)
 
 
 def estimate_study(  # a request and how it is to be run
@@ -143,12 +171,16 @@ def estimate_study(  # a request and how it is to be run
     seed: int | None = None,
     void: str = "",
     recorder: Recorder | None = None,
+    authorize: Callable[[], None] | None = None,
 ) -> Release:
-    """Run a method on an encoded study and state what the release promises."""
+    """Run a method on an encoded study and state what the release promises.
+
+    ``authorize`` is called once, immediately before the first noise is drawn.
+    """
     if study.domain.bounds.width == 0:
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
-    noise = Noise(entropy_for(_seed(seed)), recorder)
+    noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
         estimate = method.run(study, request, noise)
     if noise.spent != request.epsilon:

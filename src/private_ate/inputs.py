@@ -15,10 +15,11 @@ __all__ = ["PreparedTable", "prepare_table", "resolve_domain"]
 
 @dataclass(frozen=True, slots=True)
 class PreparedTable:
-    """A table and the domain that describes every column in use."""
+    """A table, the domain that describes every column in use, and what of it was declared."""
 
     table: Table
     domain: Domain
+    declared: Domain
 
 
 def prepare_table(  # one value per question about the columns
@@ -46,7 +47,7 @@ def prepare_table(  # one value per question about the columns
     complete = complete_domain(
         table, named, names, outcome=from_data, looked_up=from_data or level == "label"
     )
-    return PreparedTable(table, complete)
+    return PreparedTable(table, complete, named)
 
 
 def resolve_domain(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
@@ -22,6 +23,38 @@ _FIELDS = (
     "ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",
     "guarantee", "method", "n", "settings", "version",
 )  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # False for NaN too
+
+
+def _is_pair(value: object) -> bool:
+    return value is None or (
+        isinstance(value, list) and len(value) == 2 and all(_is_number(end) for end in value)
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_SHAPES: Final[dict[str, Callable[[object], bool]]] = {
+    "ate": _is_number,
+    "interval": _is_pair,
+    "noise_interval": _is_pair,
+    "epsilon": _is_number,
+    "delta": _is_number,
+    "level": lambda value: value in ("label", "sample"),
+    "adjacency": _is_text,
+    "guarantee": _is_text,
+    "method": _is_text,
+    "n": lambda value: type(value) is int and value > 0,
+    "settings": lambda value: isinstance(value, dict),
+    "version": _is_text,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +149,15 @@ class Release:
         """Read back a release that :meth:`to_json` wrote."""
         try:
             plain = json.loads(text)
-        except (json.JSONDecodeError, TypeError, RecursionError) as cause:
+        except (ValueError, TypeError, RecursionError) as cause:
             msg = "this is not a release in JSON"
             raise ArgumentError(msg) from cause
         if not isinstance(plain, dict) or set(plain) != set(_FIELDS):
             msg = f"a release in JSON has exactly the fields {', '.join(_FIELDS)}"
+            raise ArgumentError(msg)
+        wrong = [name for name, fits in _SHAPES.items() if not fits(plain[name])]
+        if wrong:
+            msg = f"the release's {wrong[0]} is not what a release holds"
             raise ArgumentError(msg)
         plain["epsilon"] = parse_epsilon(plain["epsilon"])
         for name in ("interval", "noise_interval"):

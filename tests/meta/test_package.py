@@ -54,7 +54,7 @@ def test_building_the_command_line_loads_nothing_that_computes():
 
 
 def test_importing_the_front_door_loads_no_compiler_and_no_frame():
-    heavy = {"numba", "polars", "pandas", "pyarrow", "scipy", "matplotlib", "rich"}
+    heavy = {"numba", "polars", "pandas", "pyarrow", "matplotlib", "rich"}
     assert loaded_after("from private_ate import estimate_ate") & heavy == set()
 
 

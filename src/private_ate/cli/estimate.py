@@ -56,6 +56,16 @@ def estimate(
         Path | None,
         typer.Option(help="Curator only, NOT private: write a page.", metavar="OUT.html"),
     ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Budget ledger: file or postgresql:// URL.", metavar="LEDGER")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The data set's name in the ledger.", metavar="NAME")
+    ] = None,
+    request_id: Annotated[
+        str | None, typer.Option(help="Repeats with this id return the stored release.")
+    ] = None,
+    analyst: Annotated[str | None, typer.Option(help="Who asks, for caps in the ledger.")] = None,
     seed: Annotated[
         int | None, typer.Option(help="For experiments: the release guarantees nothing.")
     ] = None,
@@ -91,6 +101,10 @@ def estimate(
             engine=engine,
             seed=seed,
             progress=progress,
+            ledger=ledger,
+            dataset=dataset,
+            request_id=request_id,
+            analyst=analyst,
         )
     if out is not None:
         write_whole(out, release.to_json() + "\n")

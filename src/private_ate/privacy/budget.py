@@ -33,7 +33,7 @@ def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
     try:
         decimal = _as_decimal(epsilon)
     except (InvalidOperation, ValueError) as cause:
-        msg = f"epsilon is a positive decimal number such as 1.0, not {str(epsilon)[:40]!r}"
+        msg = "epsilon is a positive decimal number such as 1.0"
         raise ArgumentError(msg) from cause
     # Compared as decimals: the exact fraction of 1e999999999 would fill the memory.
     if not (decimal.is_finite() and _SMALLEST <= decimal <= _LARGEST):

@@ -74,6 +74,7 @@ class Noise:
 
     entropy: Entropy = field(repr=False)
     recorder: Recorder | None = field(default=None, repr=False)
+    authorize: Callable[[], None] | None = field(default=None, repr=False)
     spends: list[Spend] = field(default_factory=list)
 
     @property
@@ -239,7 +240,9 @@ class Noise:
         )
 
     def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:
-        """Write the cost down, let the recorder hear the input, then draw."""
+        """Have the first draw paid for, write the cost down, let the recorder hear, then draw."""
+        if self.authorize is not None and not self.spends:
+            self.authorize()
         self.spends.append(spend)
         if self.recorder is not None:
             replayed = self.recorder.hear(spend, values)
