@@ -81,7 +81,13 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         }  # fmt: skip
         self._ledger = None if ledger is None else str(ledger)
         self._dataset = dataset
+        # What DoWhy's refits ask an estimator for.
         self._effect_modifier_names: list[str] = []
+        self._target_units = estimand
+        self._treatment_value, self._control_value = (
+            domain.treatment.treated,
+            domain.treatment.control,
+        )
         self.release: Release | None = None
         if test_significance:
             self._require_ledger("a significance test")

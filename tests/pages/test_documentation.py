@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 NEEDS = {
+    "tutorial.md": "causaldata",
     "how-to/scikit-learn.md": "sklearn",
     "how-to/dowhy.md": "dowhy",
     "how-to/spark.md": "pyspark",
