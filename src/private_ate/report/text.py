@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["release_table", "summarize", "summary_rows"]
 
+_WIDTH = 88
 _TITLE = "Average treatment effect, released by private-ate"
 _LEVELS = {
     "label": "outcomes are private; covariates and treatment are public",
@@ -24,8 +26,13 @@ _LEVELS = {
 def summarize(release: Release) -> str:
     """Return the release as aligned plain text."""
     rows = list(summary_rows(release))
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
+    width = max(len(name) for name, _ in rows) + 2
+    lines = [
+        textwrap.fill(
+            value, _WIDTH, initial_indent=name.ljust(width), subsequent_indent=" " * width
+        )
+        for name, value in rows
+    ]
     return "\n".join([_TITLE, *lines])
 
 
@@ -104,7 +111,7 @@ def _meaning(release: Release) -> Iterator[tuple[str, str]]:
     whose = "outcome" if release.level == "label" else "record"
     yield (
         "  means",
-        f"no one's {whose} changes the odds of any published result by more than {factor:.3g}×",
+        f"no one's {whose} changes the chance of any published result by more than {factor:.3g}×",
     )
 
 
