@@ -10,6 +10,15 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
+from private_ate.baselines.aim import AimOptions, estimate_aim
+from private_ate.baselines.difference_in_means import (
+    DifferenceInMeansOptions,
+    estimate_difference_in_means,
+)
+from private_ate.baselines.doubly_robust import DoublyRobustOptions, estimate_doubly_robust
+from private_ate.baselines.ipw import IpwOptions, estimate_ipw
+from private_ate.baselines.privsyn import PrivSynOptions, estimate_privsyn
+from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
 from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
@@ -19,10 +28,11 @@ from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthog
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
 from private_ate.inputs import prepare_table
+from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.ledger import Ledger
-from private_ate.privacy.noise import Noise, Recorder
+from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.release import Release
 
 __all__ = [
@@ -47,10 +57,21 @@ class Method:
     run: Estimator
 
 
+_BASELINES: Final = (
+    Method(
+        "difference_in_means", ("sample",), DifferenceInMeansOptions, estimate_difference_in_means
+    ),
+    Method("ipw", ("sample",), IpwOptions, estimate_ipw),
+    Method("smooth_matching", ("sample",), SmoothMatchingOptions, estimate_smooth_matching),
+    Method("doubly_robust", ("sample",), DoublyRobustOptions, estimate_doubly_robust),
+    Method("aim", ("sample",), AimOptions, estimate_aim),
+    Method("privsyn", ("sample",), PrivSynOptions, estimate_privsyn),
+)
 METHODS: Final = {
     "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
     "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
+    **{method.name: method for method in _BASELINES},
 }
 _AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
 
@@ -183,16 +204,27 @@ def estimate_study(  # a request and how it is to be run
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
         estimate = method.run(study, request, noise)
-    if noise.spent != request.epsilon:
+    if not _paid_exactly(noise.cost, request.epsilon, estimate.delta):
         msg = "the method did not spend exactly the requested epsilon; nothing is released"
         raise PrivateAteError(msg)
     guarantee = Guarantee(
         request.level,
         request.epsilon,
-        adjacency_of(request.level, request.rows_per_person),
-        void=void or ("none (seeded)" if seed is not None else ""),
+        estimate.adjacency or adjacency_of(request.level, request.rows_per_person),
+        delta=float(estimate.delta),
+        void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
+        numerics=estimate.numerics,
     )
-    return Release.of(estimate, guarantee, method=method.name, n=study.size, version=VERSION)
+    size = study.size if estimate.size is None else estimate.size
+    return Release.of(estimate, guarantee, method=method.name, n=size, version=VERSION)
+
+
+def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
+    """Say whether the calls at the choke point compose to the request: in (ε, δ) or in ρ."""
+    if cost.rho:
+        unmixed = cost.epsilon == 0 and cost.delta == 0
+        return unmixed and cost.rho == concentrated_budget(epsilon, delta)
+    return (cost.epsilon, cost.delta) == (epsilon, delta)
 
 
 def method_for(name: str, request: Request) -> Method:

@@ -59,12 +59,22 @@ _SHAPES: Final[dict[str, Callable[[object], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a method hands over: the noisy effect, its intervals and public settings."""
+    """What a method hands over: the noisy effect, its intervals and public settings.
+
+    Methods that keep another promise than pure ε under replace-one say so: ``delta``, their own
+    ``adjacency``, a noisy ``size`` where n itself is private, ``numerics`` where the proof speaks
+    of ideal numbers, and ``void`` with the reason why nothing is promised.
+    """
 
     ate: float
     noise_interval: Pair | None
     interval: Pair | None
     settings: Mapping[str, Any]
+    delta: Fraction = Fraction(0)
+    adjacency: str = ""
+    size: int | None = None
+    numerics: str = ""
+    void: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ REQUESTS = [
     {"options": CalibratedOptions(means=True)},
     {"rows_per_person": 2},
     {"rows_per_person": 2, "options": CalibratedOptions(means=True)},
+    {"options": CalibratedOptions(clip_share="0.1")},
+    {"rows_per_person": 2, "options": CalibratedOptions(clip_share="0.1")},
 ]
 
 
@@ -104,9 +106,9 @@ def test_a_budget_spent_twice_is_found(monkeypatch):
     monkeypatch.setattr(calibrated, "INTERVAL_SHARE", Fraction(1, 10))
     whole = pairs.release_pair_variance
 
-    def twice(study, weights, epsilon, rows, noise):
-        whole(study, weights, epsilon, rows, noise)
-        return whole(study, weights, epsilon, rows, noise)
+    def twice(*arguments):
+        whole(*arguments)
+        return whole(*arguments)
 
     monkeypatch.setattr(calibrated, "release_pair_variance", twice)
 

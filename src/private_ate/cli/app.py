@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from private_ate.cli import datasets, experiments
 from private_ate.cli.audit import audit
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
@@ -32,6 +33,8 @@ app.command()(domain)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")
+app.add_typer(datasets.app, name="datasets")
+app.add_typer(experiments.app, name="experiment")
 
 
 @app.callback(invoke_without_command=True)

@@ -158,7 +158,7 @@ class LocalStudy:
     def _block(self, start: int) -> Block:
         rows = slice(start, start + _BLOCK_ROWS)
         outcome = None if self.outcome is None else self.outcome[rows]
-        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome)
+        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start)
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""
