@@ -67,7 +67,7 @@ class Browser:
         self.visit = Visit()
         self.call("Page.navigate", url=url)
         self._wait_for("Page.loadEventFired")
-        self.evaluate("new Promise(done => setTimeout(done, 150))")
+        self.evaluate("new Promise(done => setTimeout(done, 60))")
         return self.visit
 
     def evaluate(self, script: str) -> Any:
