@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from private_ate._version import VERSION as __version__
+    from private_ate.baselines.aim import AimOptions
+    from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
+    from private_ate.baselines.doubly_robust import DoublyRobustOptions
+    from private_ate.baselines.fold_split import FoldSplitOptions
+    from private_ate.baselines.ipw import IpwOptions
+    from private_ate.baselines.privsyn import PrivSynOptions
+    from private_ate.baselines.smooth_matching import SmoothMatchingOptions
     from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
     from private_ate.effects import arm_means, e_value, odds_ratio, risk_ratio, standard_error
     from private_ate.errors import (
@@ -43,6 +50,13 @@ _HOMES = {
     "estimators.overlap": ("describe_overlap",),
     "effects": ("arm_means", "e_value", "odds_ratio", "risk_ratio", "standard_error"),
     "report.html": ("PublicFacts",),
+    "baselines.aim": ("AimOptions",),
+    "baselines.difference_in_means": ("DifferenceInMeansOptions",),
+    "baselines.doubly_robust": ("DoublyRobustOptions",),
+    "baselines.fold_split": ("FoldSplitOptions",),
+    "baselines.ipw": ("IpwOptions",),
+    "baselines.privsyn": ("PrivSynOptions",),
+    "baselines.smooth_matching": ("SmoothMatchingOptions",),
     "planning": ("Plan", "StudySizes", "plan_ate"),
     "privacy.ledger": ("Ledger",),
     "release": ("Diagnostics", "Release"),
@@ -59,25 +73,32 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AimOptions",
     "ArgumentError",
     "Binary",
     "BudgetError",
     "CalibratedOptions",
     "Categories",
     "Diagnostics",
+    "DifferenceInMeansOptions",
     "Domain",
     "DomainError",
+    "DoublyRobustOptions",
+    "FoldSplitOptions",
     "Interval",
+    "IpwOptions",
     "Ledger",
     "LedgerError",
     "NumericRangeError",
     "OrthogonalOptions",
     "Plan",
+    "PrivSynOptions",
     "PrivateAteError",
     "PublicFacts",
     "PublishedOptions",
     "Release",
     "SchemaError",
+    "SmoothMatchingOptions",
     "StudySizes",
     "Treatment",
     "__version__",

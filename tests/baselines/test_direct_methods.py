@@ -11,13 +11,14 @@ import pytest
 from private_ate import ArgumentError, Domain, Interval, estimate_ate
 from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
+from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
 from private_ate.baselines.ipw import IpwOptions
-from private_ate.baselines.parts import split_rows
+from private_ate.baselines.parts import places_of, split_folds, split_rows
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import SeededEntropy
 
-NAMES = ["difference_in_means", "ipw", "smooth_matching", "doubly_robust"]
+NAMES = ["difference_in_means", "ipw", "smooth_matching", "doubly_robust", "fold_split"]
 
 
 def release(study, method, epsilon="1000000", options=None, seed=7, **more):
@@ -33,11 +34,8 @@ def outcomes(study):
 
 def evaluation_rows(study, share, seed):
     """Return which rows the evaluation part holds for a seed."""
-    from private_ate.baselines.parts import _in_training
-
     training, _ = split_rows(study, share, SeededEntropy(seed))
-    index = np.arange(study.size, dtype=np.uint64)
-    return ~_in_training(index, training.salt, training.threshold)
+    return places_of(0, study.size, training.salt) >= training.high
 
 
 def test_difference_in_means_without_noise_is_the_difference_in_means(synth):
@@ -224,6 +222,8 @@ def test_odd_records_still_give_a_release(name, case):
         (lambda: DoublyRobustOptions(nuisance="public"), "nuisance"),
         (lambda: DoublyRobustOptions(delta=0), "positive delta"),
         (lambda: SmoothMatchingOptions(delta=2), "delta"),
+        (lambda: FoldSplitOptions(folds=1), "folds"),
+        (lambda: FoldSplitOptions("matching"), "score"),
     ],
 )
 def test_impossible_options_are_argument_errors(make, text):
@@ -257,6 +257,29 @@ def test_cells_of_unknown_covariates_are_refused(synth):
         release(synth, "smooth_matching", options=SmoothMatchingOptions(cells=names))
 
 
+@pytest.mark.parametrize("score", ["doubly_robust", "weighted", "outcome_model"])
+def test_fold_split_without_noise_is_near_the_truth(synth, score):
+    options = FoldSplitOptions(score, folds=5, ridge=0.001)
+
+    assert release(synth, "fold_split", options=options).ate == pytest.approx(0.484, abs=0.12)
+
+
+def test_fold_split_states_the_published_kind_of_sensitivity():
+    steps = fold_sensitivity(FoldSplitOptions(folds=20), 1000) / 2**24 / 1000
+
+    assert steps == pytest.approx(2 / (0.1 * 1000) + 19 / 19, rel=2e-3)
+
+
+def test_folds_cover_all_rows_once(synth):
+    parts = split_folds(synth, 7, SeededEntropy(1))
+    places = places_of(0, synth.size, parts[0].salt)
+
+    assert sum(part.size for part in parts) == synth.size
+    assert parts[0].low == 0
+    assert [part.high for part in parts[:-1]] == [part.low for part in parts[1:]]
+    assert all(((places >= p.low) & (places < p.high)).sum() == p.size for p in parts)
+
+
 def test_parts_are_disjoint_cover_all_rows_and_ignore_the_records(synth):
     held_out = evaluation_rows(synth, 0.3, 1)
     other = replace(synth, outcome=synth.outcome[::-1].copy(), treatment=~synth.treatment)
@@ -266,3 +289,10 @@ def test_parts_are_disjoint_cover_all_rows_and_ignore_the_records(synth):
     assert evaluation.size == held_out.sum()
     assert 200 < training.size < 400
     assert np.array_equal(held_out, evaluation_rows(other, 0.3, 1))
+
+
+def test_the_summary_says_what_delta_means(synth):
+    text = str(estimate_ate(synth, level="sample", epsilon="1", method="ipw"))
+
+    assert "more than 2.72×, except with probability 1e-06" in text
+    assert "units (n)" in text

@@ -13,6 +13,7 @@ import pytest
 from private_ate import Domain, Interval, Request
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
+from private_ate.baselines.fold_split import FoldSplitOptions
 from private_ate.baselines.ipw import (
     IpwOptions,
     fit_propensity,
@@ -47,6 +48,9 @@ DIRECT = [
     ("ipw", IpwOptions(delta=0, truncation=0.3)),
     ("doubly_robust", DoublyRobustOptions()),
     ("doubly_robust", DoublyRobustOptions(overlap=0.3)),
+    ("fold_split", FoldSplitOptions(folds=3)),
+    ("fold_split", FoldSplitOptions("weighted", folds=2, overlap=0.3)),
+    ("fold_split", FoldSplitOptions("outcome_model", folds=4, delta=0)),
 ]
 
 

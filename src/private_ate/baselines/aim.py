@@ -20,12 +20,12 @@ from private_ate.baselines.columns import Columns
 from private_ate.baselines.graphical_model import Measurement, Model, sample_rows, sweep
 from private_ate.baselines.junction_tree import Clique
 from private_ate.baselines.synthetic import (
-    FEWEST_ROWS,
     Adjacency,
     Clock,
     Neighbours,
     default_bins,
     matched_effect_of,
+    rows_for,
 )
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
@@ -102,7 +102,7 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     counts = study.fold(columns.count_pairs, title="pairs of columns").counts
     run = _Run(study, columns, counts, options, concentrated_budget(request.epsilon, delta), noise)
     rounds = run.spend_all()
-    rows = max(FEWEST_ROWS, round(run.total))
+    rows = rows_for(run.total)
     rng = noise.entropy.generator()
     codes = np.empty((rows, columns.count), dtype=np.int64)
     for model in run.models:

@@ -21,12 +21,12 @@ from private_ate.baselines.columns import Columns
 from private_ate.baselines.consistency import NoisyTable, agree, common_total
 from private_ate.baselines.record_synthesis import independent_rows, synthesise
 from private_ate.baselines.synthetic import (
-    FEWEST_ROWS,
     Adjacency,
     Clock,
     Neighbours,
     default_bins,
     matched_effect_of,
+    rows_for,
 )
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
@@ -116,7 +116,7 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
         for table in agree(tables, total)
         if len(table.columns) > 1 or table.columns[0] not in covered
     ]
-    rows = max(FEWEST_ROWS, round(total))
+    rows = rows_for(total)
     rng = noise.entropy.generator()
     codes = synthesise(
         independent_rows(consistent, columns.count, rows, rng),

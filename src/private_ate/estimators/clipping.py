@@ -22,7 +22,7 @@ __all__ = ["DECLARED_RANGE", "OutcomeRange", "release_range"]
 
 Integers = npt.NDArray[np.int64]
 
-_CELL_BITS: Final = 10  # candidates for either bound: 2¹⁰ equal cells of the declared range
+_CELL_BITS: Final = 14  # candidates for either bound: the edges of 2¹⁴ equal cells
 _CELLS: Final = 1 << _CELL_BITS
 
 
@@ -62,16 +62,20 @@ class _Histogram:
 
 
 def release_range(study: Study, epsilon: Fraction, rows: int, noise: Noise) -> OutcomeRange:
-    """Choose a range that leaves about ``min(12/ε, n/20)`` outcomes outside on either side.
+    """Choose a range that leaves about ``min(52/ε, n/20)`` outcomes outside on either side.
+
+    So many that all edges beyond the data together are an unlikely choice: each has a weight of
+    exp(−13) relative to the best, and there are 16384 of them. Fewer would make the choice nearly
+    uniform whenever the bulk is a small part of the range, which is when clipping matters.
 
     Neighbours: one person's outcomes replaced. Each bound is chosen by the exponential mechanism
-    over the edges of 1024 cells, the score being minus the distance between the number of
+    over the edges of 16384 cells, the score being minus the distance between the number of
     outcomes beyond an edge and the wanted number; a person's m rows move every score by at most m.
     Cost: ε, half for either bound. Proof: docs/proofs/calibrated.md.
     """
     counts = study.fold(_histogram_kernel(), title="outcome range").counts
     side = epsilon / 2
-    wanted = min(round(6 / float(side)), study.size // 20)
+    wanted = min(round(26 / float(side)), study.size // 20)
     above = [int(total) for total in np.append(counts[::-1].cumsum()[::-1], 0)]  # at or above edge
     below = [int(total) for total in np.append(0, counts.cumsum())]
     edges = [

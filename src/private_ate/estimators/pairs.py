@@ -82,8 +82,8 @@ def release_pair_variance(  # what is measured, with what budget
 
     Neighbours: one person's outcomes replaced. Sensitivity: a unit is in one pair (or in the one
     group of three at the end of an arm), whose squared differences lie in [0, 1], or in
-    less if outcomes are clipped: half the sum of its group's squared weights times that, times the rows a person may have. Cost: ε. Proof:
-    docs/proofs/calibrated.md.
+    less if outcomes are clipped: half the sum of its group's squared weights times that, times
+    the rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
     sums = fold_with_base(study, weights.problem.base, _pair_kernel(weights, kept))
     sensitivity = max(1, rows * sums.sensitivity)

@@ -20,6 +20,7 @@ _TITLE = "Average treatment effect, released by private-ate"
 _LEVELS = {
     "label": "outcomes are private; covariates and treatment are public",
     "sample": "whole records are private; only n and the declared domain are public",
+    "hidden size": "whole records and their number are private; the declared domain is public",
 }
 
 
@@ -64,7 +65,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
         yield f"{share} noise interval", _pair(release.noise_interval)
         if "noise_interval_covers" in release.settings:
             yield "  covers", str(release.settings["noise_interval_covers"])
-    yield "units (n)", f"{release.n:,}"
+    hides_size = release.adjacency.startswith("add/remove")
+    yield ("units (noisy n)" if hides_size else "units (n)"), f"{release.n:,}"
     arms = release.settings.get("arms")
     if arms:
         yield "arms", f"{arms['treated']:,} treated, {arms['control']:,} control"
@@ -75,7 +77,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
-    yield "  protects", _LEVELS[release.level]
+    yield "  protects", _LEVELS["hidden size" if hides_size else release.level]
     yield from _meaning(release)
     for note in release.settings.get("notes", ()):
         yield "note", str(note)
@@ -111,7 +113,8 @@ def _meaning(release: Release) -> Iterator[tuple[str, str]]:
     whose = "outcome" if release.level == "label" else "record"
     yield (
         "  means",
-        f"no one's {whose} changes the chance of any published result by more than {factor:.3g}×",
+        f"no one's {whose} changes the chance of any published result by more than {factor:.3g}×"
+        + (f", except with probability {release.delta:g}" if release.delta else ""),
     )
 
 
