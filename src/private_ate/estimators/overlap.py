@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.inputs import prepare_table
+from private_ate.inputs import prepare_table, resolve_domain
 from private_ate.propensity import fit_logistic
 from private_ate.report.overlap import Overlap
 from private_ate.study import Block, Study
@@ -34,8 +34,12 @@ def describe_overlap(
     At label level these are public, so the counts may be shown. At sample level they are not:
     use them there as you would ``diagnose_ate``.
     """
+    named = resolve_domain(domain, treatment, outcome)
+    # The outcome is not read, so any bounds do where none are declared.
+    unread = Outcome(named.outcome.column, named.outcome.bounds or Interval(0, 1))
     prepared = prepare_table(
-        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        data, treatment=None, outcome=None, covariates=covariates,
+        domain=Domain(named.treatment, unread, named.covariates),
         level="label", from_data=False,
     )  # fmt: skip
     return count_overlap(LocalStudy.encode_public(prepared.table, prepared.domain))

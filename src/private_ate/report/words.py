@@ -72,7 +72,8 @@ def formal_promise(release: Release) -> str:
     return (
         f"The mechanism M that made this release is {kind}: for all data sets D, D′ that are "
         f"neighbours ({release.adjacency}) and every measurable set S of releases, "
-        f"Pr[M(D) ∈ S] ≤ exp({epsilon}) · Pr[M(D′) ∈ S]{tail}."
+        f"Pr[M(D) ∈ S] ≤ exp({epsilon}) · Pr[M(D′) ∈ S]{tail}. "
+        f"The release states: {release.guarantee}."
     )
 
 

@@ -67,6 +67,19 @@ def test_a_report_shows_the_release_and_nothing_of_the_records(files, monkeypatc
 
 
 @pytest.mark.parametrize("level", ["label", "sample"])
+def test_a_report_of_a_release_without_a_guarantee_says_so(files, monkeypatch, level):
+    flags = ("--treatment", "drug", "--outcome", "pressure_drop", "--bounds-from-data")
+    names = ("--treated", "yes", "--control", "no", "--report", "out.html")
+    study = Domain.read(files / "clinic.toml")
+    Domain(study.treatment, "pressure_drop").write(files / "clinic.toml")
+
+    result = run(files, monkeypatch, "--level", level, "--epsilon", "1", *flags, *names)
+
+    assert result.exit_code == 0
+    assert 'class="warning"' in (files / "out.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("level", ["label", "sample"])
 def test_a_curators_page_is_written_only_when_asked_for(files, monkeypatch, level):
     before = set(files.iterdir())
     run(files, monkeypatch, "--level", level, "--epsilon", "1", "--report", "out.html")
