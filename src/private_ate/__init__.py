@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from private_ate.baselines.privsyn import PrivSynOptions
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
     from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
+    from private_ate.effects import arm_means, e_value, odds_ratio, risk_ratio, standard_error
     from private_ate.errors import (
         ArgumentError,
         BudgetError,
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     from private_ate.estimators.calibrated import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
     from private_ate.estimators.orthogonal_plan import OrthogonalOptions
+    from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published import PublishedOptions
     from private_ate.planning import Plan, StudySizes, plan_ate
     from private_ate.privacy.ledger import Ledger
     from private_ate.release import Diagnostics, Release
+    from private_ate.report.html import PublicFacts
 
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
@@ -44,6 +47,9 @@ _HOMES = {
     "estimators.published": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.orthogonal_plan": ("OrthogonalOptions",),
+    "estimators.overlap": ("describe_overlap",),
+    "effects": ("arm_means", "e_value", "odds_ratio", "risk_ratio", "standard_error"),
+    "report.html": ("PublicFacts",),
     "baselines.aim": ("AimOptions",),
     "baselines.difference_in_means": ("DifferenceInMeansOptions",),
     "baselines.doubly_robust": ("DoublyRobustOptions",),
@@ -88,6 +94,7 @@ __all__ = [
     "Plan",
     "PrivSynOptions",
     "PrivateAteError",
+    "PublicFacts",
     "PublishedOptions",
     "Release",
     "SchemaError",
@@ -95,10 +102,16 @@ __all__ = [
     "StudySizes",
     "Treatment",
     "__version__",
+    "arm_means",
+    "describe_overlap",
     "diagnose_ate",
+    "e_value",
     "estimate_ate",
     "exact_effect",
+    "odds_ratio",
     "plan_ate",
+    "risk_ratio",
+    "standard_error",
 ]
 
 
