@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from private_ate.domain import Domain, Treatment
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level
-from private_ate.tables import Table, complete_domain, covariate_names, read_table
+from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table
+from private_ate.tables import Table, complete_domain, covariate_names
 
 __all__ = ["PreparedTable", "prepare_table", "resolve_domain"]
 
@@ -17,7 +18,7 @@ __all__ = ["PreparedTable", "prepare_table", "resolve_domain"]
 class PreparedTable:
     """A table and the domain that describes every column in use."""
 
-    table: Table
+    table: Table | StreamedTable
     domain: Domain
 
 
@@ -30,16 +31,17 @@ def prepare_table(  # one value per question about the columns
     domain: Domain | None,
     level: Level,
     from_data: bool,
+    memory_limit: int = MEMORY_LIMIT,
 ) -> PreparedTable:
     """Read the table and settle what is declared, looked up or missing.
 
     At label level covariates and treatment are public, so undeclared covariates take their
     observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
-    guarantee.
+    guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
     """
     named = resolve_domain(domain, treatment, outcome)
     wanted = None if covariates is None else tuple(covariates)
-    table = read_table(data)
+    table = open_table(data, memory_limit)
     table.require(named.treatment.column, "treatment")
     table.require(named.outcome.column, "outcome")
     names = covariate_names(table, named, wanted)

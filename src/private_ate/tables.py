@@ -6,21 +6,36 @@ be parsed is a missing value. Whether reading succeeds never depends on a privat
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
 from private_ate.errors import ArgumentError, DomainError, SchemaError
+from private_ate.lines import read_header, read_lines
 from private_ate.privacy.sums import quantize_outcomes
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["Table", "complete_domain", "covariate_names", "read_schema", "read_table"]
+__all__ = [
+    "Columns",
+    "Table",
+    "check_path",
+    "complete_domain",
+    "covariate_names",
+    "is_parquet",
+    "observe_columns",
+    "read_schema",
+    "read_table",
+    "require_column",
+    "table_of",
+    "unreadable",
+]
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
@@ -40,10 +55,7 @@ class Table:
 
     def require(self, name: str, role: str) -> None:
         """Check that a column exists."""
-        if name not in self.names:
-            known = ", ".join(self.names[:12]) + (", …" if len(self.names) > 12 else "")
-            msg = f"the table has no {role} column {name!r}; its columns are {known}"
-            raise SchemaError(msg)
+        require_column(self.names, name, role)
 
     def kind(self, name: str) -> Kind:
         """Say what a column holds, from its type alone."""
@@ -82,17 +94,48 @@ class Table:
             raise SchemaError(msg)
         return _equal_texts(self.frame[name], label)
 
+    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
+        """Look up the ranges or labels of some columns."""
+        return observe_columns([self], names)
+
     def _type(self, name: str) -> str:
         return str(self.frame.schema[name]).lower()
 
 
+class Columns(Protocol):
+    """A table as far as its schema goes, in memory or not."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+
+    def require(self, name: str, role: str) -> None:
+        """Check that a column exists."""
+
+    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
+        """Look up the ranges or labels of some columns."""
+
+
+def require_column(names: tuple[str, ...], name: str, role: str) -> None:
+    """Refuse a column that a table does not have."""
+    if name not in names:
+        known = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        msg = f"the table has no {role} column {name!r}; its columns are {known}"
+        raise SchemaError(msg)
+
+
 def read_table(data: object) -> Table:
     """Read a data frame that narwhals knows, or the path of a CSV or Parquet file."""
-    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
-
     typed = True
     if isinstance(data, str | Path):
         data, typed = _read_file(Path(data))
+    return table_of(data, typed=typed)
+
+
+def table_of(data: object, *, typed: bool) -> Table:
+    """Wrap a data frame; texts of an untyped one may be numbers."""
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
     try:
         frame = nw.from_native(data)  # type: ignore[call-overload]  # decided at run time
     except TypeError as cause:
@@ -114,19 +157,19 @@ def read_schema(path: Path) -> dict[str, Kind | None]:
     """Return a file's column names and, for Parquet, their kinds; no value is read."""
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 
-    _check_path(path)
+    check_path(path)
     try:
-        if _is_parquet(path):
+        if is_parquet(path):
             schema = pl.read_parquet_schema(path)
             return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
-        header = pl.read_csv(path, infer_schema=False, n_rows=0, encoding="utf8-lossy")
+        header = read_header(path)
     except Exception as cause:
-        raise _unreadable(path) from cause
+        raise unreadable(path) from cause
     return dict.fromkeys(header.columns)
 
 
 def covariate_names(
-    table: Table, domain: Domain, wanted: tuple[str, ...] | None
+    table: Columns, domain: Domain, wanted: tuple[str, ...] | None
 ) -> tuple[str, ...]:
     """Decide which columns are covariates: as asked, as declared, or all others."""
     if wanted is None:
@@ -141,7 +184,7 @@ def covariate_names(
 
 
 def complete_domain(
-    table: Table, domain: Domain, covariates: tuple[str, ...], *, outcome: bool, looked_up: bool
+    table: Columns, domain: Domain, covariates: tuple[str, ...], *, outcome: bool, looked_up: bool
 ) -> Domain:
     """Restrict a domain to the covariates in use and fill in what may be looked up.
 
@@ -149,22 +192,23 @@ def complete_domain(
     label level, or the caller gave up the guarantee); otherwise they are an error. The outcome is
     looked up only if ``outcome`` says so, which voids the guarantee.
     """
-    declared: dict[str, Interval | Categories] = {}
-    for name in covariates:
-        if name in domain.covariates:
-            declared[name] = domain.covariates[name]
-        elif looked_up:
-            declared[name] = _observe(table, name)
-        else:
-            msg = (
-                f"covariate {name!r} has no declared bounds; "
-                f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or a domain"
-            )
-            raise DomainError(msg)
+    undeclared = [name for name in covariates if name not in domain.covariates]
+    if undeclared and not looked_up:
+        name = undeclared[0]
+        msg = (
+            f"covariate {name!r} has no declared bounds; "
+            f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or a domain"
+        )
+        raise DomainError(msg)
     bounds = domain.outcome.bounds
     if bounds is None and outcome:
-        observed = _observe(table, domain.outcome.column)
-        bounds = observed if isinstance(observed, Interval) else None
+        undeclared.append(domain.outcome.column)
+    observed = table.observe(undeclared) if undeclared else {}
+    known = {**observed, **domain.covariates}
+    declared = {name: known[name] for name in covariates}
+    if bounds is None and outcome:
+        found = observed[domain.outcome.column]
+        bounds = found if isinstance(found, Interval) else None
     completed = Domain(domain.treatment, Outcome(domain.outcome.column, bounds), declared)
     _ = completed.bounds  # an error that names the flag
     return completed
@@ -219,43 +263,63 @@ def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Catego
     return first + len(kind.labels)
 
 
-def _observe(table: Table, name: str) -> Interval | Categories:
-    """Read a column's range off the table; for public columns or without a guarantee."""
-    table.require(name, "covariate")
-    if table.kind(name) == "label":
-        texts = table.frame[name].unique().drop_nulls()
-        labels = sorted({str(text).strip() for text in texts.to_list()} - {""})
-        if table.typed or any(_number(label) is None for label in labels):
-            if len(labels) > 200:
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a column so far: labels, whether one is no number, and the range."""
+
+    labels: set[str] = field(default_factory=set)
+    holds_texts: bool = False
+    low: float = np.inf
+    high: float = -np.inf
+
+    def look(self, table: Table, name: str) -> None:
+        is_label = table.kind(name) == "label"
+        if is_label:
+            texts = table.frame[name].unique().drop_nulls().to_list()
+            fresh = {str(text).strip() for text in texts} - {""} - self.labels
+            self.holds_texts |= table.typed or any(_number(label) is None for label in fresh)
+            # Two hundred and one labels are as many as it takes to refuse.
+            self.labels.update(sorted(fresh)[: 201 - len(self.labels)])
+        if not (is_label and self.holds_texts):
+            values = table.numbers(name)
+            finite = values[np.isfinite(values)]
+            self.low = min(self.low, float(finite.min(initial=np.inf)))
+            self.high = max(self.high, float(finite.max(initial=-np.inf)))
+
+    def declare(self, name: str) -> Interval | Categories:
+        if self.holds_texts:
+            if len(self.labels) > 200:
                 msg = f"column {name!r} has more than 200 labels; leave it out or declare it"
                 raise SchemaError(msg)
-            return Categories(*labels) if len(labels) > 1 else Interval(0, 1)
-    values = table.numbers(name)
-    finite = values[np.isfinite(values)]
-    if finite.size == 0:
-        return Interval(0, 1)
-    return Interval(float(finite.min()), float(finite.max()))
+            return Categories(*sorted(self.labels)) if len(self.labels) > 1 else Interval(0, 1)
+        return Interval(self.low, self.high) if self.low <= self.high else Interval(0, 1)
+
+
+def observe_columns(
+    chunks: Iterable[Table], names: Sequence[str]
+) -> dict[str, Interval | Categories]:
+    """Read columns' ranges off a table; for public columns or without a guarantee."""
+    seen = {name: _Seen() for name in names}
+    for table in chunks:
+        for name in names:
+            seen[name].look(table, name)
+    return {name: one.declare(name) for name, one in seen.items()}
 
 
 def _read_file(path: Path) -> tuple[object, bool]:
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 
-    _check_path(path)
+    check_path(path)
     try:
-        if _is_parquet(path):
+        if is_parquet(path):
             return pl.read_parquet(path), True
-        return (
-            pl.read_csv(
-                path, infer_schema=False, encoding="utf8-lossy", truncate_ragged_lines=True
-            ),
-            False,
-        )
+        return pl.concat([read_header(path), *read_lines(path)]), False
     except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
         pass
-    raise _unreadable(path)
+    raise unreadable(path)
 
 
-def _check_path(path: Path) -> None:
+def check_path(path: Path) -> None:
     if not path.is_file():
         msg = f"there is no file {str(path)!r}"
         raise ArgumentError(msg)
@@ -264,12 +328,12 @@ def _check_path(path: Path) -> None:
         raise ArgumentError(msg)
 
 
-def _is_parquet(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in {".parquet", ".pq"}
 
 
-def _unreadable(path: Path) -> SchemaError:
-    kind = "Parquet" if _is_parquet(path) else "comma-separated values with a header line"
+def unreadable(path: Path) -> SchemaError:
+    kind = "Parquet" if is_parquet(path) else "comma-separated values with a header line"
     return SchemaError(f"the file {path.name!r} cannot be read as {kind}")
 
 

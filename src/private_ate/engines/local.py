@@ -1,4 +1,4 @@
-"""The local engine: encoded rows in memory, folded in blocks on threads."""
+"""The local engine: encoded rows of one machine, folded in blocks on threads."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Domain
+from private_ate.engines.cached import encode_stream
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
@@ -22,6 +23,7 @@ from private_ate.privacy.sums import (
     weighted_sum,
 )
 from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
+from private_ate.streams import StreamedTable
 from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
 
 __all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
@@ -40,7 +42,7 @@ _LARGEST_SCORE = 1 << 61
 
 @dataclass(frozen=True, slots=True)
 class LocalStudy:
-    """Rows in memory: covariates by feature, treatment, outcomes on their grid or none."""
+    """Rows in memory or mapped from disk: covariates by feature, treatment, outcomes or none."""
 
     domain: Domain
     covariates: Floats = field(repr=False)
@@ -49,8 +51,13 @@ class LocalStudy:
     progress: Progress | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def encode(cls, table: Table, domain: Domain, progress: Progress | None = None) -> LocalStudy:
+    def encode(
+        cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
+    ) -> LocalStudy:
         """Encode a table as its domain says; shape of the result depends on the schema only."""
+        if isinstance(table, StreamedTable):
+            columns = encode_stream(table, domain, outcome=True, progress=progress)
+            return cls(domain, columns.covariates, columns.treatment, columns.outcome, progress)
         return cls(
             domain,
             encode_covariates(table, domain),
@@ -61,9 +68,12 @@ class LocalStudy:
 
     @classmethod
     def encode_public(
-        cls, table: Table, domain: Domain, progress: Progress | None = None
+        cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
     ) -> LocalStudy:
         """Encode covariates and treatment only; the outcome column is not read."""
+        if isinstance(table, StreamedTable):
+            columns = encode_stream(table, domain, outcome=False, progress=progress)
+            return cls(domain, columns.covariates, columns.treatment, None, progress)
         covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
         return cls(domain, covariates, treatment, None, progress)
 
@@ -158,7 +168,7 @@ class LocalStudy:
     def _block(self, start: int) -> Block:
         rows = slice(start, start + _BLOCK_ROWS)
         outcome = None if self.outcome is None else self.outcome[rows]
-        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome)
+        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start)
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""
