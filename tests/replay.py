@@ -19,6 +19,7 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise, Spend
 from private_ate.release import Estimate
+from transcript import declared_share
 
 ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
 
@@ -91,16 +92,7 @@ def moved_share(one: Heard, other: Heard) -> float:
         probes = (np.zeros(weights.size), weights, 50 * weights, -50 * weights)
         moved = [one.values.gradient(p) - other.values.gradient(p) for p in probes]
         return max(np.abs(m).max() for m in moved) / declared[0] / (1 + ROUNDING)
-    pairs = zip(np.atleast_1d(one.values), np.atleast_1d(other.values), strict=True)
-    moved = [abs(int(a) - int(b)) for a, b in pairs]
-    if one.spend.mechanism == "laplace_disjoint":
-        return sum(m / s for m, s in zip(moved, declared, strict=True))
-    if one.spend.mechanism == "staircase_disjoint":
-        shares = [m / s for m, s in zip(moved, declared, strict=True)]
-        return sum(share > 0 for share in shares) if sum(m > 0 for m in moved) > 1 else max(shares)
-    largest = max(moved) if one.spend.mechanism == "cube" else sum(moved)
-    # Integers of any size are compared exactly; only a share is ever shown.
-    return 1.0 if largest == declared[0] else largest / declared[0]
+    return float(declared_share(one.spend, one.values, other.values))
 
 
 def _numbers(estimate: Estimate) -> list[float]:

@@ -264,10 +264,10 @@ def label_text(label: object) -> str:
         return "1" if label else "0"
     if isinstance(label, int):
         return str(label)
-    if isinstance(label, float):
-        return str(int(label)) if label.is_integer() else repr(label)
+    if isinstance(label, float) and math.isfinite(label):
+        return str(int(label)) if label.is_integer() else repr(float(label))
     if not isinstance(label, str) or not label.strip():
-        msg = "a label is a non-empty text, a number or a truth value"
+        msg = "a label is a non-empty text, a finite number or a truth value"
         raise DomainError(msg)
     return label.strip()
 

@@ -191,7 +191,12 @@ def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> obj
     if unknown is not None:
         msg = f"method {chosen.name!r} has no option {unknown!r}; it has {', '.join(known)}"
         raise ArgumentError(msg)
-    return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
+    try:
+        return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
+    except TypeError as cause:
+        given = ", ".join(f"{name}={text}" for name, text in texts.items())
+        msg = f"an option of method {chosen.name!r} has a value of the wrong kind: {given}"
+        raise ArgumentError(msg) from cause
 
 
 def _option_value(text: str) -> object:
@@ -233,10 +238,14 @@ def _whole(name: str, value: object, largest: int) -> int:
 def _confidence(confidence: float | None) -> float | None:
     if confidence is None:
         return None
-    if isinstance(confidence, bool) or not 0.5 <= float(confidence) <= 0.9999:
-        msg = "confidence lies between 0.5 and 0.9999, or is None for no interval"
+    msg = "confidence lies between 0.5 and 0.9999, or is None for no interval"
+    try:
+        share = float(confidence)
+    except (TypeError, ValueError) as cause:
+        raise ArgumentError(msg) from cause
+    if isinstance(confidence, bool) or not 0.5 <= share <= 0.9999:
         raise ArgumentError(msg)
-    return float(confidence)
+    return share
 
 
 def _seed(seed: int | None) -> int | None:

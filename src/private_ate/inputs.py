@@ -22,7 +22,7 @@ class PreparedTable:
     domain: Domain
 
 
-def prepare_table(  # one value per question about the columns
+def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     data: object,
     *,
     treatment: str | Treatment | None,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
 
 from private_ate.errors import ArgumentError
 
@@ -16,6 +20,8 @@ __all__ = [
     "two_laplace_quantile",
     "two_staircase_quantile",
 ]
+
+Floats = npt.NDArray[np.float64]
 
 
 def two_laplace_quantile(coverage: float, first: float, second: float) -> float:
@@ -92,39 +98,34 @@ def _stair_shape(epsilon: float) -> tuple[float, float]:
 
 
 def staircase_and_normal_quantile(
-    coverage: float, epsilon: float, sensitivity: float, deviation: float
+    coverage: float, epsilon: float, sensitivity: float, deviations: Floats | float
 ) -> float:
     """Return q with ``P(|sensitivity·X + deviation·Z| ≤ q) = coverage``.
 
-    X is staircase noise of unit sensitivity at ε, Z standard normal. The mean over X is taken at
-    the midpoints of equally likely slices of it, which is accurate to a few parts in a thousand.
+    X is staircase noise of unit sensitivity at ε, Z standard normal; several ``deviations`` are
+    equally likely. The mean over X is taken at the midpoints of equally likely slices of it,
+    which is accurate to a few parts in a thousand.
     """
-    if deviation <= 0 or sensitivity <= 0:
-        normal = NormalDist().inv_cdf((1 + coverage) / 2) * max(deviation, 0.0)
-        return normal + max(sensitivity, 0.0) * staircase_quantile(coverage, epsilon)
-    noise = [sensitivity * size for size in _staircase_slices(epsilon)]
+    spread = np.maximum(np.atleast_1d(np.asarray(deviations, dtype=np.float64)), 1e-300)
+    noise = np.zeros(1)
+    if sensitivity > 0:
+        noise = sensitivity * _staircase_slices(epsilon, 1000 if spread.size == 1 else 250)
 
     def covered(half: float) -> float:
-        return sum(
-            math.erf((half - size) / (deviation * math.sqrt(2)))
-            + math.erf((half + size) / (deviation * math.sqrt(2)))
-            for size in noise
-        ) / (2 * len(noise))
+        inside = ndtr((half - noise[:, None]) / spread) - ndtr((-half - noise[:, None]) / spread)
+        return float(inside.mean())
 
-    return _solve_increasing(covered, coverage, deviation + noise[len(noise) // 2])
+    return _solve_increasing(covered, coverage, float(spread.max() + noise[noise.size // 2]))
 
 
 def staircase_and_normal_error(epsilon: float, sensitivity: float, deviation: float) -> float:
     """Return ``E|sensitivity·X + deviation·Z|`` for staircase X at ε and standard normal Z."""
-    noise = [sensitivity * size for size in _staircase_slices(epsilon)]
+    noise = sensitivity * _staircase_slices(epsilon)
     if deviation <= 0:
-        return sum(noise) / len(noise)
-    root = math.sqrt(2 / math.pi)
-    return sum(
-        deviation * root * math.exp(-((size / deviation) ** 2) / 2)
-        + size * math.erf(size / (deviation * math.sqrt(2)))
-        for size in noise
-    ) / len(noise)
+        return float(noise.mean())
+    share = noise / deviation
+    folded = math.sqrt(2 / math.pi) * np.exp(-(share**2) / 2) + share * (2 * ndtr(share) - 1)
+    return deviation * float(folded.mean())
 
 
 def two_staircase_quantile(coverage: float, epsilon: float, first: float, second: float) -> float:
@@ -132,35 +133,34 @@ def two_staircase_quantile(coverage: float, epsilon: float, first: float, second
     large, small = max(first, second), min(first, second)
     if small <= 0:
         return max(large, 0.0) * staircase_quantile(coverage, epsilon)
-    noise = [large * size for size in _staircase_slices(epsilon)]
+    noise = large * _staircase_slices(epsilon)
 
     def covered(half: float) -> float:
-        return sum(
-            _staircase_cdf((half - size) / small, epsilon)
-            - _staircase_cdf((-half - size) / small, epsilon)
-            for size in noise
-        ) / len(noise)
+        upper = _staircase_cdf((half - noise) / small, epsilon)
+        return float((upper - _staircase_cdf((-half - noise) / small, epsilon)).mean())
 
     return _solve_increasing(covered, coverage, large)
 
 
-def _staircase_slices(epsilon: float, slices: int = 1000) -> list[float]:
-    return [staircase_quantile((index + 0.5) / slices, epsilon) for index in range(slices)]
+@lru_cache(maxsize=64)
+def _staircase_slices(epsilon: float, slices: int = 1000) -> Floats:
+    """Return the midpoints of equally likely slices of |X|."""
+    return np.array(
+        [staircase_quantile((index + 0.5) / slices, epsilon) for index in range(slices)]
+    )
 
 
-def _staircase_cdf(value: float, epsilon: float) -> float:
+def _staircase_cdf(values: Floats, epsilon: float) -> Floats:
     """Return ``P(X ≤ value)`` for staircase noise of unit sensitivity."""
     half, inner = _stair_shape(epsilon)
-    size = abs(value)
-    whole = math.floor(size)
+    size = np.abs(values)
+    whole = np.floor(size)
     part = size - whole
-    tail = math.exp(-whole * epsilon)
     drop = -math.expm1(-epsilon / 2)
-    if part <= inner:
-        tail *= 1 - drop * part / inner
-    else:
-        tail *= half * (1 - drop * (part - inner) / (1 - inner))
-    return 1 - tail / 2 if value >= 0 else tail / 2
+    within = 1 - drop * part / inner
+    beyond = half * (1 - drop * (part - inner) / (1 - inner))
+    tail = np.exp(-np.minimum(whole * epsilon, 700.0)) * np.where(part <= inner, within, beyond)
+    return np.where(values >= 0, 1 - tail / 2, tail / 2)
 
 
 def _solve_increasing(function: Callable[[float], float], wanted: float, guess: float) -> float:

@@ -106,22 +106,31 @@ class Release:
         """Read back a release that :meth:`to_json` wrote."""
         try:
             plain = json.loads(text)
-            unknown = set(plain) ^ set(_FIELDS)
         except (json.JSONDecodeError, TypeError, RecursionError) as cause:
             msg = "this is not a release in JSON"
             raise ArgumentError(msg) from cause
-        if unknown or not isinstance(plain, dict):
+        if not isinstance(plain, dict) or set(plain) != set(_FIELDS):
             msg = f"a release in JSON has exactly the fields {', '.join(_FIELDS)}"
             raise ArgumentError(msg)
         plain["epsilon"] = parse_epsilon(plain["epsilon"])
         for name in ("interval", "noise_interval"):
-            plain[name] = None if plain[name] is None else tuple(plain[name])
+            plain[name] = _pair(name, plain[name])
         return cls(**plain)
 
     def __str__(self) -> str:
         from private_ate.report.text import summarize  # noqa: PLC0415  # report reads releases
 
         return summarize(self)
+
+
+def _pair(name: str, ends: object) -> Pair | None:
+    match ends:
+        case None:
+            return None
+        case [int() | float() as low, int() | float() as high]:
+            return low, high
+    msg = f"the {name} of a release in JSON is a pair of numbers or null"
+    raise ArgumentError(msg)
 
 
 @dataclass(frozen=True, slots=True)

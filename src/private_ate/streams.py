@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,17 +14,9 @@ import numpy.typing as npt
 
 from private_ate.domain import Categories, Interval
 from private_ate.errors import ArgumentError, SchemaError
+from private_ate.files import check_path, is_parquet, unreadable
 from private_ate.lines import count_lines, read_header, read_lines
-from private_ate.tables import (
-    Table,
-    check_path,
-    is_parquet,
-    observe_columns,
-    read_table,
-    require_column,
-    table_of,
-    unreadable,
-)
+from private_ate.tables import Table, observe_columns, read_table, require_column, table_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -138,10 +131,8 @@ def _open_stream(path: Path, memory_limit: int) -> StreamedTable:
         chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
         return StreamedTable(path, names, rows, chunk)
     header: Any = None
-    try:
+    with suppress(Exception):  # whatever the reader says could quote a record
         header = read_header(path)
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
-        pass
     if header is None:
         raise unreadable(path)
     chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
@@ -153,11 +144,9 @@ def _parquet_shape(path: Path) -> tuple[int, tuple[str, ...]]:
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 
     shape = None
-    try:
+    with suppress(Exception):  # whatever the reader says could quote a record
         names = tuple(pl.read_parquet_schema(path))
         shape = int(pl.scan_parquet(path).select(pl.len()).collect().item()), names
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
-        pass
     if shape is None:
         raise unreadable(path)
     if shape[0] == 0:

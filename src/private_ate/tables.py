@@ -9,39 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
 from private_ate.errors import ArgumentError, DomainError, SchemaError
-from private_ate.lines import read_header, read_lines
+from private_ate.files import Kind, read_file
 from private_ate.privacy.sums import quantize_outcomes
 
 if TYPE_CHECKING:
     import narwhals as nw
+    import polars as pl
 
 __all__ = [
     "Columns",
     "Table",
-    "check_path",
     "complete_domain",
     "covariate_names",
-    "is_parquet",
     "observe_columns",
-    "read_schema",
     "read_table",
     "require_column",
     "table_of",
-    "unreadable",
 ]
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
-Kind = Literal["number", "label", "object", "other"]
 
-_TRUTH = {"1": "true", "0": "false"}
+_TRUTH = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,13 @@ class Table:
         require_column(self.names, name, role)
 
     def kind(self, name: str) -> Kind:
-        """Say what a column holds, from its type alone."""
+        """Say what a column holds, from its type alone.
+
+        Narwhals calls a pandas column of objects a text column if all its values happen to be
+        texts or missing; one record would then decide about an error. Objects stay objects.
+        """
+        if str(getattr(self.frame[name].to_native(), "dtype", "")) == "object":
+            return "object"
         dtype = self.frame.schema[name]
         if dtype.is_numeric() or str(dtype) == "Boolean":
             return "number"
@@ -87,12 +89,14 @@ class Table:
                 return np.zeros(self.rows, dtype=np.bool_)
             same: Bits = _as_floats(self.frame[name]) == number
             return same
-        if kind == "object":
-            return np.array([_same(entry, label) for entry in self.frame[name].to_list()], np.bool_)
         if kind == "other":
             msg = f"column {name!r} is declared by labels but its type is {self._type(name)}"
             raise SchemaError(msg)
         return _equal_texts(self.frame[name], label)
+
+    def keeps_texts(self, name: str) -> bool:
+        """Whether the column's type says that it holds labels, even if they look like numbers."""
+        return self.typed and self.kind(name) == "label"
 
     def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
         """Look up the ranges or labels of some columns."""
@@ -116,10 +120,10 @@ class Columns(Protocol):
         """Look up the ranges or labels of some columns."""
 
 
-def require_column(names: tuple[str, ...], name: str, role: str) -> None:
+def require_column(names: Sequence[str], name: str, role: str) -> None:
     """Refuse a column that a table does not have."""
     if name not in names:
-        known = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        known = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
         msg = f"the table has no {role} column {name!r}; its columns are {known}"
         raise SchemaError(msg)
 
@@ -128,7 +132,7 @@ def read_table(data: object) -> Table:
     """Read a data frame that narwhals knows, or the path of a CSV or Parquet file."""
     typed = True
     if isinstance(data, str | Path):
-        data, typed = _read_file(Path(data))
+        data, typed = read_file(Path(data))
     return table_of(data, typed=typed)
 
 
@@ -144,6 +148,9 @@ def table_of(data: object, *, typed: bool) -> Table:
             "give a pandas, polars or pyarrow table, or the path of a CSV or Parquet file"
         )
         raise ArgumentError(msg) from cause
+    except nw.exceptions.DuplicateError as cause:
+        msg = "the table has two columns of the same name; rename one of them"
+        raise SchemaError(msg) from cause
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     names = tuple(frame.columns)
@@ -151,21 +158,6 @@ def table_of(data: object, *, typed: bool) -> Table:
         msg = "the table has no rows"
         raise SchemaError(msg)
     return Table(frame, typed, names, frame.shape[0])
-
-
-def read_schema(path: Path) -> dict[str, Kind | None]:
-    """Return a file's column names and, for Parquet, their kinds; no value is read."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
-
-    check_path(path)
-    try:
-        if is_parquet(path):
-            schema = pl.read_parquet_schema(path)
-            return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
-        header = read_header(path)
-    except Exception as cause:
-        raise unreadable(path) from cause
-    return dict.fromkeys(header.columns)
 
 
 def covariate_names(
@@ -245,9 +237,10 @@ def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:
     if bounds.width <= 0:
         out[:] = 0.5
         return
-    np.subtract(values, bounds.low, out=out)
+    # Clipped first: a huge value over a narrow range would overflow, and numpy would say so.
+    np.clip(values, bounds.low, bounds.high, out=out)
+    out -= bounds.low
     out /= bounds.width
-    np.clip(out, 0.0, 1.0, out=out)
     missing = np.isnan(out)
     if missing.any():
         out[missing] = (bounds.fill - bounds.low) / bounds.width
@@ -263,38 +256,6 @@ def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Catego
     return first + len(kind.labels)
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What was seen of a column so far: labels, whether one is no number, and the range."""
-
-    labels: set[str] = field(default_factory=set)
-    holds_texts: bool = False
-    low: float = np.inf
-    high: float = -np.inf
-
-    def look(self, table: Table, name: str) -> None:
-        is_label = table.kind(name) == "label"
-        if is_label:
-            texts = table.frame[name].unique().drop_nulls().to_list()
-            fresh = {str(text).strip() for text in texts} - {""} - self.labels
-            self.holds_texts |= table.typed or any(_number(label) is None for label in fresh)
-            # Two hundred and one labels are as many as it takes to refuse.
-            self.labels.update(sorted(fresh)[: 201 - len(self.labels)])
-        if not (is_label and self.holds_texts):
-            values = table.numbers(name)
-            finite = values[np.isfinite(values)]
-            self.low = min(self.low, float(finite.min(initial=np.inf)))
-            self.high = max(self.high, float(finite.max(initial=-np.inf)))
-
-    def declare(self, name: str) -> Interval | Categories:
-        if self.holds_texts:
-            if len(self.labels) > 200:
-                msg = f"column {name!r} has more than 200 labels; leave it out or declare it"
-                raise SchemaError(msg)
-            return Categories(*sorted(self.labels)) if len(self.labels) > 1 else Interval(0, 1)
-        return Interval(self.low, self.high) if self.low <= self.high else Interval(0, 1)
-
-
 def observe_columns(
     chunks: Iterable[Table], names: Sequence[str]
 ) -> dict[str, Interval | Categories]:
@@ -302,45 +263,45 @@ def observe_columns(
     seen = {name: _Seen() for name in names}
     for table in chunks:
         for name in names:
+            table.require(name, "covariate")
             seen[name].look(table, name)
     return {name: one.declare(name) for name, one in seen.items()}
 
 
-def _read_file(path: Path) -> tuple[object, bool]:
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a column so far: labels, whether they are texts, and the range."""
 
-    check_path(path)
-    try:
-        if is_parquet(path):
-            return pl.read_parquet(path), True
-        return pl.concat([read_header(path), *read_lines(path)]), False
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
-        pass
-    raise unreadable(path)
+    labels: set[str] = field(default_factory=set)
+    holds_texts: bool = False
+    low: float = np.inf
+    high: float = -np.inf
 
+    def look(self, table: Table, name: str) -> None:
+        fresh = sorted(set(_observed_labels(table, name)) - self.labels)
+        self.holds_texts |= table.keeps_texts(name) or any(_number(one) is None for one in fresh)
+        # One label beyond two hundred is as many as it takes to refuse.
+        self.labels.update(fresh[: 201 - len(self.labels)])
+        if not self.holds_texts:
+            values = table.numbers(name)
+            finite = values[np.isfinite(values)]
+            self.low = min(self.low, float(finite.min(initial=np.inf)))
+            self.high = max(self.high, float(finite.max(initial=-np.inf)))
 
-def check_path(path: Path) -> None:
-    if not path.is_file():
-        msg = f"there is no file {str(path)!r}"
-        raise ArgumentError(msg)
-    if path.suffix.lower() not in {".csv", ".parquet", ".pq", ".txt"}:
-        msg = f"the file {path.name!r} is neither .csv nor .parquet"
-        raise ArgumentError(msg)
-
-
-def is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in {".parquet", ".pq"}
-
-
-def unreadable(path: Path) -> SchemaError:
-    kind = "Parquet" if is_parquet(path) else "comma-separated values with a header line"
-    return SchemaError(f"the file {path.name!r} cannot be read as {kind}")
+    def declare(self, name: str) -> Interval | Categories:
+        if not self.holds_texts:
+            return Interval(self.low, self.high) if self.low <= self.high else Interval(0, 1)
+        if len(self.labels) > 200:
+            msg = f"column {name!r} has more than 200 labels; leave it out or declare it"
+            raise SchemaError(msg)
+        return Categories(*sorted(self.labels)) if len(self.labels) > 1 else Interval(0, 1)
 
 
-def _kind_of_polars(dtype: str) -> Kind:
-    if dtype.startswith(("Int", "UInt", "Float", "Decimal", "Boolean")):
-        return "number"
-    return "label" if dtype.startswith(("String", "Categorical", "Enum")) else "other"
+def _observed_labels(table: Table, name: str) -> list[str]:
+    if table.kind(name) not in ("label", "object"):
+        return []
+    texts = _texts(table.frame[name]).unique().drop_nulls()
+    return sorted(set(texts.to_list()) - {""})
 
 
 def _as_floats(series: nw.Series[Any]) -> Floats:
@@ -357,7 +318,7 @@ def _parse_texts(series: nw.Series[Any]) -> Floats:
 
     texts = pl.Series(series.to_native()).str.strip_chars()
     values = texts.cast(pl.Float64, strict=False)
-    truth = texts.str.to_lowercase().replace_strict({"true": 1.0, "false": 0.0}, default=None)
+    truth = texts.str.to_lowercase().replace_strict(_TRUTH, default=None)
     return values.fill_null(truth).to_numpy().astype(np.float64)
 
 
@@ -366,6 +327,9 @@ def _parse_objects(entries: list[object]) -> Floats:
 
 
 def _parse(entry: object) -> float:
+    if isinstance(entry, str):
+        number = _number(entry)
+        return float("nan") if number is None else number
     try:
         return float(entry)  # type: ignore[arg-type]  # whatever fails is a missing value
     except (TypeError, ValueError, OverflowError):
@@ -373,34 +337,45 @@ def _parse(entry: object) -> float:
 
 
 def _number(label: str) -> float | None:
+    """Read a text as a number as the file reader does; truth values count as 1 and 0."""
+    word = label.strip().lower()
+    if word in _TRUTH:
+        return _TRUTH[word]
     try:
-        return float(label)
+        return None if "_" in word else float(word)
     except ValueError:
         return None
-
-
-def _same(entry: object, label: str) -> bool:
-    try:
-        return label_text(entry) == label or _parse(entry) == _number(label)
-    except DomainError:
-        return False
 
 
 def _equal_texts(series: nw.Series[Any], label: str) -> Bits:
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 
-    texts = pl.Series(series.to_list() if not _is_polars(series) else series.to_native())
-    texts = texts.cast(pl.String).str.strip_chars()
-    hit = texts == label
+    texts = _texts(series)
+    hit = (texts == label).fill_null(value=False)
     number = _number(label)
     if number is not None:
-        hit = hit.fill_null(value=False) | (
-            texts.cast(pl.Float64, strict=False) == number
-        ).fill_null(value=False)
-    if label in _TRUTH:
-        hit = hit.fill_null(value=False) | (texts.str.to_lowercase() == _TRUTH[label])
-    return hit.fill_null(value=False).to_numpy().astype(np.bool_)
+        hit |= (texts.cast(pl.Float64, strict=False) == number).fill_null(value=False)
+    if number in (0.0, 1.0):
+        truth = "true" if number else "false"
+        hit |= (texts.str.to_lowercase() == truth).fill_null(value=False)
+    return hit.to_numpy().astype(np.bool_)
 
 
-def _is_polars(series: nw.Series[Any]) -> bool:
-    return bool(series.implementation.is_polars())
+def _texts(series: nw.Series[Any]) -> pl.Series:
+    """Return a column of labels as stripped texts; entries that are no label are missing."""
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    if series.implementation.is_polars() and str(series.dtype) != "Object":
+        texts: pl.Series = series.to_native().cast(pl.String)
+    else:
+        texts = pl.Series([_entry_text(entry) for entry in series.to_list()], dtype=pl.String)
+    return texts.str.strip_chars()
+
+
+def _entry_text(entry: object) -> str | None:
+    if isinstance(entry, str):
+        return entry
+    try:
+        return label_text(entry.item() if isinstance(entry, np.generic) else entry)
+    except DomainError:
+        return None

@@ -28,7 +28,7 @@ def domain(
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
     from private_ate.cli.estimate import write_whole  # noqa: PLC0415  # keeps --help fast
-    from private_ate.tables import read_schema  # noqa: PLC0415  # as above
+    from private_ate.files import read_schema  # noqa: PLC0415  # as above
 
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
@@ -59,7 +59,8 @@ def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | N
             lines += ["# or, for labels, instead of low and high:"]
         if kind != "number":
             prefix = "# " if kind is None else ""
-            lines += [f'{prefix}categories = ["???", "other"]', f'{prefix}other = "other"']
+            # Not valid TOML on purpose: a forgotten "???" would pass as a label.
+            lines += [f'{prefix}categories = [???, "other"]', f'{prefix}other = "other"']
     return "\n".join(lines) + "\n"
 
 

@@ -57,6 +57,8 @@ def estimate(
     from private_ate.cli.progress import watch  # noqa: PLC0415  # keeps --help fast
     from private_ate.estimation import estimate_ate  # noqa: PLC0415  # as above
 
+    if out is not None:
+        require_writable(out)
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         bounds=bounds or [], categories=categories or [], treated=treated, control=control,
@@ -162,6 +164,13 @@ def split_names(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def require_writable(path: Path) -> None:
+    """Refuse a path that cannot be written before any budget is spent on what it would hold."""
+    if path.is_dir() or not path.parent.is_dir():
+        msg = f"the file {str(path)!r} cannot be written; does its folder exist?"
+        raise ArgumentError(msg)
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     partial = path.with_name(path.name + ".part")
@@ -182,10 +191,11 @@ def _parse_bounds(text: str) -> tuple[str, Interval]:
     try:
         if not (sign and colon and name):
             raise ValueError  # noqa: TRY301  # one message for every way to get it wrong
-        return name, Interval(float(low), float(high))
+        ends = float(low), float(high)
     except ValueError as cause:
         msg = f"write --bounds COL=LO:HI, for example --bounds age=16:60, not {text[:60]!r}"
         raise ArgumentError(msg) from cause
+    return name, Interval(*ends)
 
 
 def _parse_categories(text: str) -> tuple[str, Categories]:

@@ -22,8 +22,8 @@ from private_ate.privacy.sums import (
     quantize_weights,
     weighted_sum,
 )
-from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
 from private_ate.streams import StreamedTable
+from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
 from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
 
 __all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]

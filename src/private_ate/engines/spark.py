@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
 from operator import add
 from typing import Any, Final, NoReturn, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.engines.local import Progress, single_threaded_blas
@@ -28,14 +32,15 @@ from private_ate.tables import (
     table_of,
 )
 
-__all__ = ["SparkColumns", "SparkStudy", "is_spark_frame", "read_frame"]
+__all__ = ["NEEDS_ORDER", "SparkColumns", "SparkStudy", "is_spark_frame", "read_frame"]
 
 S = TypeVar("S", bound=Summable)
+Floats = npt.NDArray[np.float64]
 
 _BLOCK_ROWS: Final = 1 << 14
 _FAN_IN: Final = 64  # values that one task, or the driver, adds up
 _NUMBERS: Final = ("ByteType", "ShortType", "IntegerType", "LongType", "FloatType", "DoubleType")
-_NEEDS_ORDER: Final = (
+NEEDS_ORDER: Final = (
     "matching puts all rows in order along the score, which a cluster does not do; "
     "use method 'auto' with target 'balance', or engine 'local'"
 )
@@ -141,21 +146,21 @@ class SparkStudy:
         if self.progress is not None:
             self.progress(title, done, total)
 
-    def pool(self, coefficients: object) -> NoReturn:
+    def pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
         """Refuse: matching is a local-engine ability."""
-        raise ArgumentError(_NEEDS_ORDER)
+        raise ArgumentError(NEEDS_ORDER)
 
-    def noisy_pool(self, *arguments: object) -> NoReturn:
+    def noisy_pool(self, *_: object) -> NoReturn:
         """Refuse: matching is a local-engine ability."""
-        raise ArgumentError(_NEEDS_ORDER)
+        raise ArgumentError(NEEDS_ORDER)
 
-    def fold_with(self, *arguments: object, title: str = "") -> NoReturn:
+    def fold_with(self, *_: object, **__: object) -> NoReturn:
         """Refuse: weights per row belong to the local engine."""
-        raise ArgumentError(_NEEDS_ORDER)
+        raise ArgumentError(NEEDS_ORDER)
 
-    def arm_sums(self, weights: object) -> NoReturn:
+    def arm_sums(self, *_: object) -> NoReturn:
         """Refuse: weights per row belong to the local engine."""
-        raise ArgumentError(_NEEDS_ORDER)
+        raise ArgumentError(NEEDS_ORDER)
 
     def __getstate__(self) -> NoReturn:
         msg = "a study is not pickled; a kernel must not hold one"
@@ -179,11 +184,9 @@ def read_frame(path: str, master: str | None = None) -> SparkColumns:
     session = (builder if master is None else builder.master(master)).getOrCreate()
     is_text = path.lower().endswith((".csv", ".txt"))
     frame: Any = None
-    try:
+    with suppress(Exception):  # whatever the reader says could quote a record
         # Texts only, a line a record: what cannot be parsed is a missing value later on.
         frame = session.read.csv(path, header=True) if is_text else session.read.parquet(path)
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
-        pass
     if frame is None:
         msg = f"Spark cannot read {path!r}; is the path visible to every worker?"
         raise ArgumentError(msg)

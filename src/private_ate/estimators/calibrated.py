@@ -127,8 +127,9 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     if pays_interval:
         sampling = release_pair_variance(study, weights, request.epsilon * share, rows, noise)
         imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
-        deviation = math.sqrt(sampling + imbalance) * study.domain.bounds.width / study.size
-        half = released.half_width(request.coverage, deviation)
+        unit = study.domain.bounds.width / study.size
+        deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
+        half = released.half_width(request.coverage, deviations)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
         settings["interval_covers"] = (
             "noise, sampling and the imbalance left in measured covariates; not unmeasured "
@@ -177,12 +178,12 @@ class _ReleasedSums:
             return self.scales[0] * staircase_quantile(coverage, self.epsilon)
         return two_staircase_quantile(coverage, self.epsilon, *self.scales)
 
-    def half_width(self, coverage: float, deviation: float) -> float:
-        """Return the half-width that covers the noise and a normal error."""
+    def half_width(self, coverage: float, deviations: Floats) -> float:
+        """Return the half-width that covers the noise and a normal error of unsure size."""
         if len(self.scales) == 1:
-            return staircase_and_normal_quantile(coverage, self.epsilon, self.scales[0], deviation)
+            return staircase_and_normal_quantile(coverage, self.epsilon, self.scales[0], deviations)
         # Two draws: the sum of both quantiles, which covers at least as much.
-        sampling = staircase_and_normal_quantile(coverage, self.epsilon, 0.0, deviation)
+        sampling = staircase_and_normal_quantile(coverage, self.epsilon, 0.0, deviations)
         return self.noise_half(coverage) + sampling
 
 

@@ -20,7 +20,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS, quantize_weights, weighted_sum
 from private_ate.study import Block, MatchingStudy
 
-__all__ = ["release_pair_variance"]
+__all__ = ["PairVariance", "release_pair_variance"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,23 +46,50 @@ class _PairSums:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PairVariance:
+    """A released variance total in units of the squared outcome range, and how noisy it is."""
+
+    released: float
+    scale: float  # of its Laplace noise
+    ceiling: float  # no outcome in its bounds has a larger one
+    unpaired: float  # of units without a partner, taken as large as can be
+
+    def likely_values(self, slices: int = 40) -> Floats:
+        """Return midpoints of equally likely slices of the total, given what was released.
+
+        A flat prior on [0, ceiling] and the Laplace likelihood; below zero and above the ceiling
+        the likelihood only fades exponentially, so the released value may be clamped first.
+        """
+        center = min(max(self.released, 0.0), self.ceiling)
+        low, high = (_laplace_cdf(end - center, self.scale) for end in (0.0, self.ceiling))
+        shares = low + (high - low) * (np.arange(slices) + 0.5) / slices
+        tails = np.where(shares < 0.5, np.log(2 * shares), -np.log(2 - 2 * shares))
+        values: Floats = np.clip(center + self.scale * tails, 0.0, self.ceiling) + self.unpaired
+        return values
+
+
 def release_pair_variance(
     study: MatchingStudy, weights: CappedWeights, epsilon: Fraction, rows: int, noise: Noise
-) -> float:
-    """Release ``Σ wᵢ² Var(Yᵢ)`` in units of the squared outcome range, shifted upwards.
+) -> PairVariance:
+    """Release ``Σ wᵢ² Var(Yᵢ)`` in units of the squared outcome range.
 
     Neighbours: one person's outcomes replaced. Sensitivity: a unit is in one pair (or in the one
     group of three at the end of an arm), whose squared differences lie in [0, 1]: half the sum
-    of its group's squared weights, times the rows a person may have. Cost: ε. The scale times
-    ln 2 is added so that the variance is rarely understated. Proof: docs/proofs/calibrated.md.
+    of its group's squared weights, times the rows a person may have. Cost: ε. Proof:
+    docs/proofs/calibrated.md.
     """
     sums = fold_with_base(study, weights.problem.base, _pair_kernel(weights))
     sensitivity = max(1, rows * sums.sensitivity)
     noisy = noise.laplace("variance", [sums.total], sensitivity=sensitivity, epsilon=epsilon)[0]
     released = float(Fraction(noisy, 2 << _GRID_BITS))
     scale = float(Fraction(sensitivity, 1 << _GRID_BITS) / epsilon)
-    shifted = released + scale * math.log(2)
-    return min(max(shifted, 0.0), sums.squares / 4) + sums.unpaired
+    return PairVariance(released, scale, sums.squares / 4, sums.unpaired)
+
+
+def _laplace_cdf(value: float, scale: float) -> float:
+    tail = math.exp(-abs(value) / scale) / 2
+    return tail if value < 0 else 1 - tail
 
 
 def _pair_kernel(weights: CappedWeights) -> Callable[[Block, Floats | None], _PairSums]:

@@ -62,7 +62,8 @@ class PublishedOptions:
         if not (0 < self.c < math.inf and 0 < self.h < math.inf):
             msg = "the error coefficients c and h are positive numbers"
             raise ArgumentError(msg)
-        if self.k not in (None, "adaptive") and (not isinstance(self.k, int) or self.k < 1):
+        counted = isinstance(self.k, int) and not isinstance(self.k, bool) and self.k >= 1
+        if self.k not in (None, "adaptive") and not counted:
             msg = "the limit k is 'adaptive', none, or a whole number from 1"
             raise ArgumentError(msg)
         if len(self.shares) != 4:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal
 
@@ -14,7 +14,7 @@ __all__ = ["Guarantee", "Level", "adjacency_of", "parse_epsilon", "split_epsilon
 Level = Literal["label", "sample"]
 
 _LONGEST_EPSILON = 15  # significant digits; every such decimal survives a JSON number unchanged
-_SMALLEST, _LARGEST = Fraction(1, 10**12), Fraction(10**6)
+_SMALLEST, _LARGEST = Decimal("1e-12"), Decimal("1e6")
 
 
 def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
@@ -30,22 +30,29 @@ def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
     if isinstance(epsilon, bool):
         msg = "epsilon is a number such as 1.0, not a truth value"
         raise ArgumentError(msg)
-    if isinstance(epsilon, Fraction):
-        value = epsilon
-    else:
-        try:
-            decimal = Decimal(str(epsilon).strip())
-            value = Fraction(decimal)
-        except (InvalidOperation, ValueError, OverflowError) as cause:
-            msg = f"epsilon is a positive decimal number such as 1.0, not {str(epsilon)[:40]!r}"
-            raise ArgumentError(msg) from cause
-        if len(decimal.normalize().as_tuple().digits) > _LONGEST_EPSILON:
-            msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
-            raise ArgumentError(msg)
-    if not _SMALLEST <= value <= _LARGEST:
-        msg = f"epsilon lies between 1e-12 and 1e6, not {float(value):g}; 0.1 to 10 is usual"
+    try:
+        decimal = _as_decimal(epsilon)
+    except (InvalidOperation, ValueError) as cause:
+        msg = f"epsilon is a positive decimal number such as 1.0, not {str(epsilon)[:40]!r}"
+        raise ArgumentError(msg) from cause
+    # Compared as decimals: the exact fraction of 1e999999999 would fill the memory.
+    if not (decimal.is_finite() and _SMALLEST <= decimal <= _LARGEST):
+        msg = f"epsilon lies between 1e-12 and 1e6, not {str(epsilon)[:40]}; 0.1 to 10 is usual"
         raise ArgumentError(msg)
-    return value
+    digits = "".join(map(str, decimal.as_tuple().digits)).strip("0")
+    if len(digits) > _LONGEST_EPSILON or (
+        isinstance(epsilon, Fraction) and Fraction(decimal) != epsilon
+    ):
+        msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
+        raise ArgumentError(msg)
+    return Fraction(decimal)
+
+
+def _as_decimal(epsilon: str | float | Fraction | Decimal) -> Decimal:
+    if isinstance(epsilon, Fraction):
+        context = Context(prec=_LONGEST_EPSILON + 2)
+        return context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return Decimal(str(epsilon).strip())
 
 
 def split_epsilon(epsilon: Fraction, shares: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
@@ -88,8 +95,8 @@ class Guarantee:
     def __str__(self) -> str:
         if self.void:
             return self.void
-        kind = f"pure {float(self.epsilon):g}-DP" if self.delta == 0 else self._approximate()
+        kind = f"pure {float(self.epsilon):.15g}-DP" if self.delta == 0 else self._approximate()
         return f"{kind}, {self.level} level"
 
     def _approximate(self) -> str:
-        return f"({float(self.epsilon):g}, {self.delta:g})-DP"
+        return f"({float(self.epsilon):.15g}, {self.delta:.15g})-DP"

@@ -110,6 +110,9 @@ class Noise:
         coordinate only. Cost: ε, because the losses add up to at most ε times that sum.
         """
         exact = [int(value) for value in values]
+        if len(exact) != len(sensitivities):
+            msg = "disjoint sums need one sensitivity each"
+            raise NumericRangeError(msg)
         rates = [_rate(epsilon, sensitivity) for sensitivity in sensitivities]
         return self._release(
             Spend(step, "laplace_disjoint", epsilon, tuple(sensitivities), len(exact)),
@@ -144,7 +147,7 @@ class Noise:
 
         Neighbours: columns that differ in at most ``changes`` rows. Cost: ε.
         """
-        coin = Coin.logistic(epsilon / changes)
+        coin = Coin.logistic(_rate(epsilon, changes))
         return self._release(
             Spend(step, "randomized_response", epsilon, (changes,), bits.size),
             bits,

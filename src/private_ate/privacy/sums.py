@@ -37,11 +37,11 @@ def quantize_outcomes(
 
     NaN takes the declared ``missing`` value; infinities are clipped like any other number.
     """
-    if not high > low:
+    half_width = high / 2 - low / 2  # halves keep it finite for any pair of finite bounds
+    if not half_width > 0:
         return np.zeros(values.shape, dtype=np.int32)
     filled = np.where(np.isnan(values), missing, values)
-    # Halves keep high − low finite for any pair of finite bounds.
-    share = (np.clip(filled, low, high) / 2 - low / 2) / (high / 2 - low / 2)
+    share = (np.clip(filled, low, high) / 2 - low / 2) / half_width
     steps = np.rint(np.clip(share, 0.0, 1.0) * OUTCOME_STEPS)
     return steps.astype(np.int32)
 

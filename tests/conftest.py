@@ -1,0 +1,14 @@
+"""Shared by all tests: helper modules beside this file can be imported by name."""
+
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+# Deadlines would be timing assertions, and compiled kernels are slow on their first call.
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
