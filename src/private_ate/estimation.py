@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -11,16 +12,24 @@ from typing import Any, Final, Literal, cast, get_args
 from private_ate._version import VERSION
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
+from private_ate.engines.spark import (
+    NEEDS_ORDER,
+    SparkColumns,
+    SparkStudy,
+    is_spark_frame,
+    read_frame,
+)
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
-from private_ate.inputs import prepare_table
+from private_ate.inputs import prepare_table, settle_domain
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.noise import Noise, Recorder
 from private_ate.release import Release
+from private_ate.streams import MEMORY_LIMIT, parse_memory
 
 __all__ = [
     "METHODS",
@@ -49,6 +58,7 @@ METHODS: Final = {
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
     "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
 }
+_BY_FOLDS: Final = ("calibrated", "orthogonal")  # methods that a cluster can run
 _AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
 
 
@@ -70,6 +80,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     bounds: Bounds = "declared",
     options: object | None = None,
     engine: str = "auto",
+    master: str | None = None,
+    memory_limit: str | float = MEMORY_LIMIT,
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -79,7 +91,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     ----------
     data
         A pandas, polars or pyarrow table (anything narwhals reads), the path of a CSV or Parquet
-        file, or a study.
+        file, a Spark data frame, or a study.
     level : "label" or "sample"
         Whether outcomes alone are private or whole records.
     epsilon
@@ -97,8 +109,13 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "from-data" looks bounds up in the data and gives up the guarantee.
     options
         A frozen dataclass of the method's own parameters, such as ``PublishedOptions``.
-    engine : "auto" or "local"
-        Who computes.
+    engine : "auto", "local" or "spark"
+        Who computes; a Spark data frame is left to Spark.
+    master : str, optional
+        The cluster that reads a path with engine "spark"; default: as Spark is configured.
+    memory_limit : str or float
+        How much a file may take in memory ("2GB", or bytes) before it is streamed through an
+        encoded copy on disk.
     seed : int, optional
         For experiments only: the release then says that it guarantees nothing.
     progress : callable, optional
@@ -121,22 +138,30 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     )
     chosen = method_for(method, request)
     _choice("bounds", bounds, get_args(Bounds))
-    _choice("engine", engine, ("auto", "local"))
+    _choice("engine", engine, ("auto", "local", "spark"))
+    void = "none" if bounds == "from-data" else ""
+    if engine == "spark" or is_spark_frame(data):
+        _refuse_order(chosen, request, engine)
+        columns = SparkColumns(data) if is_spark_frame(data) else read_frame(str(data), master)
+        declared = settle_domain(
+            columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+            level=request.level, from_data=bool(void),
+        )  # fmt: skip
+        with closing(SparkStudy.encode(columns, declared, progress)) as cluster:
+            return estimate_study(cluster, request, chosen, seed=seed, void=void)
     if isinstance(data, LocalStudy):
         study = data
     else:
         prepared = prepare_table(
             data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-            level=request.level, from_data=bounds == "from-data",
+            level=request.level, from_data=bool(void), memory_limit=parse_memory(memory_limit),
         )  # fmt: skip
         study = LocalStudy.encode(prepared.table, prepared.domain, progress)
-    return estimate_study(
-        study, request, chosen, seed=seed, void="none" if bounds == "from-data" else ""
-    )
+    return estimate_study(study, request, chosen, seed=seed, void=void)
 
 
 def estimate_study(  # a request and how it is to be run
-    study: LocalStudy,
+    study: LocalStudy | SparkStudy,
     request: Request,
     method: Method,
     *,
@@ -177,6 +202,17 @@ def method_for(name: str, request: Request) -> Method:
         msg = f"method {method.name!r} takes {method.options.__name__} as options"
         raise ArgumentError(msg)
     return method
+
+
+def _refuse_order(method: Method, request: Request, engine: str) -> None:
+    """Refuse on a cluster what needs all rows in order, before a record is read."""
+    if engine == "local":
+        msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
+        raise ArgumentError(msg)
+    if method.name not in _BY_FOLDS or request.target == "track":
+        asked = f"method {method.name!r}" if method.name not in _BY_FOLDS else "target 'track'"
+        msg = f"{asked} does not run on Spark: {NEEDS_ORDER}"
+        raise ArgumentError(msg)
 
 
 def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:

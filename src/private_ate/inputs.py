@@ -9,9 +9,9 @@ from private_ate.domain import Domain, Treatment
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level
 from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table
-from private_ate.tables import Table, complete_domain, covariate_names
+from private_ate.tables import Columns, Table, complete_domain, covariate_names
 
-__all__ = ["PreparedTable", "prepare_table", "resolve_domain"]
+__all__ = ["PreparedTable", "prepare_table", "resolve_domain", "settle_domain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,33 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
     guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
     """
-    named = resolve_domain(domain, treatment, outcome)
-    wanted = None if covariates is None else tuple(covariates)
     table = open_table(data, memory_limit)
-    table.require(named.treatment.column, "treatment")
-    table.require(named.outcome.column, "outcome")
-    names = covariate_names(table, named, wanted)
-    complete = complete_domain(
-        table, named, names, outcome=from_data, looked_up=from_data or level == "label"
-    )
+    complete = settle_domain(
+        table, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level=level, from_data=from_data,
+    )  # fmt: skip
     return PreparedTable(table, complete)
+
+
+def settle_domain(  # as above
+    columns: Columns,
+    *,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Sequence[str] | None,
+    domain: Domain | None,
+    level: Level,
+    from_data: bool,
+) -> Domain:
+    """Return the domain of all columns in use, looking up what may be looked up."""
+    named = resolve_domain(domain, treatment, outcome)
+    columns.require(named.treatment.column, "treatment")
+    columns.require(named.outcome.column, "outcome")
+    wanted = None if covariates is None else tuple(covariates)
+    names = covariate_names(columns, named, wanted)
+    return complete_domain(
+        columns, named, names, outcome=from_data, looked_up=from_data or level == "label"
+    )
 
 
 def resolve_domain(

@@ -199,9 +199,9 @@ def walk_caps(
 ) -> CapPath:
     """Solve for caps from loose to tight, each from the last solution, while asked to keep on."""
     sizes = (problem.arms.treated, problem.arms.control)
-    strides = (-(-sizes[0] // _PATH_ROWS), -(-sizes[1] // _PATH_ROWS))
-    sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, strides))
-    is_complete = strides == (1, 1)
+    is_complete = max(sizes) <= _PATH_ROWS
+    shares = (_PATH_ROWS / sizes[0], _PATH_ROWS / sizes[1])
+    sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, shares))
     arms = []
     for arm in (0, 1):
         rows = np.concatenate(sample.features[arm])
@@ -416,15 +416,29 @@ def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _To
 
 
 def _sample_kernel(
-    features: FeatureMap, strides: tuple[int, int]
+    features: FeatureMap, shares: tuple[float, float]
 ) -> Callable[[Block, Floats | None], _Sample]:
+    """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
+
     def kernel(block: Block, base: Floats | None) -> _Sample:
+        drawn = _scattered(block.start, block.treatment.size)
         picked = [
-            np.flatnonzero(arm)[::stride]
-            for arm, stride in zip((block.treatment, ~block.treatment), strides, strict=True)
+            np.flatnonzero(arm & (drawn < share))
+            for arm, share in zip((block.treatment, ~block.treatment), shares, strict=True)
         ]
         rows = [features.map(block.covariates[index]) for index in picked]
         bases = [() if base is None else (base[index],) for index in picked]
         return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]))
 
     return kernel
+
+
+def _scattered(start: int, size: int) -> Floats:
+    """Return a fixed number in [0, 1) for each of a run of rows, scattered like random ones.
+
+    Every k-th row would meet any rhythm in the order of rows; the mixing is SplitMix64's.
+    """
+    word = np.arange(start + 1, start + size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((word ^ (word >> np.uint64(31))) >> np.uint64(11)) / 2.0**53
