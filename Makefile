@@ -38,8 +38,7 @@ data: $(STAMP)
 
 # Every figure and table of the paper and our own comparisons; QUICK=1 takes minutes, not hours.
 reproduce: data
-	$(BIN)/pip install --quiet --editable ".[plots]"
-	$(BIN)/private-ate experiment run all --out results $(if $(QUICK),--quick)
+	$(BIN)/private-ate experiment run all --out results --jobs $(or $(JOBS),1) $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo

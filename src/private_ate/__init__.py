@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ArgumentError,
         BudgetError,
         DomainError,
+        LedgerError,
         NumericRangeError,
         PrivateAteError,
         SchemaError,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from private_ate.estimators.orthogonal_plan import OrthogonalOptions
     from private_ate.estimators.published import PublishedOptions
     from private_ate.planning import Plan, StudySizes, plan_ate
+    from private_ate.privacy.ledger import Ledger
     from private_ate.release import Diagnostics, Release
 
 _HOMES = {
@@ -36,11 +38,13 @@ _HOMES = {
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.orthogonal_plan": ("OrthogonalOptions",),
     "planning": ("Plan", "StudySizes", "plan_ate"),
+    "privacy.ledger": ("Ledger",),
     "release": ("Diagnostics", "Release"),
     "errors": (
         "ArgumentError",
         "BudgetError",
         "DomainError",
+        "LedgerError",
         "NumericRangeError",
         "PrivateAteError",
         "SchemaError",
@@ -58,6 +62,8 @@ __all__ = [
     "Domain",
     "DomainError",
     "Interval",
+    "Ledger",
+    "LedgerError",
     "NumericRangeError",
     "OrthogonalOptions",
     "Plan",

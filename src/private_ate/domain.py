@@ -48,7 +48,8 @@ class Interval:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 msg = f"an interval's {name} is a number, not {type(value).__name__}"
                 raise DomainError(msg)
-            if not math.isfinite(value) or abs(value) > 1e150:
+            # Compared, not converted: a whole number may be too long for a float.
+            if not abs(value) <= 1e150:
                 msg = f"an interval's {name} is a finite number below 1e150 in size"
                 raise DomainError(msg)
             object.__setattr__(self, name, float(value))
@@ -227,7 +228,7 @@ class Domain:
         """Build a domain from TOML text, as written by :meth:`to_toml`."""
         try:
             table = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as cause:
+        except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
             msg = f"the domain is not valid TOML: {cause}"
             raise DomainError(msg) from cause
         unknown = sorted(set(table) - {"treatment", "outcome", "covariates"})
@@ -262,7 +263,7 @@ def label_text(label: object) -> str:
     """Return the text under which a label is compared: 1, 1.0, True and "1" are one label."""
     if isinstance(label, bool):
         return "1" if label else "0"
-    if isinstance(label, int):
+    if isinstance(label, int) and abs(label) < 1 << 64:
         return str(label)
     if isinstance(label, float) and math.isfinite(label):
         return str(int(label)) if label.is_integer() else repr(float(label))

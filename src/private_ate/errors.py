@@ -25,5 +25,9 @@ class BudgetError(PrivateAteError):
     """The privacy budget does not allow the request."""
 
 
+class LedgerError(PrivateAteError):
+    """The ledger cannot be opened, or its history does not verify."""
+
+
 class DatasetError(PrivateAteError, LookupError):
     """A benchmark data set is not installed, or not the one that is expected."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
+from private_ate.baselines.aim import AimOptions, estimate_aim
+from private_ate.baselines.difference_in_means import (
+    DifferenceInMeansOptions,
+    estimate_difference_in_means,
+)
+from private_ate.baselines.doubly_robust import DoublyRobustOptions, estimate_doubly_robust
+from private_ate.baselines.ipw import IpwOptions, estimate_ipw
+from private_ate.baselines.privsyn import PrivSynOptions, estimate_privsyn
+from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
+from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.spark import (
@@ -24,12 +35,15 @@ from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibr
 from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
-from private_ate.inputs import prepare_table, settle_domain
+from private_ate.inputs import PreparedTable, settle_domain
+from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
-from private_ate.privacy.noise import Noise, Recorder
+from private_ate.privacy.ledger import Ledger
+from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.release import Release
-from private_ate.streams import MEMORY_LIMIT, parse_memory
+from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table, parse_memory
+from private_ate.tables import Table
 
 __all__ = [
     "METHODS",
@@ -53,10 +67,21 @@ class Method:
     run: Estimator
 
 
+_BASELINES: Final = (
+    Method(
+        "difference_in_means", ("sample",), DifferenceInMeansOptions, estimate_difference_in_means
+    ),
+    Method("ipw", ("sample",), IpwOptions, estimate_ipw),
+    Method("smooth_matching", ("sample",), SmoothMatchingOptions, estimate_smooth_matching),
+    Method("doubly_robust", ("sample",), DoublyRobustOptions, estimate_doubly_robust),
+    Method("aim", ("sample",), AimOptions, estimate_aim),
+    Method("privsyn", ("sample",), PrivSynOptions, estimate_privsyn),
+)
 METHODS: Final = {
     "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
     "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
+    **{method.name: method for method in _BASELINES},
 }
 _BY_FOLDS: Final = ("calibrated", "orthogonal")  # methods that a cluster can run
 _AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
@@ -84,6 +109,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     memory_limit: str | float = MEMORY_LIMIT,
     seed: int | None = None,
     progress: Progress | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    analyst: str | None = None,
 ) -> Release:
     """Release the average treatment effect of a binary treatment with differential privacy.
 
@@ -120,6 +149,14 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         For experiments only: the release then says that it guarantees nothing.
     progress : callable, optional
         Called as ``progress(title, done, total)`` during passes over large data.
+    ledger : Ledger, path or URL, optional
+        The budget ledger that is charged before any noise is drawn; it keeps the release.
+    dataset : str, optional
+        The data set in the ledger; may be left out when it holds one only.
+    request_id : str, optional
+        Makes a repeat safe: the same id returns the stored release and spends nothing.
+    analyst : str, optional
+        Who asks; an analyst with a cap in the ledger is held to it.
 
     Returns
     -------
@@ -139,25 +176,55 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     chosen = method_for(method, request)
     _choice("bounds", bounds, get_args(Bounds))
     _choice("engine", engine, ("auto", "local", "spark"))
+    account = account_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
-    if engine == "spark" or is_spark_frame(data):
+    if account is not None and (seed is not None or void):
+        msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
+        raise ArgumentError(msg)
+    on_cluster = engine == "spark" or is_spark_frame(data)
+    if on_cluster:
         _refuse_order(chosen, request, engine)
-        columns = SparkColumns(data) if is_spark_frame(data) else read_frame(str(data), master)
-        declared = settle_domain(
+    prepared: PreparedTable[Any] | None = None
+    if not isinstance(data, LocalStudy):
+        columns = _open_columns(data, master, memory_limit, on_cluster=on_cluster)
+        prepared = settle_domain(
             columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
             level=request.level, from_data=bool(void),
         )  # fmt: skip
-        with closing(SparkStudy.encode(columns, declared, progress)) as cluster:
-            return estimate_study(cluster, request, chosen, seed=seed, void=void)
-    if isinstance(data, LocalStudy):
-        study = data
+    with _encoded(data, prepared, progress) as study:
+
+        def make(authorize: Callable[[], None] | None) -> Release:
+            return estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
+
+        if account is None:
+            return make(None)
+        order = order_for(request, chosen.name, chosen.options, study.domain, prepared)
+        return charge_and_make(account, order, make)
+
+
+def _open_columns(
+    data: object, master: str | None, memory_limit: str | float, *, on_cluster: bool
+) -> Table | StreamedTable | SparkColumns:
+    if not on_cluster:
+        return open_table(data, parse_memory(memory_limit))
+    return SparkColumns(data) if is_spark_frame(data) else read_frame(str(data), master)
+
+
+@contextmanager
+def _encoded(
+    data: object, prepared: PreparedTable[Any] | None, progress: Progress | None
+) -> Iterator[LocalStudy | SparkStudy]:
+    """Encode what was prepared, and let a cluster forget it in the end."""
+    if prepared is None:
+        yield cast("LocalStudy", data)
+    elif isinstance(prepared.table, SparkColumns):
+        cluster = SparkStudy.encode(prepared.table, prepared.domain, progress)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
     else:
-        prepared = prepare_table(
-            data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-            level=request.level, from_data=bool(void), memory_limit=parse_memory(memory_limit),
-        )  # fmt: skip
-        study = LocalStudy.encode(prepared.table, prepared.domain, progress)
-    return estimate_study(study, request, chosen, seed=seed, void=void)
+        yield LocalStudy.encode(prepared.table, prepared.domain, progress)
 
 
 def estimate_study(  # a request and how it is to be run
@@ -168,24 +235,39 @@ def estimate_study(  # a request and how it is to be run
     seed: int | None = None,
     void: str = "",
     recorder: Recorder | None = None,
+    authorize: Callable[[], None] | None = None,
 ) -> Release:
-    """Run a method on an encoded study and state what the release promises."""
+    """Run a method on an encoded study and state what the release promises.
+
+    ``authorize`` is called once, immediately before the first noise is drawn.
+    """
     if study.domain.bounds.width == 0:
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
-    noise = Noise(entropy_for(_seed(seed)), recorder)
+    noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
         estimate = method.run(study, request, noise)
-    if noise.spent != request.epsilon:
+    if not _paid_exactly(noise.cost, request.epsilon, estimate.delta):
         msg = "the method did not spend exactly the requested epsilon; nothing is released"
         raise PrivateAteError(msg)
     guarantee = Guarantee(
         request.level,
         request.epsilon,
-        adjacency_of(request.level, request.rows_per_person),
-        void=void or ("none (seeded)" if seed is not None else ""),
+        estimate.adjacency or adjacency_of(request.level, request.rows_per_person),
+        delta=float(estimate.delta),
+        void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
+        numerics=estimate.numerics,
     )
-    return Release.of(estimate, guarantee, method=method.name, n=study.size, version=VERSION)
+    size = study.size if estimate.size is None else estimate.size
+    return Release.of(estimate, guarantee, method=method.name, n=size, version=VERSION)
+
+
+def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
+    """Say whether the calls at the choke point compose to the request: in (ε, δ) or in ρ."""
+    if cost.rho:
+        unmixed = cost.epsilon == 0 and cost.delta == 0
+        return unmixed and cost.rho == concentrated_budget(epsilon, delta)
+    return (cost.epsilon, cost.delta) == (epsilon, delta)
 
 
 def method_for(name: str, request: Request) -> Method:

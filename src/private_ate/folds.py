@@ -41,5 +41,5 @@ def by_chunks(kernel: Callable[[Block], S], stride: int = 1) -> Callable[[Block]
 def rows_of(block: Block, rows: slice) -> Block:
     """Return some of a block's rows as a block."""
     outcome = None if block.outcome is None else block.outcome[rows]
-    start = block.start + (rows.start or 0)
+    start = block.first + (rows.start or 0)
     return Block(block.covariates[rows], block.treatment[rows], outcome, start)

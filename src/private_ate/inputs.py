@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from private_ate.domain import Domain, Treatment
 from private_ate.errors import ArgumentError
@@ -11,15 +12,18 @@ from private_ate.privacy.budget import Level
 from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table
 from private_ate.tables import Columns, Table, complete_domain, covariate_names
 
+C = TypeVar("C", bound=Columns)
+
 __all__ = ["PreparedTable", "prepare_table", "resolve_domain", "settle_domain"]
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedTable:
-    """A table and the domain that describes every column in use."""
+class PreparedTable(Generic[C]):
+    """A table, the domain that describes every column in use, and what of it was declared."""
 
-    table: Table | StreamedTable
+    table: C
     domain: Domain
+    declared: Domain
 
 
 def prepare_table(  # noqa: PLR0913  # one value per question about the columns
@@ -32,23 +36,22 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     level: Level,
     from_data: bool,
     memory_limit: int = MEMORY_LIMIT,
-) -> PreparedTable:
+) -> PreparedTable[Table | StreamedTable]:
     """Read the table and settle what is declared, looked up or missing.
 
     At label level covariates and treatment are public, so undeclared covariates take their
     observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
     guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
     """
-    table = open_table(data, memory_limit)
-    complete = settle_domain(
-        table, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+    columns = open_table(data, memory_limit)
+    return settle_domain(
+        columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level=level, from_data=from_data,
     )  # fmt: skip
-    return PreparedTable(table, complete)
 
 
 def settle_domain(  # as above
-    columns: Columns,
+    columns: C,
     *,
     treatment: str | Treatment | None,
     outcome: str | None,
@@ -56,16 +59,17 @@ def settle_domain(  # as above
     domain: Domain | None,
     level: Level,
     from_data: bool,
-) -> Domain:
-    """Return the domain of all columns in use, looking up what may be looked up."""
+) -> PreparedTable[C]:
+    """Settle the domain of all columns in use, looking up what may be looked up."""
     named = resolve_domain(domain, treatment, outcome)
     columns.require(named.treatment.column, "treatment")
     columns.require(named.outcome.column, "outcome")
     wanted = None if covariates is None else tuple(covariates)
     names = covariate_names(columns, named, wanted)
-    return complete_domain(
+    complete = complete_domain(
         columns, named, names, outcome=from_data, looked_up=from_data or level == "label"
     )
+    return PreparedTable(columns, complete, named)
 
 
 def resolve_domain(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
@@ -20,14 +21,56 @@ _FIELDS = (
 )  # fmt: skip
 
 
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # False for NaN too
+
+
+def _is_pair(value: object) -> bool:
+    return value is None or (
+        isinstance(value, list) and len(value) == 2 and all(_is_number(end) for end in value)
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_SHAPES: Final[dict[str, Callable[[object], bool]]] = {
+    "ate": _is_number,
+    "interval": _is_pair,
+    "noise_interval": _is_pair,
+    "epsilon": _is_number,
+    "delta": _is_number,
+    "level": lambda value: value in ("label", "sample"),
+    "adjacency": _is_text,
+    "guarantee": _is_text,
+    "method": _is_text,
+    "n": lambda value: type(value) is int and value > 0,
+    "settings": lambda value: isinstance(value, dict),
+    "version": _is_text,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a method hands over: the noisy effect, its intervals and public settings."""
+    """What a method hands over: the noisy effect, its intervals and public settings.
+
+    Methods that keep another promise than pure ε under replace-one say so: ``delta``, their own
+    ``adjacency``, a noisy ``size`` where n itself is private, ``numerics`` where the proof speaks
+    of ideal numbers, and ``void`` with the reason why nothing is promised.
+    """
 
     ate: float
     noise_interval: Pair | None
     interval: Pair | None
     settings: Mapping[str, Any]
+    delta: Fraction = Fraction(0)
+    adjacency: str = ""
+    size: int | None = None
+    numerics: str = ""
+    void: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +149,15 @@ class Release:
         """Read back a release that :meth:`to_json` wrote."""
         try:
             plain = json.loads(text)
-        except (json.JSONDecodeError, TypeError, RecursionError) as cause:
+        except (ValueError, TypeError, RecursionError) as cause:
             msg = "this is not a release in JSON"
             raise ArgumentError(msg) from cause
         if not isinstance(plain, dict) or set(plain) != set(_FIELDS):
             msg = f"a release in JSON has exactly the fields {', '.join(_FIELDS)}"
+            raise ArgumentError(msg)
+        wrong = [name for name, fits in _SHAPES.items() if not fits(plain[name])]
+        if wrong:
+            msg = f"the release's {wrong[0]} is not what a release holds"
             raise ArgumentError(msg)
         plain["epsilon"] = parse_epsilon(plain["epsilon"])
         for name in ("interval", "noise_interval"):

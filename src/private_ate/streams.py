@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Categories, Interval
-from private_ate.errors import ArgumentError, SchemaError
-from private_ate.files import check_path, is_parquet, unreadable
+from private_ate.errors import ArgumentError
+from private_ate.files import Kind, check_path, is_parquet, unreadable
 from private_ate.lines import count_lines, read_header, read_lines
 from private_ate.tables import Table, observe_columns, read_table, require_column, table_of
 
@@ -36,6 +36,8 @@ class StreamedTable:
 
     Attributes
     ----------
+    schema : Table
+        The columns without a row.
     capacity : int
         The number of rows, or a bound on it that counts the line ends of a CSV file.
     chunk : int
@@ -43,9 +45,14 @@ class StreamedTable:
     """
 
     path: Path
-    names: tuple[str, ...]
+    schema: Table
     capacity: int
     chunk: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return self.schema.names
 
     @property
     def rows(self) -> int:
@@ -57,6 +64,10 @@ class StreamedTable:
     def require(self, name: str, role: str) -> None:
         """Check that a column exists."""
         require_column(self.names, name, role)
+
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone."""
+        return self.schema.kind(name)
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, each chunk with these columns."""
@@ -120,36 +131,39 @@ def _bytes_in_memory(path: Path) -> int:
     """Return about how much memory the table and its encoded copy would take."""
     if not is_parquet(path):
         return _TEXT_COPIES * path.stat().st_size
-    rows, names = _parquet_shape(path)
-    return 2 * 8 * rows * len(names)
+    rows, empty = _parquet_shape(path)
+    return 2 * 8 * rows * empty.width
 
 
 def _open_stream(path: Path, memory_limit: int) -> StreamedTable:
     if is_parquet(path):
-        rows, names = _parquet_shape(path)
-        fitting = memory_limit // (16 * 8 * max(len(names), 1))
+        rows, empty = _parquet_shape(path)
+        fitting = memory_limit // (16 * 8 * max(empty.width, 1))
         chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
-        return StreamedTable(path, names, rows, chunk)
+        return StreamedTable(path, _schema(empty, typed=True), rows, chunk)
     header: Any = None
     with suppress(Exception):  # whatever the reader says could quote a record
         header = read_header(path)
     if header is None:
         raise unreadable(path)
     chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
-    return StreamedTable(path, tuple(header.columns), count_lines(path) - 1, chunk)
+    return StreamedTable(path, _schema(header, typed=False), count_lines(path) - 1, chunk)
 
 
-def _parquet_shape(path: Path) -> tuple[int, tuple[str, ...]]:
-    """Return the number of rows and the columns, from the file's last few bytes."""
+def _schema(frame: pl.DataFrame, *, typed: bool) -> Table:
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
+    return Table(nw.from_native(frame), typed, tuple(frame.columns), 0)
+
+
+def _parquet_shape(path: Path) -> tuple[int, pl.DataFrame]:
+    """Return the number of rows and a frame without any, from the file's last few bytes."""
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 
     shape = None
     with suppress(Exception):  # whatever the reader says could quote a record
-        names = tuple(pl.read_parquet_schema(path))
-        shape = int(pl.scan_parquet(path).select(pl.len()).collect().item()), names
+        empty = pl.DataFrame(schema=pl.read_parquet_schema(path))
+        shape = int(pl.scan_parquet(path).select(pl.len()).collect().item()), empty
     if shape is None:
         raise unreadable(path)
-    if shape[0] == 0:
-        msg = "the table has no rows"
-        raise SchemaError(msg)
     return shape

@@ -49,14 +49,14 @@ class Block:
         True for treated rows.
     outcome : array of int32, shape (m,), or None
         Outcomes on the grid {0, …, 2³⁰} across the declared bounds; None in a public view.
-    start : int
-        The place of the first row in the study.
+    first : int
+        Index of the first row in the study, by which rows are split into public parts.
     """
 
     covariates: npt.NDArray[np.float64]
     treatment: npt.NDArray[np.bool_]
     outcome: npt.NDArray[np.int32] | None
-    start: int = 0
+    first: int = 0
 
 
 class Study(Protocol):

@@ -116,6 +116,9 @@ class Columns(Protocol):
     def require(self, name: str, role: str) -> None:
         """Check that a column exists."""
 
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone."""
+
     def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
         """Look up the ranges or labels of some columns."""
 
@@ -332,7 +335,7 @@ def _parse(entry: object) -> float:
         return float("nan") if number is None else number
     try:
         return float(entry)  # type: ignore[arg-type]  # whatever fails is a missing value
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # noqa: BLE001  # an object may fail in any way; its record must not show
         return float("nan")
 
 
@@ -374,8 +377,8 @@ def _texts(series: nw.Series[Any]) -> pl.Series:
 
 def _entry_text(entry: object) -> str | None:
     if isinstance(entry, str):
-        return entry
+        return entry.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
     try:
         return label_text(entry.item() if isinstance(entry, np.generic) else entry)
-    except DomainError:
+    except Exception:  # noqa: BLE001  # an object may fail in any way; its record must not show
         return None

@@ -97,8 +97,9 @@ def test_very_few_rows_are_released(rows, treated):
 
     for seed in range(20):
         release = estimate_ate(
-            pl.DataFrame(columns), domain=DOMAIN, level="sample", epsilon=1, seed=seed
-        )
+            pl.DataFrame(columns), domain=DOMAIN, level="sample", epsilon=1, seed=seed,
+            method="published",
+        )  # fmt: skip
         assert np.isfinite(release.ate)
         assert release.n == rows
         assert set(release.settings["noisy_arms"]) == {"treated", "control"}
@@ -113,7 +114,7 @@ def test_extreme_budgets_and_rows_per_person_neither_wrap_nor_warn(epsilon, rows
             rows_per_person=rows_per_person, seed=3,
         )  # fmt: skip
         assert np.isfinite(release.ate)
-        assert release.noise_interval[0] < release.ate < release.noise_interval[1]
+        assert release.noise_interval[0] <= release.ate <= release.noise_interval[1]
 
 
 @pytest.mark.parametrize("bounds", [(-1e150, 1e150), (0.0, 1e-300), (1e15, 1e15 + 2)])

@@ -18,6 +18,7 @@ from private_ate import (
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, Method, estimate_study, options_from_texts
 from private_ate.estimators.request import Request
+from private_ate.propensity import gradient_steps
 from private_ate.release import Estimate
 
 DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
@@ -31,7 +32,7 @@ def draw_frame(treated: int = 60, control: int = 60) -> pl.DataFrame:
 
 
 def estimate(**kwargs: object):
-    usual = {"domain": DOMAIN, "level": "label", "epsilon": 1, "seed": 1}
+    usual = {"domain": DOMAIN, "level": "label", "epsilon": 1, "seed": 1, "method": "published"}
     return estimate_ate(kwargs.pop("data", draw_frame()), **usual | kwargs)
 
 
@@ -70,6 +71,14 @@ def test_bad_arguments_are_refused_with_a_sentence(bad):
 def test_bad_options_are_refused_with_a_sentence(make):
     with pytest.raises(ArgumentError):
         make()
+
+
+def test_a_penalty_that_would_take_a_million_passes_is_refused_at_sample_level():
+    tiny = PublishedOptions(ridge=1e-7)
+    with pytest.raises(ArgumentError, match="ridge penalty is at least 1e-6"):
+        estimate(level="sample", options=tiny)
+    assert estimate(level="label", options=tiny).settings["ridge"] == 1e-7
+    assert gradient_steps(6, 1e-6) < 50_000
 
 
 def test_missing_bounds_name_the_flag_that_gives_them():
@@ -190,7 +199,7 @@ def test_columns_named_twice_must_agree():
 )
 def test_options_are_read_from_texts(texts, options):
     assert options_from_texts("published", "label", texts) == options
-    assert options_from_texts("auto", "label", {}) == METHODS["published"].options()
+    assert options_from_texts("auto", "label", {}) == METHODS["calibrated"].options()
 
 
 @pytest.mark.parametrize(

@@ -244,3 +244,11 @@ def test_the_operating_system_answers_where_openssl_cannot(monkeypatch):
 
     monkeypatch.setattr(ssl, "RAND_bytes", fail)
     assert len(SecureEntropy().draw(16)) == 16
+
+
+@given(exponent=st.fractions(min_value="0.01", max_value=60, max_denominator=997))
+@settings(max_examples=50)
+def test_an_enclosure_of_few_digits_still_holds_the_probability(exponent):
+    low, high = samplers._enclosure(3, 5, 7, exponent, 6)
+    exact = Fraction(reference(Coin(3, 5, 7, exponent), 400), 1 << 400)
+    assert low < exact < high

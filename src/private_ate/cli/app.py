@@ -8,9 +8,12 @@ from typing import Annotated
 
 import typer
 
+from private_ate.cli import datasets, experiments
+from private_ate.cli.audit import audit
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
+from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
 from private_ate.errors import BudgetError, PrivateAteError
 
@@ -28,6 +31,10 @@ app.command()(estimate)
 app.command()(plan)
 app.command()(domain)
 app.command()(demo)
+app.command()(audit)
+app.add_typer(ledger, name="ledger")
+app.add_typer(datasets.app, name="datasets")
+app.add_typer(experiments.app, name="experiment")
 
 
 @app.callback(invoke_without_command=True)

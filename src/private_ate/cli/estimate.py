@@ -55,6 +55,16 @@ def estimate(
     out: Annotated[
         Path | None, typer.Option(help="Also write the release as JSON to a file.")
     ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Budget ledger: file or postgresql:// URL.", metavar="LEDGER")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The data set's name in the ledger.", metavar="NAME")
+    ] = None,
+    request_id: Annotated[
+        str | None, typer.Option(help="Repeats with this id return the stored release.")
+    ] = None,
+    analyst: Annotated[str | None, typer.Option(help="Who asks, for caps in the ledger.")] = None,
     seed: Annotated[
         int | None, typer.Option(help="For experiments: the release guarantees nothing.")
     ] = None,
@@ -89,6 +99,10 @@ def estimate(
             memory_limit=memory_limit,
             seed=seed,
             progress=progress,
+            ledger=ledger,
+            dataset=dataset,
+            request_id=request_id,
+            analyst=analyst,
         )
     if out is not None:
         write_whole(out, release.to_json() + "\n")

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.engines.local import Progress, single_threaded_blas
 from private_ate.errors import ArgumentError, SchemaError
+from private_ate.files import Kind
 from private_ate.study import Block, Summable
 from private_ate.tables import (
     Table,
@@ -39,7 +40,10 @@ Floats = npt.NDArray[np.float64]
 
 _BLOCK_ROWS: Final = 1 << 14
 _FAN_IN: Final = 64  # values that one task, or the driver, adds up
-_NUMBERS: Final = ("ByteType", "ShortType", "IntegerType", "LongType", "FloatType", "DoubleType")
+_NUMBERS: Final = (
+    "ByteType", "ShortType", "IntegerType", "LongType",
+    "FloatType", "DoubleType", "DecimalType", "BooleanType",
+)  # fmt: skip
 NEEDS_ORDER: Final = (
     "matching puts all rows in order along the score, which a cluster does not do; "
     "use method 'auto' with target 'balance', or engine 'local'"
@@ -62,6 +66,13 @@ class SparkColumns:
         """Check that a column exists."""
         require_column(self.names, name, role)
 
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone."""
+        kind = type(self.frame.schema[name].dataType).__name__
+        if kind in _NUMBERS:
+            return "number"
+        return "label" if kind in ("StringType", "VarcharType", "CharType") else "other"
+
     def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
         """Look up the ranges of numbers and the labels of texts."""
         return {name: self._observe(name) for name in names}
@@ -69,14 +80,14 @@ class SparkColumns:
     def _observe(self, name: str) -> Interval | Categories:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415  # its usual name
 
-        kind = type(self.frame.schema[name].dataType).__name__
+        kind = self.kind(name)
         column = F.col(_quoted(name))
-        if kind in (*_NUMBERS, "DecimalType", "BooleanType"):
+        if kind == "number":
             value = column.cast("double")
             finite = F.when(~F.isnan(value) & (F.abs(value) < float("inf")), value)
             low, high = self.frame.agg(F.min(finite), F.max(finite)).first()
             return Interval(0, 1) if low is None else Interval(float(low), float(high))
-        if kind == "StringType" and self.typed:
+        if kind == "label" and self.typed:
             found = self.frame.select(F.trim(column)).distinct().limit(202).collect()
             labels = sorted({row[0] for row in found if row[0]})
             if len(labels) <= 200:

@@ -421,7 +421,7 @@ def _sample_kernel(
     """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
 
     def kernel(block: Block, base: Floats | None) -> _Sample:
-        drawn = _scattered(block.start, block.treatment.size)
+        drawn = _scattered(block.first, block.treatment.size)
         picked = [
             np.flatnonzero(arm & (drawn < share))
             for arm, share in zip((block.treatment, ~block.treatment), shares, strict=True)

@@ -30,6 +30,7 @@ from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
 __all__ = ["PublishedOptions", "estimate_published", "plan_for", "require_both_arms"]
 
 _SAMPLE_RIDGE = 0.01
+_SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over its square root
 _NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
 
 
@@ -124,6 +125,9 @@ def _sample_level(
 ) -> Estimate:
     """Release weights, scores and treatments with noise, match on those, release both sums."""
     ridge = _SAMPLE_RIDGE if options.ridge is None else options.ridge
+    if ridge < _SMALLEST_SAMPLE_RIDGE:
+        msg = f"at sample level the ridge penalty is at least 1e-6, not {ridge:g}; 0.01 is usual"
+        raise ArgumentError(msg)
     shares = split_epsilon(request.epsilon, options.fractions)
     model, score, treatment, sum_share = shares
     rows = request.rows_per_person

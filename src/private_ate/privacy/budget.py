@@ -33,7 +33,7 @@ def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
     try:
         decimal = _as_decimal(epsilon)
     except (InvalidOperation, ValueError) as cause:
-        msg = f"epsilon is a positive decimal number such as 1.0, not {str(epsilon)[:40]!r}"
+        msg = "epsilon is a positive decimal number such as 1.0"
         raise ArgumentError(msg) from cause
     # Compared as decimals: the exact fraction of 1e999999999 would fill the memory.
     if not (decimal.is_finite() and _SMALLEST <= decimal <= _LARGEST):
@@ -78,7 +78,8 @@ class Guarantee:
     """What a release promises: neighbours, ε, δ, or why it promises nothing.
 
     ``void`` is empty for a private release; otherwise it says ``"none"`` or
-    ``"none (seeded)"`` and that text is all the release may claim.
+    ``"none (seeded)"`` and that text is all the release may claim. ``numerics`` says where the
+    proof speaks of ideal numbers and not of what the computer draws.
     """
 
     level: Level
@@ -86,6 +87,7 @@ class Guarantee:
     adjacency: str
     delta: float = 0.0
     void: str = ""
+    numerics: str = ""
 
     @property
     def is_private(self) -> bool:
@@ -96,7 +98,8 @@ class Guarantee:
         if self.void:
             return self.void
         kind = f"pure {float(self.epsilon):.15g}-DP" if self.delta == 0 else self._approximate()
-        return f"{kind}, {self.level} level"
+        caveat = f", {self.numerics}" if self.numerics else ""
+        return f"{kind}, {self.level} level{caveat}"
 
     def _approximate(self) -> str:
         return f"({float(self.epsilon):.15g}, {self.delta:.15g})-DP"

@@ -15,6 +15,14 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
 - ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
   ``changes``; answers weights; cost ε in two entries.
+
+Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
+
+- ``gaussian``: a vector whose neighbours differ by at most ``sensitivity`` in L2; cost (ε, δ).
+- ``gaussian_cells``: the same with a cost in ρ-zCDP, for long vectors.
+- ``select``: the exponential mechanism over integer scores; cost ρ-zCDP.
+- ``smooth_laplace``, ``smooth_cauchy``: one integer with noise scaled to a smooth upper bound on
+  its local sensitivity, which is private itself; cost (ε, δ) and ε.
 """
 
 from __future__ import annotations
@@ -29,8 +37,10 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.errors import NumericRangeError
+from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
+from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.objective import Floats, Objective, ObjectiveLaw
 from private_ate.privacy.samplers import (
     Coin,
@@ -41,7 +51,7 @@ from private_ate.privacy.samplers import (
     uniform_below,
 )
 
-__all__ = ["Noise", "Recorder", "Spend"]
+__all__ = ["Cost", "Noise", "Recorder", "Spend"]
 
 Output = TypeVar("Output")
 Bits = npt.NDArray[np.bool_]
@@ -52,13 +62,30 @@ _LARGEST_STEP = 1 << 61  # an int64 value in half steps, noise included, stays b
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What one call of the choke point cost and on which declared sensitivity it rests."""
+    """What one call of the choke point cost and on which declared sensitivity it rests.
+
+    A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
+    the call reads and no other part does; costs of different parts do not add up. A smooth
+    sensitivity is private, so it is not written here.
+    """
 
     step: str
     mechanism: str
     epsilon: Fraction
     sensitivity: tuple[int, ...]
     size: int
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A composed cost: ε and δ of all calls priced in those, ρ of all calls priced in that."""
+
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction
 
 
 class Recorder(Protocol):
@@ -74,15 +101,34 @@ class Noise:
 
     entropy: Entropy = field(repr=False)
     recorder: Recorder | None = field(default=None, repr=False)
+    authorize: Callable[[], None] | None = field(default=None, repr=False)
     spends: list[Spend] = field(default_factory=list)
 
     @property
     def spent(self) -> Fraction:
         """The ε of all calls so far, by sequential composition."""
-        return sum((spend.epsilon for spend in self.spends), Fraction(0))
+        return self.cost.epsilon
+
+    @property
+    def cost(self) -> Cost:
+        """The composed cost: calls add up, disjoint parts of the rows count once."""
+        return Cost(self._composed("epsilon"), self._composed("delta"), self._composed("rho"))
+
+    def _composed(self, name: str) -> Fraction:
+        sums: dict[str, Fraction] = {"": Fraction(0)}
+        for spend in self.spends:
+            sums[spend.part] = sums.get(spend.part, Fraction(0)) + getattr(spend, name)
+        whole = sums.pop("")
+        return whole + max(sums.values(), default=Fraction(0))
 
     def laplace(
-        self, step: str, values: Sequence[int], *, sensitivity: int, epsilon: Fraction
+        self,
+        step: str,
+        values: Sequence[int],
+        *,
+        sensitivity: int,
+        epsilon: Fraction,
+        part: str = "",
     ) -> list[int]:
         """Add discrete Laplace noise of scale sensitivity/ε to a short integer vector.
 
@@ -91,7 +137,7 @@ class Noise:
         exact = [int(value) for value in values]
         rate = _rate(epsilon, sensitivity)
         return self._release(
-            Spend(step, "laplace", epsilon, (sensitivity,), len(exact)),
+            Spend(step, "laplace", epsilon, (sensitivity,), len(exact), part=part),
             exact,
             lambda: [2 * value + self._two_sided(rate) for value in exact],
         )
@@ -238,8 +284,106 @@ class Noise:
             )
         )
 
+    def gaussian(  # a mechanism states all of its parameters
+        self,
+        step: str,
+        values: Sequence[int],
+        *,
+        sensitivity: int,
+        epsilon: Fraction,
+        delta: Fraction,
+        part: str = "",
+    ) -> list[int]:
+        """Add discrete Gaussian noise to a short integer vector.
+
+        Neighbours: vectors at L2 distance ≤ ``sensitivity``. Cost: (ε, δ), by the analytic
+        formula and the distance between grid and line (docs/proofs/baselines.md).
+        """
+        exact = [int(value) for value in values]
+        variance = discrete_gaussian_variance(
+            epsilon, delta, sensitivity=sensitivity, dimension=len(exact)
+        )
+        spend = Spend(step, "gaussian", epsilon, (sensitivity,), len(exact), delta, part=part)
+        return self._release(
+            spend,
+            exact,
+            lambda: [value + discrete_gaussian(variance, self.entropy) for value in exact],
+        )
+
+    def gaussian_cells(
+        self, step: str, values: Integers, *, squared_sensitivity: int, rho: Fraction
+    ) -> Integers:
+        """Add discrete Gaussian noise of variance Δ²/(2ρ) to every cell of a long vector.
+
+        Neighbours: vectors at L2 distance ≤ Δ, given as its square. Cost: ρ-zCDP.
+        """
+        if squared_sensitivity < 1 or rho <= 0:
+            msg = "Gaussian noise needs a positive sensitivity and a positive budget"
+            raise NumericRangeError(msg)
+        variance = Fraction(squared_sensitivity) / (2 * rho)
+        spend = Spend(
+            step, "gaussian_cells", Fraction(0), (squared_sensitivity,), values.size, rho=rho
+        )
+        return self._release(
+            spend,
+            values,
+            lambda: values + discrete_gaussian_rows(variance, values.size, self.entropy),
+        )
+
+    def select(self, step: str, scores: Sequence[int], *, sensitivity: int, rho: Fraction) -> int:
+        """Choose an index by the exponential mechanism with ε = √(8ρ), rounded down.
+
+        Neighbours: each score moves by at most ``sensitivity``, in either direction. Cost: ε pure,
+        hence ε²/8 ≤ ρ-zCDP. Drawn exactly (docs/proofs/baselines.md).
+        """
+        epsilon = Fraction(math.isqrt(math.floor(8 * rho * 4**60)), 2**60)
+        rate = _rate(epsilon, 2 * sensitivity)
+        exact = [int(score) for score in scores]
+        return self._release(
+            Spend(step, "select", Fraction(0), (sensitivity,), len(exact), rho=rho),
+            exact,
+            lambda: draw_index(exact, rate, self.entropy),
+        )
+
+    def smooth_laplace(
+        self, step: str, value: int, *, smooth: int, epsilon: Fraction, delta: Fraction
+    ) -> int:
+        """Add Laplace noise of scale 2·smooth/ε, in half steps like all Laplace noise.
+
+        Neighbours: data sets for which ``smooth`` bounds the local sensitivity in steps and changes
+        by a factor of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ) (docs/proofs/baselines.md).
+        """
+        rate = _rate(epsilon, 2 * smooth)
+        return self._release(
+            Spend(step, "smooth_laplace", epsilon, (), 1, delta),
+            (value, smooth),
+            lambda: 2 * value + self._two_sided(rate),
+        )
+
+    def smooth_cauchy(self, step: str, value: int, *, smooth: int, epsilon: Fraction) -> int:
+        """Add Cauchy noise of scale 2·smooth/ε in half steps; idealized numerics.
+
+        Neighbours: as for ``smooth_laplace``, by a factor of at most ``exp(ε/2)``. The law is drawn
+        in floating point and rounded to the grid, so the proof speaks of ideal numbers. Cost: ε
+        (docs/proofs/baselines.md).
+        """
+        scale = 4 * float(smooth) / float(epsilon)
+        return self._release(
+            Spend(step, "smooth_cauchy", epsilon, (), 1),
+            (value, smooth),
+            lambda: 2 * value + round(scale * self._cauchy()),
+        )
+
+    def _cauchy(self) -> float:
+        """Return a standard Cauchy variable: the tangent of a uniform angle."""
+        middle = 1 << 62
+        steps = 2 * uniform_below(middle, self.entropy) + 1 - middle
+        return math.tan(math.pi * (steps / (2 * middle)))
+
     def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:
-        """Write the cost down, let the recorder hear the input, then draw."""
+        """Have the first draw paid for, write the cost down, let the recorder hear, then draw."""
+        if self.authorize is not None and not self.spends:
+            self.authorize()
         self.spends.append(spend)
         if self.recorder is not None:
             replayed = self.recorder.hear(spend, values)

@@ -1,0 +1,134 @@
+"""Worst-case neighbours for any method, and every noisy step of a method on them.
+
+The studies are as small as the methods accept and unbalanced, so that one record carries a large
+weight; the record that differs stands at one end of everything that is declared, then at another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.domain import Domain, Interval
+from private_ate.engines.local import LocalStudy
+from private_ate.estimation import Method
+from private_ate.estimators.request import Request
+from private_ate.privacy.budget import Level
+from private_ate.privacy.entropy import SecureEntropy
+from private_ate.privacy.noise import Noise, Spend
+from private_ate.privacy.sums import OUTCOME_STEPS
+
+__all__ = ["EPSILON", "Neighbours", "Step", "neighbours_for", "noisy_steps"]
+
+EPSILON = Fraction(1)  # where an audit sees most
+_ROWS, _FEW = 24, 2
+_DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Two studies that differ in one record, and how."""
+
+    title: str
+    first: LocalStudy
+    second: LocalStudy
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of the choke point on both neighbours, ready to be drawn again and again."""
+
+    spend: Spend
+    moved: bool
+    first: Callable[[], Any]
+    second: Callable[[], Any]
+
+
+def neighbours_for(level: Level) -> Iterator[Neighbours]:
+    """Yield pairs of neighbours at a level: outcomes moved, and whole records at sample level."""
+    last = _ROWS - 1
+    base = _study()
+    yield Neighbours("outcome of a rare treated unit", *_ends(base, 0))
+    yield Neighbours("outcome of a control unit", *_ends(base, last))
+    if level == "sample":
+        treated, control = _moved(base, 0, 0.0, 1), _moved(base, 0, 1.0, 0)
+        yield Neighbours("a rare treated unit becomes control", treated, control)
+        crowd = _study(treated=_ROWS // 2)
+        yield Neighbours(
+            "a unit changes ends", _moved(crowd, 0, 0.0, 1), _moved(crowd, 0, 1.0, 0, outcome=0)
+        )
+
+
+def noisy_steps(
+    method: Method, level: Level, pair: Neighbours, epsilon: Fraction = EPSILON
+) -> list[Step]:
+    """Run a method on both neighbours, the second with the first's outputs, and pair the calls.
+
+    With earlier outputs replayed, each step's input may differ by no more than it declares.
+    """
+    request = Request(level, epsilon)
+    recorded = _Recording(SecureEntropy())
+    method.run(pair.first, request, recorded)
+    replayed = _Recording(SecureEntropy(), replay=recorded.outputs)
+    method.run(pair.second, request, replayed)
+    return [
+        Step(spend, not _equal(one, other), draw, again)
+        for spend, one, other, draw, again in zip(
+            recorded.spends, recorded.inputs, replayed.inputs, recorded.draws, replayed.draws,
+            strict=True,
+        )
+    ]  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Recording(Noise):
+    """A choke point that keeps every input, output and draw, and can replay outputs."""
+
+    replay: list[Any] | None = None
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    draws: list[Callable[[], Any]] = field(default_factory=list)
+
+    def _release(self, spend: Spend, values: object, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever the mechanism draws
+        position = len(self.spends)
+        self.spends.append(spend)
+        self.inputs.append(np.array(values, dtype=object, copy=True))
+        self.draws.append(draw)
+        self.outputs.append(draw() if self.replay is None else self.replay[position])
+        return self.outputs[-1]
+
+
+def _study(treated: int = _FEW) -> LocalStudy:
+    places = np.linspace(0.0, 1.0, _ROWS)[None]
+    # All others at the low end: moving one then moves squared differences as far as sums.
+    low = np.zeros(_ROWS, dtype=np.int32)
+    return LocalStudy(_DOMAIN, places, np.arange(_ROWS) < treated, low)
+
+
+def _ends(study: LocalStudy, row: int) -> tuple[LocalStudy, LocalStudy]:
+    """Return the study with one outcome at the low bound and with it at the high bound."""
+    low, high = (_outcomes(study, row, value) for value in (0, OUTCOME_STEPS))
+    return replace(study, outcome=low), replace(study, outcome=high)
+
+
+def _moved(
+    study: LocalStudy, row: int, place: float, treated: int, outcome: int = OUTCOME_STEPS
+) -> LocalStudy:
+    covariates, treatment = study.covariates.copy(), study.treatment.copy()
+    covariates[:, row], treatment[row] = place, bool(treated)
+    return LocalStudy(study.domain, covariates, treatment, _outcomes(study, row, outcome))
+
+
+def _outcomes(study: LocalStudy, row: int, value: int) -> npt.NDArray[np.int32]:
+    outcome = np.array(study.outcome, dtype=np.int32)
+    outcome[row] = value
+    return outcome
+
+
+def _equal(one: npt.NDArray[np.object_], other: npt.NDArray[np.object_]) -> bool:
+    return one.shape == other.shape and bool(np.all(one == other))

@@ -1,0 +1,203 @@
+"""Run the whole audit: samplers, single steps, whole releases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.audit.bounds import epsilon_bound, largest_gap
+from private_ate.audit.neighbours import EPSILON, Neighbours, Step, neighbours_for, noisy_steps
+from private_ate.audit.samplers import RATES, SMALLEST_P, check_samplers
+from private_ate.engines.local import LocalStudy, Progress
+from private_ate.estimation import METHODS, Method, estimate_study
+from private_ate.estimators.request import Request
+from private_ate.privacy.budget import Level
+
+__all__ = ["Finding", "audit_release", "audit_steps", "run_audit"]
+
+Floats = npt.NDArray[np.float64]
+Outputs = npt.NDArray[np.float64]  # one row per run, one column per number that is seen
+
+_PILOT = 60
+_PATIENCE = 20.0  # seconds for the releases of one method where no number of runs is asked for
+_USUAL_RUNS = 20_000
+_SAMPLER_DRAWS = 200_000
+_COLUMNS = 64
+_LARGEST_TOTAL = Fraction(64)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the audit: what is claimed, what was measured, and whether they agree.
+
+    ``samples`` are the two outputs behind a bound on ε, for a picture.
+    """
+
+    what: str
+    claimed: str
+    measured: str
+    runs: int
+    passed: bool
+    samples: tuple[Floats, Floats] | None = field(default=None, repr=False, compare=False)
+
+
+def run_audit(runs: int | None = None, progress: Progress | None = None) -> Iterator[Finding]:
+    """Yield a line for the samplers, for each noisy step and for each method's releases.
+
+    Parameters
+    ----------
+    runs : int, optional
+        Draws of each step and releases of each method, for either neighbour. By default 20,000
+        draws, and as many releases as fit into twenty seconds a method.
+    progress : callable, optional
+        Called as ``progress(title, done, total)``.
+    """
+    draws = _SAMPLER_DRAWS if runs is None else max(2_000, min(10 * runs, 2_000_000))
+    yield _sampler_line(draws, progress)
+    for method in METHODS.values():
+        for level in method.levels:
+            yield from audit_steps(method, level, runs or _USUAL_RUNS, progress)
+            yield audit_release(method, level, runs, progress)
+
+
+def audit_steps(
+    method: Method, level: Level, runs: int, progress: Progress | None = None
+) -> Iterator[Finding]:
+    """Yield a line for each noisy step that a record can move, on its worst neighbours.
+
+    Each step is looked at with a total budget that leaves it about ε = 1, where a bound says most.
+    """
+    for name, (_, pair, share) in _worst_steps(method, level).items():
+        steps = noisy_steps(method, level, pair, min(EPSILON / share, _LARGEST_TOTAL))
+        step = next(step for step in steps if step.spend.step == name)
+        title = f"{method.name}, {level} level: {name}"
+
+        def measure(title: str = title, step: Step = step) -> tuple[Outputs, Outputs]:
+            return _draw_both(_values(step.first), _values(step.second), runs, title, progress)
+
+        yield _bound_line(title, float(step.spend.epsilon), 0.0, measure)
+
+
+def _worst_steps(method: Method, level: Level) -> dict[str, tuple[float, Neighbours, Fraction]]:
+    """Find for each step the neighbours that move its input most, and its share of ε."""
+    worst: dict[str, tuple[float, Neighbours, Fraction]] = {}
+    for pair in neighbours_for(level):
+        for step in noisy_steps(method, level, pair):
+            share = step.spend.epsilon / EPSILON
+            if step.moved and share > 0:
+                gap = _pilot_gap(_values(step.first), _values(step.second))
+                if gap >= worst.get(step.spend.step, (0.0,))[0]:
+                    worst[step.spend.step] = (gap, pair, share)
+    return worst
+
+
+def audit_release(
+    method: Method, level: Level, runs: int | None, progress: Progress | None = None
+) -> Finding:
+    """Return the line of a method's whole releases, on its worst neighbours."""
+    request = Request(level, EPSILON)
+    pairs = list(neighbours_for(level))
+    start = time.monotonic()
+    delta = estimate_study(pairs[0].first, request, method).delta
+    cost = max(time.monotonic() - start, 1e-4)
+    pilot = int(np.clip(_PATIENCE / (4 * cost * len(pairs)), 3, _PILOT))
+    gaps = [_pilot_gap(*_makers(method, request, pair), pilot) for pair in pairs]
+    pair = pairs[int(np.argmax(gaps))]
+    fitting = int(np.clip(_PATIENCE / (2 * cost), 20, _USUAL_RUNS))
+    title = f"{method.name}, {level} level: releases"
+
+    def measure() -> tuple[Outputs, Outputs]:
+        return _draw_both(*_makers(method, request, pair), runs or fitting, title, progress)
+
+    return _bound_line(f"{title} ({pair.title})", float(EPSILON), delta, measure)
+
+
+def _bound_line(
+    title: str, claimed: float, delta: float, measure: Callable[[], tuple[Outputs, Outputs]]
+) -> Finding:
+    """Measure once; a bound above the claim must be found a second time to count."""
+    outputs = measure()
+    bound, column = _best_bound(outputs, delta)
+    passed = bound <= claimed
+    if not passed:
+        outputs = measure()
+        bound, column = _best_bound(outputs, delta)
+        passed = bound <= claimed
+    first, second = outputs
+    promise = f"ε = {claimed:g}" + (f", δ = {delta:g}" if delta else "")
+    samples = (first[:, column], second[:, column])
+    return Finding(title, promise, f"ε ≥ {bound:.3f}", len(first), passed, samples)
+
+
+def _best_bound(outputs: tuple[Outputs, Outputs], delta: float) -> tuple[float, int]:
+    """Choose the most telling number on the first tenth of the runs, bound ε on the rest."""
+    first, second = outputs
+    tenth = max(10, len(first) // 10)
+    gaps = [
+        largest_gap(first[:tenth, column], second[:tenth, column])
+        for column in range(first.shape[1])
+    ]
+    column = int(np.argmax(gaps))
+    return epsilon_bound(first[tenth:, column], second[tenth:, column], delta), column
+
+
+def _sampler_line(draws: int, progress: Progress | None) -> Finding:
+    total = 6 * len(RATES) + 6 * len(RATES[2::4]) + 3
+    tests = []
+    for done, test in enumerate(check_samplers(draws), 1):
+        tests.append(test)
+        if progress is not None:
+            progress("samplers", done, total)
+    odd = [test for test in tests if not test.passed]
+    least = min(tests, key=lambda test: test.p)
+    measured = f"least p = {least.p:.2g}" if not odd else f"{odd[0].name}: p = {odd[0].p:.2g}"
+    what = f"samplers: {len(tests)} tests (chi-square, digits, signs, lags, flips)"
+    return Finding(what, f"p ≥ {SMALLEST_P:g}", measured, draws, not odd)
+
+
+def _makers(
+    method: Method, request: Request, pair: Neighbours
+) -> tuple[Callable[[], list[float]], Callable[[], list[float]]]:
+    def maker(study: LocalStudy) -> Callable[[], list[float]]:
+        def make() -> list[float]:
+            release = estimate_study(study, request, method)
+            return [release.ate, *(release.interval or ())]
+
+        return make
+
+    return maker(pair.first), maker(pair.second)
+
+
+def _values(draw: Callable[[], Any]) -> Callable[[], list[float]]:
+    """Return a draw as plain numbers: of a long vector, the first coordinates."""
+    return lambda: [float(value) for value in np.ravel(draw()).tolist()[:_COLUMNS]]
+
+
+def _pilot_gap(
+    first: Callable[[], list[float]], second: Callable[[], list[float]], runs: int = _PILOT
+) -> float:
+    one, other = _draw_both(first, second, runs, "", None)
+    return max(largest_gap(one[:, column], other[:, column]) for column in range(one.shape[1]))
+
+
+def _draw_both(
+    first: Callable[[], list[float]],
+    second: Callable[[], list[float]],
+    runs: int,
+    title: str,
+    progress: Progress | None,
+) -> tuple[Outputs, Outputs]:
+    one: list[list[float]] = []
+    other: list[list[float]] = []
+    for done in range(1, runs + 1):
+        one.append(first())
+        other.append(second())
+        if progress is not None and done % 50 == 0:
+            progress(title, done, runs)
+    return np.array(one, dtype=np.float64), np.array(other, dtype=np.float64)

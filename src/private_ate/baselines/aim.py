@@ -1,0 +1,335 @@
+"""AIM: adaptive, iterative marginals, then matching on synthetic records (McKenna et al. 2022).
+
+Rounds of choosing the pair of columns that the model explains worst, measuring it with noise and
+fitting again; the finished model draws synthetic records, on which matching is free. Costs are
+composed in ρ-zCDP. Proofs: docs/proofs/baselines.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.baselines.asking import options_of, require_between
+from private_ate.baselines.columns import Columns
+from private_ate.baselines.graphical_model import Measurement, Model, sample_rows, sweep
+from private_ate.baselines.junction_tree import Clique
+from private_ate.baselines.synthetic import (
+    FEWEST_ROWS,
+    Adjacency,
+    Clock,
+    Neighbours,
+    default_bins,
+    matched_effect_of,
+)
+from private_ate.errors import ArgumentError
+from private_ate.estimators.request import Request
+from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, parse_delta
+from private_ate.privacy.noise import Noise
+from private_ate.release import Estimate
+from private_ate.study import MatchingStudy
+
+__all__ = ["AimOptions", "estimate_aim"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_ROUNDS_PER_COLUMN = 16
+_MEASURE = Fraction(9, 10)  # share of a round that measures; the rest selects
+_SCORE_BITS = 10  # model counts are put on this grid so that scores are exact integers
+_BIAS = math.sqrt(2 / math.pi)  # expected size of standard Gaussian noise
+_LARGEST_TABLE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class AimOptions:
+    """Parameters of AIM.
+
+    Attributes
+    ----------
+    workload : "pairs" or "causal"
+        All pairs of columns alike, or only pairs with treatment or outcome, the pair of both
+        counting k times.
+    adjacency : "replace" or "add_remove"
+        Neighbours: replace-one like all methods here, or add/remove-one as published.
+    bins, outcome_bins : int or None
+        Bins of numbers and of the outcome; None is 4 and 8 up to ε = 1.5, 8 and 16 above.
+    delta : str or float
+        δ of the guarantee.
+    model_megabytes : float
+        Largest model at the end of the budget.
+    time_limit : float or None
+        Seconds after which the rest of the budget goes into one last round.
+    """
+
+    workload: Literal["pairs", "causal"] = "pairs"
+    adjacency: Adjacency = "replace"
+    bins: int | None = None
+    outcome_bins: int | None = None
+    delta: str | float = DEFAULT_DELTA
+    model_megabytes: float = 80.0
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.workload not in ("pairs", "causal"):
+            msg = f"workload is 'pairs' or 'causal', not {str(self.workload)[:40]!r}"
+            raise ArgumentError(msg)
+        Neighbours(self.adjacency)
+        require_between("model_megabytes", self.model_megabytes, 0.1, 10_000)
+        if self.time_limit is not None:
+            require_between("the time limit", self.time_limit, 0, 1e6)
+        if parse_delta(self.delta) == 0:
+            msg = "AIM adds Gaussian noise and needs a positive delta"
+            raise ArgumentError(msg)
+
+
+def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Release the effect in synthetic records drawn from AIM's model.
+
+    Neighbours: as the options say. Cost: the ρ-zCDP of all rounds, which implies (ε, δ).
+    Proof: docs/proofs/baselines.md.
+    """
+    options = options_of(request, AimOptions, "aim")
+    delta = parse_delta(options.delta)
+    columns = Columns.of(
+        study.domain, *default_bins(request.epsilon, options.bins, options.outcome_bins)
+    )
+    counts = study.fold(columns.count_pairs, title="pairs of columns").counts
+    run = _Run(study, columns, counts, options, concentrated_budget(request.epsilon, delta), noise)
+    rounds = run.spend_all()
+    rows = max(FEWEST_ROWS, round(run.total))
+    rng = noise.entropy.generator()
+    codes = np.empty((rows, columns.count), dtype=np.int64)
+    for model in run.models:
+        for column, drawn in sample_rows(model.fitted(_LAST_FIT), rows, rng).items():
+            codes[:, column] = drawn
+    ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)
+    neighbours = Neighbours(options.adjacency)
+    return Estimate(
+        ate, None, None, _settings(request, options, columns, rounds, rows, run),
+        delta=delta, adjacency=neighbours.text,
+        size=None if neighbours.replaces else max(1, round(run.total)),
+    )  # fmt: skip
+
+
+_FIT, _LAST_FIT = 200, 1000
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of one run: what is left of ρ, and the models of the connected columns."""
+
+    study: MatchingStudy
+    columns: Columns
+    counts: Integers
+    options: AimOptions
+    budget: Fraction
+    noise: Noise
+    total: float = 1.0
+    used: Fraction = Fraction(0)
+    models: list[Model] = field(default_factory=list)
+    answers: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    link_costs: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def spend_all(self) -> int:
+        """Measure all single columns, then run rounds until ρ is spent; return their number."""
+        clock = Clock.start(self.options.time_limit)
+        share = self.budget / (_ROUNDS_PER_COLUMN * self.columns.count)
+        self._measure_columns(share * _MEASURE)
+        weights = self._workload()
+        rounds, last = 0, False
+        while not last:
+            rest = self.budget - self.used
+            last = rest <= 2 * share or clock.is_over
+            if last:
+                share = rest
+            self.used += share
+            if not self._round(share, weights):
+                share = min(4 * share, rest)
+            rounds += 1
+            self._tell()
+        return rounds
+
+    def _measure_columns(self, rho: Fraction) -> None:
+        neighbours = Neighbours(self.options.adjacency)
+        measured = []
+        for column, size in enumerate(self.columns.sizes):
+            noisy = self._measure((column,), rho)
+            measured.append(Measurement(noisy.astype(np.float64), float(1 / self._variance(rho))))
+            self.used += rho
+            self.total += float(noisy.sum()) / size
+        inverse = sum(1 / size for size in self.columns.sizes)
+        noisy_total = max(1.0, (self.total - 1.0) / inverse)
+        self.total = float(self.study.size) if neighbours.replaces else noisy_total
+        self.models = [
+            Model.single(column, self.columns.sizes, self.total, one).fitted(_FIT)
+            for column, one in enumerate(measured)
+        ]
+        codes = self.columns.starts[-1]
+        self.answers = np.zeros((codes, codes))
+        self.link_costs = np.zeros((self.columns.count, self.columns.count))
+        for model in self.models:
+            self._answer(model)
+
+    def _round(self, share: Fraction, weights: dict[Clique, int]) -> bool:
+        """Select, measure and fit; return whether the model learned more than noise."""
+        rho = share * _MEASURE
+        deviation = math.sqrt(self._variance(rho))
+        chosen = self._select(weights, deviation, share - rho)
+        shape = tuple(self.columns.sizes[column] for column in chosen)
+        before = self._block(self.answers, chosen)
+        noisy = self._measure(chosen, rho).reshape(shape).astype(np.float64)
+        self._learn(chosen, Measurement(noisy, float(1 / self._variance(rho))))
+        moved = float(np.abs(self._block(self.answers, chosen) - before).sum())
+        return moved > _BIAS * deviation * noisy.size
+
+    def _select(self, weights: dict[Clique, int], deviation: float, rho: Fraction) -> Clique:
+        """Choose a marginal by the exponential mechanism over exact integer scores.
+
+        The model is public, so only the counts move: one record changes ‖counts − model‖₁ by at
+        most the L1 distance of neighbouring tables. The score may rise or fall, so the factor ½
+        of the mechanism is needed.
+        """
+        limit = self.options.model_megabytes * 1e6 / 8 * float(self.used / self.budget)
+        free = limit - sum(model.tree.cells(self.columns.sizes) for model in self.models)
+        candidates = [
+            marginal
+            for marginal in weights
+            if (cost := self.link_costs[marginal[0], marginal[-1]]) <= 0 or cost <= free
+        ]
+        grid = 1 << _SCORE_BITS
+        distances = np.abs(self.counts * grid - np.rint(self.answers * grid).astype(np.int64))
+        starts = list(self.columns.starts[:-1])
+        errors = np.add.reduceat(np.add.reduceat(distances, starts, axis=0), starts, axis=1)
+        scores = [
+            weights[marginal]
+            * (
+                int(errors[marginal[0], marginal[-1]])
+                - round(grid * _BIAS * deviation * self._cells(marginal))
+            )
+            for marginal in candidates
+        ]
+        largest = max(weights[marginal] for marginal in candidates)
+        distance = Neighbours(self.options.adjacency).distance
+        place = self.noise.select(
+            "choice of a marginal", scores, sensitivity=largest * distance * grid, rho=rho
+        )
+        return candidates[place]
+
+    def _measure(self, marginal: Clique, rho: Fraction) -> Integers:
+        """Release a marginal with discrete Gaussian noise."""
+        block = self._block(self.counts, marginal)
+        return self.noise.gaussian_cells(
+            "marginal",
+            block.ravel(),
+            squared_sensitivity=Neighbours(self.options.adjacency).distance,
+            rho=rho,
+        )
+
+    def _learn(self, marginal: Clique, measurement: Measurement) -> None:
+        """Grow the model of the chosen columns by a measurement and fit it again."""
+        touched = [m for m in self.models if set(marginal) & set(m.tree.columns)]
+        measured = {clique: one for m in touched for clique, one in m.measured.items()}
+        known = measured.get(marginal)
+        measured[marginal] = measurement if known is None else known + measurement
+        first, last = marginal[0], marginal[-1]
+        tree = touched[0].tree
+        if len(touched) == 2:
+            here, there = (first, last) if first in tree.columns else (last, first)
+            tree = tree.merged(touched[1].tree, here, there)
+        elif self.link_costs[first, last] > 0:
+            trees = (tree.linked(first, last), tree.linked(last, first))
+            tree = min(trees, key=lambda grown: grown.cells(self.columns.sizes))
+        model = touched[0].regrown(tree, measured, *touched[1:]).fitted(_FIT)
+        self.models = [m for m in self.models if not any(m is old for old in touched)] + [model]
+        self._answer(model)
+
+    def _answer(self, model: Model) -> None:
+        """Renew the model's answers to all pairs with a column of this component."""
+        starts, sizes = self.columns.starts, self.columns.sizes
+        inside = set(model.tree.columns)
+        for column in inside:
+            mine = slice(starts[column], starts[column + 1])
+            alone = model.marginal((column,))
+            self.answers[mine, mine] = np.diag(alone)
+            walk = sweep(model, column)
+            for other in range(self.columns.count):
+                if other == column:
+                    continue
+                theirs = slice(starts[other], starts[other + 1])
+                if other in inside:
+                    self.answers[mine, theirs] = walk.pairs[other]
+                    self.link_costs[column, other] = walk.costs[other]
+                    continue
+                marginal = np.diag(self.answers[theirs, theirs])
+                independent = np.outer(alone, marginal) / self.total
+                self.answers[mine, theirs] = independent
+                self.answers[theirs, mine] = independent.T
+                cells = float(sizes[column] * sizes[other])
+                self.link_costs[column, other] = self.link_costs[other, column] = cells
+        self.link_costs = np.minimum(self.link_costs, self.link_costs.T)
+
+    def _workload(self) -> dict[Clique, int]:
+        """Return the candidate marginals and their weights ``w_r = Σ c_s |r ∩ s|``."""
+        count, sizes = self.columns.count, self.columns.sizes
+        treatment, outcome = self.columns.treatment, self.columns.outcome
+        pairs = {
+            (i, j): 1
+            for i in range(count)
+            for j in range(i + 1, count)
+            if sizes[i] * sizes[j] <= _LARGEST_TABLE
+        }
+        if self.options.workload == "causal":
+            pairs = {pair: 1 for pair in pairs if treatment in pair or outcome in pair}
+            pairs[treatment, outcome] = count
+        alone = [0] * count
+        for (i, j), weight in pairs.items():
+            alone[i] += weight
+            alone[j] += weight
+        weights: dict[Clique, int] = {(c,): alone[c] for c in range(count) if alone[c]}
+        weights.update({(i, j): alone[i] + alone[j] for i, j in pairs})
+        return weights
+
+    def _block(self, matrix: npt.NDArray[Any], marginal: Clique) -> npt.NDArray[Any]:
+        first, last = marginal[0], marginal[-1]
+        starts = self.columns.starts
+        rows, across = (
+            slice(starts[first], starts[first + 1]),
+            slice(starts[last], starts[last + 1]),
+        )
+        block = matrix[rows, across]
+        return np.diag(block).copy() if len(marginal) == 1 else block.copy()
+
+    def _cells(self, marginal: Clique) -> int:
+        return math.prod(self.columns.sizes[column] for column in marginal)
+
+    def _variance(self, rho: Fraction) -> Fraction:
+        return Fraction(Neighbours(self.options.adjacency).distance) / (2 * rho)
+
+    def _tell(self) -> None:
+        progress = getattr(self.study, "progress", None)
+        if progress is not None:
+            progress("AIM budget (%)", round(100 * self.used / self.budget), 100)
+
+
+def _settings(  # what a reader needs to repeat the run
+    request: Request, options: AimOptions, columns: Columns, rounds: int, rows: int, run: _Run
+) -> dict[str, Any]:
+    return {
+        "workload": options.workload,
+        "neighbors": request.neighbors,
+        "columns": {"count": columns.count, "sizes": list(columns.sizes)},
+        "rounds": rounds,
+        "measured_pairs": sorted(
+            list(clique) for model in run.models for clique in model.measured if len(clique) == 2
+        ),
+        "synthetic_rows": rows,
+        "rho": float(run.budget),
+        "confidence": request.coverage,
+        "population": "all n units (ATE)",
+    }

@@ -1,0 +1,35 @@
+"""What all baselines refuse, and their options from a request; arguments only, never records."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from private_ate.errors import ArgumentError
+from private_ate.estimators.request import Request
+
+__all__ = ["options_of", "require_between"]
+
+Options = TypeVar("Options")
+
+
+def options_of(request: Request, kind: type[Options], method: str) -> Options:
+    """Return the options of a request after refusing what no baseline can answer."""
+    if request.estimand != "ate":
+        msg = f"method {method!r} estimates the ATE only; ATT and ATC need method 'auto'"
+        raise ArgumentError(msg)
+    if request.rows_per_person != 1:
+        msg = f"method {method!r} protects one row per person; use method 'auto' for more"
+        raise ArgumentError(msg)
+    if request.options is None:
+        return kind()
+    if not isinstance(request.options, kind):
+        msg = f"method {method!r} takes {kind.__name__} as options"
+        raise ArgumentError(msg)
+    return request.options
+
+
+def require_between(name: str, value: float, low: float, high: float) -> None:
+    """Refuse an option outside its range."""
+    if isinstance(value, bool) or not low <= value <= high:
+        msg = f"{name} lies between {low:g} and {high:g}, not {value:g}"
+        raise ArgumentError(msg)

@@ -1,0 +1,166 @@
+"""Inverse probability weighting with a private propensity model (after Lee et al. 2019).
+
+One part of the rows trains a propensity model whose weights are released with noise; the other
+part is weighted with it and its mean is released with noise. A row is in one part only, so each
+part may use the whole budget. Proofs: docs/proofs/baselines.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.baselines.asking import options_of, require_between
+from private_ate.baselines.parts import Part, split_rows
+from private_ate.baselines.perturbation import Budget, release_integer, release_vector
+from private_ate.estimators.request import Request
+from private_ate.privacy.accounting import DEFAULT_DELTA, parse_delta
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.sums import (
+    OUTCOME_BITS,
+    OUTCOME_STEPS,
+    WEIGHT_BITS,
+    quantize_weights,
+    weighted_sum,
+)
+from private_ate.propensity import SOLVER_GRADIENT, fit_logistic_obliviously
+from private_ate.release import Estimate
+from private_ate.study import Block, MatchingStudy
+
+__all__ = ["IpwOptions", "estimate_ipw", "fit_propensity", "propensity_sensitivity", "scores_of"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class IpwOptions:
+    """Parameters of inverse probability weighting.
+
+    Attributes
+    ----------
+    split : float
+        Share of the rows that trains the propensity model.
+    ridge : float
+        Penalty λ of the propensity model on features of norm at most one.
+    truncation : float
+        Scores are kept within [truncation, 1 − truncation].
+    delta : str or float
+        δ of the guarantee; 0 uses Laplace noise and is pure ε.
+    """
+
+    split: float = 0.5
+    ridge: float = 0.01
+    truncation: float = 0.1
+    delta: str | float = DEFAULT_DELTA
+
+    def __post_init__(self) -> None:
+        require_between("the split", self.split, 0.05, 0.95)
+        require_between("the ridge penalty", self.ridge, 1e-5, 1e3)
+        require_between("the truncation", self.truncation, 1e-3, 0.499)
+        parse_delta(self.delta)
+
+
+def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Release an inverse-probability-weighted effect.
+
+    Neighbours: one record replaced. Cost: (ε, δ) for the row's own part, which is the cost of
+    the whole. Proof: docs/proofs/baselines.md.
+    """
+    options = options_of(request, IpwOptions, "ipw")
+    delta = parse_delta(options.delta)
+    training, evaluation = split_rows(study, options.split, noise.entropy)
+    coefficients = release_vector(
+        noise,
+        "propensity weights",
+        fit_propensity(training, options.ridge),
+        sensitivity=propensity_sensitivity(training, options.ridge),
+        budget=Budget(request.epsilon, delta, "training"),
+    )
+    total = evaluation.fold(weighted_kernel(coefficients, options.truncation))
+    effect = release_integer(
+        noise,
+        "weighted outcomes",
+        total,
+        sensitivity=weighted_sensitivity(options.truncation),
+        unit=_unit(study.domain.bounds.width, evaluation.size),
+        budget=Budget(request.epsilon, delta, "evaluation"),
+    )
+    half = effect.half_width(request.coverage)
+    settings = {
+        "split": {"training": training.size, "evaluation": evaluation.size},
+        "ridge": options.ridge,
+        "truncation": options.truncation,
+        "confidence": request.coverage,
+        "noise_standard_deviation": effect.deviation,
+        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+        "noise_interval_covers": (
+            "the noise of the weighted mean; not that of the scores, not sampling, not confounding"
+        ),
+        "population": "all n units (ATE)",
+    }
+    interval = (effect.value - half, effect.value + half)
+    return Estimate(effect.value, interval, None, settings, delta=delta)
+
+
+def fit_propensity(part: Part, ridge: float) -> Floats:
+    """Fit the propensity model on ``z/√p`` with ``z = (1, 2x − 1)`` of length p.
+
+    Returned for the unscaled z: scaling the features by 1/√p with penalty λ is the same as leaving
+    them with penalty pλ. The number of passes depends on p and λ only.
+    """
+    dimension = part.dimension + 1
+    if part.is_empty:
+        return np.zeros(dimension)
+    return fit_logistic_obliviously(part, ridge * dimension).coefficients
+
+
+def propensity_sensitivity(part: Part, ridge: float) -> float:
+    """Return the L2 sensitivity of the fitted weights, solver error included.
+
+    ``2/(n₁ λ √p)``: the objective is pλ-strongly convex and one record changes its gradient by at
+    most ``2√p/n₁``. Proof: docs/proofs/baselines.md.
+    """
+    dimension = part.dimension + 1
+    exact = 2 / (part.size * ridge * math.sqrt(dimension))
+    return (exact + 2 * SOLVER_GRADIENT / (ridge * dimension)) * (1 + 1e-9)
+
+
+def weighted_sensitivity(truncation: float) -> int:
+    """Return how far one record moves the weighted sum, in steps: B/c on the grids."""
+    return _largest_weight(truncation) * OUTCOME_STEPS
+
+
+def weighted_kernel(coefficients: Floats, truncation: float) -> Callable[[Block], int]:
+    """Return the kernel ``Σ (t/e − (1 − t)/(1 − e))·(y − middle)`` in exact integers."""
+    largest = _largest_weight(truncation)
+
+    def kernel(block: Block) -> int:
+        scores = np.clip(scores_of(block, coefficients), truncation, 1 - truncation)
+        weights = np.where(block.treatment, 1 / scores, 1 / (1 - scores))
+        steps = np.minimum(quantize_weights(weights), largest)
+        signed = np.where(block.treatment, steps, -steps)
+        outcome = np.zeros(signed.size, np.int32) if block.outcome is None else block.outcome
+        return weighted_sum(signed, outcome - np.int32(OUTCOME_STEPS // 2))
+
+    return kernel
+
+
+def scores_of(block: Block, coefficients: Floats) -> Floats:
+    """Return the propensity scores of a block whose covariates are in [−1, 1]."""
+    linear = np.clip(block.covariates @ coefficients[1:] + coefficients[0], -700.0, 700.0)
+    scores: Floats = 1.0 / (1.0 + np.exp(-linear))
+    return scores
+
+
+def _largest_weight(truncation: float) -> int:
+    return math.ceil(Fraction(1 << WEIGHT_BITS) / Fraction(truncation))
+
+
+def _unit(width: float, rows: int) -> Fraction:
+    """Return what one step of the weighted sum is worth, in units of the outcome."""
+    return Fraction(width) / (rows << (OUTCOME_BITS + WEIGHT_BITS))

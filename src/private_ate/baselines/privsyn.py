@@ -1,0 +1,284 @@
+"""PrivSyn: many small marginals, then matching on synthetic records (Zhang et al. 2021).
+
+Noisy dependence scores of all pairs decide which pairs are worth their noise; overlapping pairs
+are combined, measured and made consistent, and records are moved until they fit. Costs are
+composed in ρ-zCDP. Proofs: docs/proofs/baselines.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.baselines.asking import options_of, require_between
+from private_ate.baselines.columns import Columns
+from private_ate.baselines.consistency import NoisyTable, agree, common_total
+from private_ate.baselines.record_synthesis import independent_rows, synthesise
+from private_ate.baselines.synthetic import (
+    FEWEST_ROWS,
+    Adjacency,
+    Clock,
+    Neighbours,
+    default_bins,
+    matched_effect_of,
+)
+from private_ate.errors import ArgumentError
+from private_ate.estimators.request import Request
+from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, parse_delta
+from private_ate.privacy.noise import Noise
+from private_ate.release import Estimate
+from private_ate.study import MatchingStudy
+
+__all__ = [
+    "PrivSynOptions",
+    "choose_pairs",
+    "combine_pairs",
+    "dependence",
+    "dependence_sensitivity",
+    "estimate_privsyn",
+]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Pair = tuple[int, int]
+
+_SHARES = (Fraction(1, 10), Fraction(1, 10), Fraction(8, 10))  # columns, dependence, marginals
+_SCORE_BITS = 10  # dependence scores live on this grid
+_LARGEST_CLIQUE = 5000  # cells of a combined marginal (γ)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivSynOptions:
+    """Parameters of PrivSyn.
+
+    Attributes
+    ----------
+    adjacency : "replace" or "add_remove"
+        Neighbours: replace-one like all methods here, or add/remove-one as published.
+    bins, outcome_bins : int or None
+        Bins of numbers and of the outcome; None is 4 and 8 up to ε = 1.5, 8 and 16 above.
+    delta : str or float
+        δ of the guarantee.
+    iterations : int
+        Rounds of moving records.
+    time_limit : float or None
+        Seconds after which records are no longer moved.
+    """
+
+    adjacency: Adjacency = "replace"
+    bins: int | None = None
+    outcome_bins: int | None = None
+    delta: str | float = DEFAULT_DELTA
+    iterations: int = 50
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        Neighbours(self.adjacency)
+        require_between("the number of iterations", self.iterations, 1, 10_000)
+        if self.time_limit is not None:
+            require_between("the time limit", self.time_limit, 0, 1e6)
+        if parse_delta(self.delta) == 0:
+            msg = "PrivSyn adds Gaussian noise and needs a positive delta"
+            raise ArgumentError(msg)
+
+
+def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Release the effect in synthetic records made by PrivSyn.
+
+    Neighbours: as the options say. Cost: ρ-zCDP in three shares, which implies (ε, δ).
+    Proof: docs/proofs/baselines.md.
+    """
+    options = options_of(request, PrivSynOptions, "privsyn")
+    clock = Clock.start(options.time_limit)
+    neighbours = Neighbours(options.adjacency)
+    delta = parse_delta(options.delta)
+    columns = Columns.of(
+        study.domain, *default_bins(request.epsilon, options.bins, options.outcome_bins)
+    )
+    budget = concentrated_budget(request.epsilon, delta)
+    shares = [budget * share for share in _SHARES]
+    counts = study.fold(columns.count_pairs, title="pairs of columns").counts
+    singles = _measure_columns(columns, counts, neighbours, shares[0], noise)
+    pairs = _choose(columns, counts, neighbours, shares[1:], noise)
+    marginals = combine_pairs(pairs, columns.sizes)
+    measured = _measure(study, columns, marginals, neighbours, shares[2], noise)
+    tables = [*measured, *singles]
+    total = float(study.size) if neighbours.replaces else max(1.0, common_total(tables))
+    covered = {column for marginal in marginals for column in marginal}
+    consistent = [
+        table
+        for table in agree(tables, total)
+        if len(table.columns) > 1 or table.columns[0] not in covered
+    ]
+    rows = max(FEWEST_ROWS, round(total))
+    rng = noise.entropy.generator()
+    codes = synthesise(
+        independent_rows(consistent, columns.count, rows, rng),
+        consistent,
+        iterations=options.iterations,
+        rng=rng,
+        watch=lambda done: _watch(study, clock, done, options.iterations),
+    )
+    ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)
+    settings: dict[str, Any] = {
+        "neighbors": request.neighbors,
+        "columns": {"count": columns.count, "sizes": list(columns.sizes)},
+        "selected_pairs": [list(pair) for pair in pairs],
+        "marginals": [list(marginal) for marginal in marginals],
+        "synthetic_rows": rows,
+        "rho": float(budget),
+        "confidence": request.coverage,
+        "population": "all n units (ATE)",
+    }
+    size = None if neighbours.replaces else round(total)
+    return Estimate(ate, None, None, settings, delta=delta, adjacency=neighbours.text, size=size)
+
+
+def dependence(counts: Integers, first: Integers, second: Integers) -> int:
+    """Return ``Σ |count(u, v) − count(u)·count(v)/n|`` in grid steps, rounded down.
+
+    Exact integer arithmetic; zero for an empty table.
+    """
+    total = int(first.sum())
+    scaled = int(np.abs(counts * total - np.outer(first, second)).sum())
+    return (scaled << _SCORE_BITS) // max(total, 1)
+
+
+def dependence_sensitivity(neighbours: Neighbours) -> int:
+    """Return how far one record moves a dependence score, in steps with one for rounding.
+
+    Add/remove-one: 4, as published. Replace-one: 6. Proof: docs/proofs/baselines.md.
+    """
+    return ((6 if neighbours.replaces else 4) << _SCORE_BITS) + 1
+
+
+def choose_pairs(scores: Floats, cells: Floats, rho: float, distance: int) -> list[int]:
+    """Add pairs while the error of leaving one out exceeds the noise of adding it.
+
+    With the best split of ρ the noise of a set of tables is ``(Σ c^⅔)^(3/2)·√(distance/(πρ))``.
+    """
+    powers = cells ** (2 / 3)
+    left = np.maximum(scores, 0.0)
+    scale = math.sqrt(distance / (math.pi * rho))
+    chosen: list[int] = []
+    used, error = 0.0, float(left.sum())
+    while len(chosen) < scores.size:
+        candidates = scale * (used + powers) ** 1.5 + left.sum() - left
+        candidates[chosen] = np.inf
+        best = int(candidates.argmin())
+        if candidates[best] >= error:
+            break
+        chosen.append(best)
+        used, error = used + float(powers[best]), float(candidates[best])
+        left[best] = 0.0
+    return chosen
+
+
+def combine_pairs(pairs: Sequence[Pair], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Merge pairs that form small cliques into one marginal; other pairs stay.
+
+    Cliques are grown greedily from each pair, so their number never explodes; the largest come
+    first and must share at most two columns with those accepted before.
+    """
+    near: dict[int, set[int]] = {}
+    for first, second in pairs:
+        near.setdefault(first, set()).add(second)
+        near.setdefault(second, set()).add(first)
+    grown = {_grow(pair, near, sizes) for pair in pairs}
+    used: set[int] = set()
+    accepted: list[tuple[int, ...]] = []
+    for clique in sorted(grown, key=lambda c: (-len(c), c)):
+        if len(clique) >= 3 and len(used & set(clique)) <= 2:
+            accepted.append(clique)
+            used |= set(clique)
+    rest = [p for p in pairs if not any(set(p) <= set(clique) for clique in accepted)]
+    return [*accepted, *rest]
+
+
+def _grow(pair: Pair, near: dict[int, set[int]], sizes: Sequence[int]) -> tuple[int, ...]:
+    clique = set(pair)
+    cells = float(sizes[pair[0]] * sizes[pair[1]])
+    for column in sorted(near[pair[0]] & near[pair[1]]):
+        if clique <= near[column] and cells * sizes[column] <= _LARGEST_CLIQUE:
+            clique.add(column)
+            cells *= sizes[column]
+    return tuple(sorted(clique))
+
+
+def _measure_columns(
+    columns: Columns, counts: Integers, neighbours: Neighbours, rho: Fraction, noise: Noise
+) -> list[NoisyTable]:
+    each = rho / columns.count
+    starts = columns.starts
+    tables = []
+    for column in range(columns.count):
+        mine = slice(starts[column], starts[column + 1])
+        noisy = noise.gaussian_cells(
+            "column", np.diag(counts[mine, mine]).copy(),
+            squared_sensitivity=neighbours.distance, rho=each,
+        )  # fmt: skip
+        tables.append(NoisyTable((column,), noisy.astype(np.float64), float(each)))
+    return tables
+
+
+def _choose(
+    columns: Columns,
+    counts: Integers,
+    neighbours: Neighbours,
+    shares: Sequence[Fraction],
+    noise: Noise,
+) -> list[Pair]:
+    """Release all dependence scores as one vector and choose pairs by them."""
+    starts, sizes = columns.starts, columns.sizes
+    pairs = [(i, j) for i in range(columns.count) for j in range(i + 1, columns.count)]
+    codes = [slice(starts[c], starts[c + 1]) for c in range(columns.count)]
+    alone = [np.diag(counts[one, one]) for one in codes]
+    exact = np.array(
+        [dependence(counts[codes[i], codes[j]], alone[i], alone[j]) for i, j in pairs],
+        dtype=np.int64,
+    )
+    step = dependence_sensitivity(neighbours)
+    noisy = noise.gaussian_cells(
+        "dependence", exact, squared_sensitivity=len(pairs) * step**2, rho=shares[0]
+    )
+    cells = np.array([float(sizes[i] * sizes[j]) for i, j in pairs])
+    scores = noisy / (1 << _SCORE_BITS)
+    chosen = choose_pairs(scores, cells, float(shares[1]), neighbours.distance)
+    return [pairs[place] for place in chosen]
+
+
+def _measure(  # the last share of the budget
+    study: MatchingStudy,
+    columns: Columns,
+    marginals: Sequence[tuple[int, ...]],
+    neighbours: Neighbours,
+    rho: Fraction,
+    noise: Noise,
+) -> list[NoisyTable]:
+    """Release the chosen marginals, ρ in proportion to cells^⅔; columns if there are none."""
+    wanted = list(marginals) or [(column,) for column in range(columns.count)]
+    exact = study.fold(columns.count_tables(wanted), title="chosen marginals").tables
+    # Whole weights keep the shares exact fractions that add up to ρ.
+    weights = [round(1000 * table.size ** (2 / 3)) for table in exact]
+    tables = []
+    for places, table, weight in zip(wanted, exact, weights, strict=True):
+        share = rho * Fraction(weight, sum(weights))
+        noisy = noise.gaussian_cells(
+            "marginal", table, squared_sensitivity=neighbours.distance, rho=share
+        )
+        shape = tuple(columns.sizes[place] for place in places)
+        tables.append(NoisyTable(places, noisy.reshape(shape).astype(np.float64), float(share)))
+    return tables
+
+
+def _watch(study: MatchingStudy, clock: Clock, done: int, total: int) -> bool:
+    progress = getattr(study, "progress", None)
+    if progress is not None:
+        progress("moving records", done, total)
+    return not clock.is_over

@@ -1,0 +1,208 @@
+"""Matching within declared cells, noise scaled to smooth sensitivity (after Koga et al. 2024).
+
+Every unit's missing outcome is the mean of the other arm in its cell. How far one record can move
+the estimate depends on the counts in the cells; a smooth upper bound on that, which is private
+itself and is never shown, scales the noise. Proofs: docs/proofs/baselines.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.baselines.asking import options_of
+from private_ate.domain import Categories, Domain
+from private_ate.errors import ArgumentError
+from private_ate.estimators.request import Request
+from private_ate.privacy.accounting import DEFAULT_DELTA, parse_delta, smoothing_rate
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.sums import OUTCOME_BITS
+from private_ate.release import Estimate
+from private_ate.study import Block, MatchingStudy
+
+__all__ = [
+    "Cells",
+    "SmoothMatchingOptions",
+    "cell_kernel",
+    "cells_of",
+    "estimate_smooth_matching",
+    "matched_effect",
+    "release_matched_effect",
+    "smooth_sensitivity",
+]
+
+Integers = npt.NDArray[np.int64]
+
+_FINE = 34  # bits of the output grid below 2B/n, the least value of the smooth sensitivity
+_SMALLEST_EPSILON = Fraction(1, 10**6)  # below it floats cannot tell neighbouring scales apart
+_MOST_CELLS = 1 << 16
+_TOGETHER = 1 << 20  # pairs of a cell and a distance looked at together
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothMatchingOptions:
+    """Parameters of matching within cells.
+
+    Attributes
+    ----------
+    cells : names of covariates or None
+        Covariates that form the cells, numbers cut at the middle of their bounds, categories as
+        they are. None takes the first two of the domain, three from n = 2000.
+    delta : str or float
+        δ of the guarantee; 0 uses Cauchy noise and is pure ε in idealized numerics.
+    """
+
+    cells: tuple[str, ...] | None = None
+    delta: str | float = DEFAULT_DELTA
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cells, str):
+            object.__setattr__(self, "cells", tuple(n for n in self.cells.split(",") if n))
+        parse_delta(self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Counts and outcome sums by cell and arm (control, treated), each of shape (cells, 2)."""
+
+    counts: Integers
+    sums: Integers
+
+    def __add__(self, other: Cells) -> Cells:
+        return Cells(self.counts + other.counts, self.sums + other.sums)
+
+
+def estimate_smooth_matching(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Release the effect of matching within cells.
+
+    Neighbours: one record replaced. Cost: (ε, δ), or ε with δ = 0.
+    Proof: docs/proofs/baselines.md.
+    """
+    options = options_of(request, SmoothMatchingOptions, "smooth_matching")
+    names = options.cells
+    if names is None:
+        names = tuple(study.domain.covariates)[: 2 if study.size < 2000 else 3]
+    return release_matched_effect(study, request, noise, names, parse_delta(options.delta))
+
+
+def release_matched_effect(
+    study: MatchingStudy, request: Request, noise: Noise, names: tuple[str, ...], delta: Fraction
+) -> Estimate:
+    """Match within the cells of the named covariates and release the effect."""
+    if request.epsilon < _SMALLEST_EPSILON:
+        msg = "noise scaled to smooth sensitivity needs an epsilon of at least 1e-6"
+        raise ArgumentError(msg)
+    coding = cells_of(study.domain, names)
+    cells = study.fold(cell_kernel(coding))
+    beta = smoothing_rate(request.epsilon, delta) * (1 - 1e-6)  # slack for rounding S to the grid
+    smooth = smooth_sensitivity(cells.counts, study.size, beta)
+    # Rounding S to the grid must change its logarithm by far less than the slack left in β.
+    fine = max(_FINE, math.ceil(24 - math.log2(beta)))
+    scale = study.size << (fine - 1)  # steps per range of the outcome
+    value = math.floor(matched_effect(cells, study.size) * scale)
+    steps = math.ceil(smooth * (1 + 1e-9) * scale) + 1
+    step = "matched effect"
+    if delta:
+        noisy = noise.smooth_laplace(
+            step, value, smooth=steps, epsilon=request.epsilon, delta=delta
+        )
+    else:
+        noisy = noise.smooth_cauchy(step, value, smooth=steps, epsilon=request.epsilon)
+    ate = float(Fraction(noisy, 2 * scale) * Fraction(study.domain.bounds.width))
+    settings = {
+        "cells": {"covariates": list(names), "count": coding.count},
+        "confidence": request.coverage,
+        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+        "noise": "its scale depends on the records and is not shown",
+        "population": "all n units (ATE); units without a match in their cell count as zero effect",
+    }
+    numerics = "" if delta else "idealized numerics"
+    return Estimate(ate, None, None, settings, delta=delta, numerics=numerics)
+
+
+@dataclass(frozen=True, slots=True)
+class CellCoding:
+    """Which encoded columns form a cell: (first column, number of levels) per covariate."""
+
+    columns: tuple[tuple[int, int], ...]
+    count: int
+
+
+def cells_of(domain: Domain, names: tuple[str, ...]) -> CellCoding:
+    """Return the public coding of cells by the named covariates."""
+    places: dict[str, tuple[int, int]] = {}
+    first = 0
+    for name, kind in domain.covariates.items():
+        levels = len(kind.labels) if isinstance(kind, Categories) else 1
+        places[name] = (first, levels)
+        first += levels
+    unknown = [name for name in names if name not in places]
+    if unknown:
+        msg = f"cells are formed by covariates of the domain; {unknown[0]!r} is not one"
+        raise ArgumentError(msg)
+    columns = tuple(places[name] for name in names)
+    count = math.prod(max(levels, 2) for _, levels in columns)
+    if count > _MOST_CELLS:
+        msg = f"these covariates form {count} cells; choose some that form fewer than {_MOST_CELLS}"
+        raise ArgumentError(msg)
+    return CellCoding(columns, count)
+
+
+def cell_kernel(coding: CellCoding) -> Callable[[Block], Cells]:
+    """Return the kernel that counts rows and adds outcomes by cell and arm."""
+
+    def kernel(block: Block) -> Cells:
+        cell = np.zeros(block.treatment.size, dtype=np.int64)
+        for first, levels in coding.columns:
+            if levels == 1:
+                cell = 2 * cell + (block.covariates[:, first] >= 0.5)
+            else:
+                group = block.covariates[:, first : first + levels]
+                cell = levels * cell + group.argmax(axis=1)
+        index = 2 * cell + block.treatment
+        outcome = np.zeros(cell.size) if block.outcome is None else block.outcome
+        size = 2 * coding.count
+        # A block's sums stay below 2⁵³, so the float sums are exact.
+        sums = np.bincount(index, weights=outcome, minlength=size)
+        counts = np.bincount(index, minlength=size)
+        shape = (coding.count, 2)
+        return Cells(counts.reshape(shape), sums.astype(np.int64).reshape(shape))
+
+    return kernel
+
+
+def matched_effect(cells: Cells, size: int) -> Fraction:
+    """Return the exact effect in units of the outcome's range."""
+    total = Fraction(0)
+    for (control, treated), (low, high) in zip(
+        cells.counts.tolist(), cells.sums.tolist(), strict=True
+    ):
+        if control and treated:
+            total += (control + treated) * (Fraction(high, treated) - Fraction(low, control))
+    return total / (size << OUTCOME_BITS)
+
+
+def smooth_sensitivity(counts: Integers, size: int, beta: float) -> float:
+    """Return ``max over k of exp(−βk)·A_k`` in units of the outcome's range.
+
+    ``A_k = min(2, (2/n)(1 + max min(opposite + k, n − o)/o))`` with ``o = max(own − k, 1)``, over
+    all cells and both arms, bounds the local sensitivity of every data set k replacements away.
+    """
+    pairs = np.unique(np.concatenate((counts, counts[:, ::-1])), axis=0)
+    own, opposite = pairs[:, :1], pairs[:, 1:]
+    stride = max(1, _TOGETHER // len(pairs))
+    largest = 0.0
+    for first in range(0, size + 1, stride):
+        if largest >= 2.0 * math.exp(-beta * first):
+            break
+        distance = np.arange(first, min(first + stride, size + 1))
+        nearest = np.maximum(own - distance, 1)
+        ratio = (np.minimum(opposite + distance, size - nearest) / nearest).max(axis=0)
+        bound = np.minimum(2.0, (2.0 / size) * (1.0 + ratio))
+        largest = max(largest, float((np.exp(-beta * distance) * bound).max()))
+    return largest

@@ -1,0 +1,211 @@
+"""Between an estimate and its ledger: what is charged, to which data set, and when.
+
+The charge is made at the choke point, immediately before the first noise is drawn, so arguments
+that a method refuses spend nothing. An error that is not one of ours might depend on records;
+it is charged as if noise had been drawn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from private_ate.domain import Categories, Domain, Interval, label_text
+from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.request import Request
+from private_ate.inputs import PreparedTable
+from private_ate.privacy.cost import Cost, parse_delta
+from private_ate.privacy.ledger import Binding, Charge, Ledger, Receipt, check_name
+from private_ate.privacy.ledger_chain import digest
+from private_ate.release import Release
+from private_ate.tables import Columns
+
+__all__ = ["Account", "Order", "account_for", "binding_of", "charge_and_make", "order_for"]
+
+
+Make = Callable[[Callable[[], None]], Release]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a request costs, the hash of its public parameters, and the data set it is about."""
+
+    plan: str
+    cost: Cost
+    binding: Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where a request is charged: a ledger or its place, a data set, an analyst, a request id."""
+
+    ledger: Ledger | str | Path
+    dataset: str | None
+    request_id: str
+    analyst: str = ""
+
+
+@dataclass(slots=True)
+class Till:
+    """Charges one request once, and stores its release."""
+
+    ledger: Ledger
+    charge: Charge
+    receipt: Receipt | None = field(default=None)
+
+    def find(self) -> Release | None:
+        """Return the release of a request that was answered before; check the rest early."""
+        stored = self.ledger.stored(self.charge)
+        if stored is not None:
+            return Release.from_json(stored)
+        self.ledger.check(self.charge)
+        return None
+
+    def pay(self) -> None:
+        """Charge the ledger; further calls do nothing."""
+        if self.receipt is None:
+            self.receipt = self.ledger.spend(self.charge)
+
+    def run(self, make: Make) -> Release:
+        """Make a release that pays before its first noise, and store it."""
+        try:
+            release = make(self.pay)
+        except PrivateAteError:
+            raise
+        except Exception:
+            self.pay()
+            raise
+        cost = Cost.of(release.epsilon, parse_delta(release.delta))
+        if self.receipt is None or not release.is_private or not cost.fits(self.charge.cost):
+            msg = "the release does not keep what was charged for; nothing is released"
+            raise PrivateAteError(msg)
+        note = {
+            "dataset": self.charge.dataset,
+            "request": self.charge.request,
+            "head": self.receipt.head,
+            "left": float(self.receipt.left.epsilon_text),
+        }
+        noted = replace(release, settings={**release.settings, "ledger": note})
+        self.ledger.store(self.charge, noted.to_json())
+        return noted
+
+
+def account_for(
+    ledger: Ledger | str | Path | None,
+    *,
+    dataset: str | None,
+    request_id: str | None,
+    analyst: str | None,
+) -> Account | None:
+    """Check where a request is to be charged; None without a ledger."""
+    if ledger is None:
+        if any(value is not None for value in (dataset, request_id, analyst)):
+            msg = "dataset, request_id and analyst belong to a ledger; give ledger= too"
+            raise ArgumentError(msg)
+        return None
+    if not isinstance(ledger, Ledger | str | Path):
+        msg = "the ledger is a Ledger, the path of one, or a postgresql:// URL"
+        raise ArgumentError(msg)
+    return Account(
+        ledger,
+        None if dataset is None else check_name("dataset", dataset),
+        uuid4().hex if request_id is None else check_name("request id", request_id),
+        "" if analyst is None else check_name("analyst", analyst),
+    )
+
+
+def charge_and_make(account: Account, order: Order, make: Make) -> Release:
+    """Return the stored release of a repeated request, or charge for a new one and store it."""
+    opened = account.ledger if isinstance(account.ledger, Ledger) else Ledger.open(account.ledger)
+    try:
+        dataset = _only_dataset(opened) if account.dataset is None else account.dataset
+        charge = Charge(
+            dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding
+        )
+        till = Till(opened, charge)
+        return till.find() or till.run(make)
+    finally:
+        if opened is not account.ledger:
+            opened.close()
+
+
+def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
+    """Return the outside view of a table: names and kinds of columns, declared knowledge."""
+    columns = None if table is None else {name: table.kind(name) for name in table.names}
+    declared = {name: _declaration(kind) for name, kind in domain.covariates.items()}
+    treatment = domain.treatment
+    labels = [label_text(treatment.treated), label_text(treatment.control)]
+    declared[treatment.column] = f"treatment {labels[0]!r} against {labels[1]!r}"
+    if domain.outcome.bounds is not None:
+        declared[domain.outcome.column] = _declaration(domain.outcome.bounds)
+    return Binding(columns, declared)
+
+
+def order_for(
+    request: Request,
+    method: str,
+    options: type,
+    domain: Domain,
+    prepared: PreparedTable[Any] | None,
+) -> Order:
+    """Say what a request costs and rests on; its plan is the hash of all that was asked."""
+    if prepared is None:
+        binding = binding_of(domain)
+    else:
+        binding = binding_of(prepared.declared, prepared.table)
+    plan = {
+        "method": method,
+        "request": _plain(asdict(request)),
+        "options": type(request.options).__name__,
+        "treatment": domain.treatment.column,
+        "outcome": domain.outcome.column,
+        "covariates": list(domain.covariates),
+        "binding": binding.text,
+    }
+    return Order(digest(plan), Cost.of(request.epsilon, _delta_of(request, options)), binding)
+
+
+def _delta_of(request: Request, options: type) -> Fraction:
+    """Return the δ of a request: what its options say, zero for a pure method.
+
+    Options that choose other neighbours than replace-one are refused: costs add up only if all of
+    them speak of the same neighbours.
+    """
+    chosen = request.options
+    if chosen is None and is_dataclass(options):
+        chosen = options()
+    if getattr(chosen, "adjacency", "replace") != "replace":
+        msg = "a ledger adds up costs for replace-one neighbours; leave out adjacency"
+        raise ArgumentError(msg)
+    return parse_delta(getattr(chosen, "delta", 0) or 0)
+
+
+def _only_dataset(ledger: Ledger) -> str:
+    names = [account.dataset for account in ledger.accounts() if not account.analyst]
+    if len(names) != 1:
+        listed = ", ".join(repr(name) for name in names) or "none"
+        msg = f"say which data set of the ledger is used (dataset=, --dataset); it has {listed}"
+        raise ArgumentError(msg)
+    return names[0]
+
+
+def _declaration(kind: Interval | Categories) -> str:
+    if isinstance(kind, Interval):
+        ends = f"{kind.low!r} to {kind.high!r}, missing {kind.fill!r}"
+        return f"binary, {ends}" if kind.is_binary else ends
+    labels = " | ".join(json.dumps(label) for label in kind.labels)
+    return f"{labels}, else {kind.other!r}"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  # plain values of a frozen dataclass
+    """Return fractions as exact texts and containers as lists and dicts."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return str(value) if isinstance(value, Fraction) else value

@@ -1,0 +1,59 @@
+"""`private-ate audit`: check this installation's noise and guarantees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from private_ate.audit import Finding
+
+__all__ = ["audit"]
+
+
+def audit(
+    runs: Annotated[
+        int | None,
+        typer.Option(help="Runs for either neighbour; more runs find smaller flaws.", min=100),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for pictures (needs matplotlib).", metavar="DIR")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check the samplers and measure ε on worst-case neighbours; exits with 1 on a finding."""
+    from private_ate.audit import run_audit  # noqa: PLC0415  # keeps --help fast
+    from private_ate.cli.progress import watch  # noqa: PLC0415  # as above
+
+    with watch("audit", quiet=json) as progress:
+        findings = list(run_audit(runs, progress))
+    if out is not None:
+        from private_ate.audit.plots import plot_findings  # noqa: PLC0415  # keeps --help fast
+
+        plot_findings(findings, out)
+    _show(findings, as_json=json)
+    if not all(finding.passed for finding in findings):
+        raise typer.Exit(1)
+
+
+def _show(findings: list[Finding], *, as_json: bool) -> None:
+    names = ("what", "claimed", "measured", "runs", "passed")
+    rows = [{name: getattr(finding, name) for name in names} for finding in findings]
+    if as_json:
+        import json  # noqa: PLC0415  # keeps --help fast
+
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
+    from rich.table import Table  # noqa: PLC0415  # as above
+
+    table = Table(title="Audit of this installation, 99.9 % confidence", title_justify="left")
+    for name in names[:-1]:
+        table.add_column(name, justify="right" if name == "runs" else "left")
+    table.add_column("verdict")
+    for finding in findings:
+        verdict = "no finding" if finding.passed else "FINDING"
+        table.add_row(finding.what, finding.claimed, finding.measured, f"{finding.runs:,}", verdict)
+    Console(highlight=False).print(table)

@@ -1,0 +1,89 @@
+"""`private-ate experiment`: rerun the paper's figures and our own comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Rerun the paper's figures and tables.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """List the experiments and what they repeat."""
+    from private_ate.experiments.catalogue import EXPERIMENTS  # noqa: PLC0415  # keeps --help fast
+
+    width = max(map(len, EXPERIMENTS))
+    for experiment in EXPERIMENTS.values():
+        typer.echo(f"{experiment.name:<{width}}  {experiment.title} ({experiment.origin})")
+
+
+@app.command("run")
+def run_experiments(
+    name: Annotated[str, typer.Argument(help="Name of an experiment, or all.", metavar="NAME")],
+    quick: Annotated[bool, typer.Option("--quick", help="A few minutes instead of hours.")] = False,
+    out: Annotated[Path, typer.Option(help="Results directory.", metavar="DIR")] = Path("results"),
+    jobs: Annotated[int, typer.Option(help="Processes.", metavar="J")] = 1,
+    seed: Annotated[int, typer.Option(help="Base seed of all releases.", metavar="S")] = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Go on where a run stopped, or start anew.")
+    ] = True,
+) -> None:
+    """Run an experiment; nothing in its results is private, because releases are seeded."""
+    from private_ate.experiments.catalogue import EXPERIMENTS  # noqa: PLC0415  # keeps --help fast
+    from private_ate.experiments.execution import (  # noqa: PLC0415  # as above
+        RunSettings,
+        experiment_named,
+        run_experiment,
+        write_index,
+    )
+
+    settings = RunSettings(quick=quick, seed=seed, jobs=jobs, resume=resume)
+    chosen = list(EXPERIMENTS.values()) if name == "all" else [experiment_named(name)]
+    reports = []
+    for experiment in chosen:
+        with _bar(experiment.name) as step:
+            report = run_experiment(experiment, out, settings, step)
+        reports.append(report)
+        typer.echo(f"wrote {report.folder / 'page.md'}")
+    if name == "all":
+        typer.echo(f"wrote {write_index(reports, out, settings)}")
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a callable ``(done, total)`` that draws a bar with the time left on a terminal."""
+    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
+    from rich.progress import (  # noqa: PLC0415  # as above
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=None)
+        started = False
+
+        def step(done: int, total: int) -> None:
+            nonlocal started
+            if not started:
+                # What an earlier run left is there at once and would spoil the time left.
+                progress.reset(task, total=total, completed=done - 1)
+                started = True
+            progress.update(task, completed=done)
+
+        yield step

@@ -1,0 +1,204 @@
+"""From chunks to tables: one row per repetition, and a summary with one row per cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from private_ate._version import VERSION
+from private_ate.experiments.arms import arm_named
+from private_ate.experiments.cells import Chunk
+from private_ate.experiments.worker import ChunkResult, Run, read_chunk
+
+__all__ = ["Row", "SummaryRow", "Timing", "collect_rows", "summarize", "to_csv", "versions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One repetition, as in results.csv."""
+
+    experiment: str
+    dataset: str
+    draw: int
+    method: str
+    level: str
+    epsilon: str
+    neighbors: int
+    parameters: str
+    repetition: int
+    seed: int
+    estimate: float | None
+    relative_error: float | None
+    error_against_truth: float | None
+    exact_effect: float
+    true_effect: float | None
+    guarantee: str
+    note: str
+    versions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long one repetition took, as in timings.csv; the only numbers that differ by run."""
+
+    dataset: str
+    draw: int
+    method: str
+    epsilon: str
+    neighbors: int
+    parameters: str
+    repetition: int
+    seconds: float
+    peak_megabytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """Errors of one cell over its repetitions and draws, as in summary.csv.
+
+    ``matching_against_truth`` is the error of the matching estimate without limits and noise.
+    """
+
+    dataset: str
+    method: str
+    level: str
+    epsilon: str
+    neighbors: int
+    parameters: str
+    n: int
+    failed: int
+    relative_error_mean: float
+    relative_error_sd: float
+    error_against_truth_mean: float
+    error_against_truth_sd: float
+    matching_against_truth: float
+
+    @property
+    def budget(self) -> float:
+        """The total ε as a number."""
+        return float(self.epsilon)
+
+
+@lru_cache(maxsize=1)
+def versions() -> str:
+    """Name what the numbers depend on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
+    return f"private-ate {VERSION}, Python {platform.python_version()}, {packages}"
+
+
+def collect_rows(chunks: Iterable[Chunk], folder: Path) -> tuple[list[Row], list[Timing]]:
+    """Read all chunks, in the order given, as rows and timings."""
+    rows: list[Row] = []
+    timings: list[Timing] = []
+    for chunk in chunks:
+        result = read_chunk(chunk, folder)
+        for repetition, run in enumerate(result.runs, chunk.first):
+            rows.append(_row(chunk, result, repetition, run))
+            timings.append(_timing(chunk, result, repetition, run))
+    return rows, timings
+
+
+def summarize(rows: Sequence[Row]) -> list[SummaryRow]:
+    """Summarise repetitions and draws, in the order in which cells first appear."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = (row.dataset, row.method, row.level, row.epsilon, row.neighbors, row.parameters)
+        groups.setdefault(key, []).append(row)
+    return [_summary(key, members) for key, members in groups.items()]
+
+
+def to_csv(rows: Sequence[Row] | Sequence[Timing] | Sequence[SummaryRow]) -> str:
+    """Write rows as comma-separated values; floats survive unchanged, missing ones are empty."""
+    text = io.StringIO()
+    names = [field.name for field in fields(rows[0])] if rows else []
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _entry(value) for name, value in asdict(row).items()})
+    return text.getvalue()
+
+
+def _entry(value: object) -> object:
+    return "" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _row(chunk: Chunk, result: ChunkResult, repetition: int, run: Run) -> Row:
+    cell = chunk.cell
+    return Row(
+        experiment=chunk.experiment,
+        dataset=cell.dataset,
+        draw=cell.draw,
+        method=cell.arm,
+        level=arm_named(cell.arm).level,
+        epsilon=cell.epsilon,
+        neighbors=cell.neighbors,
+        parameters=cell.parameters_text,
+        repetition=repetition,
+        seed=run.seed,
+        estimate=run.estimate,
+        relative_error=_relative(run.estimate, result.exact_effect),
+        error_against_truth=_relative(run.estimate, result.true_effect),
+        exact_effect=result.exact_effect,
+        true_effect=result.true_effect,
+        guarantee="none (seeded)",
+        note=run.note,
+        versions=versions(),
+    )
+
+
+def _timing(chunk: Chunk, result: ChunkResult, repetition: int, run: Run) -> Timing:
+    cell = chunk.cell
+    return Timing(
+        cell.dataset, cell.draw, cell.arm, cell.epsilon, cell.neighbors, cell.parameters_text,
+        repetition, run.seconds, result.peak_megabytes,
+    )  # fmt: skip
+
+
+def _relative(estimate: float | None, effect: float | None) -> float | None:
+    """Return |τ̂ − τ|/|τ|."""
+    if estimate is None or effect is None:
+        return None
+    return abs(estimate - effect) / abs(effect)
+
+
+def _summary(key: tuple[Any, ...], rows: Sequence[Row]) -> SummaryRow:
+    errors = [row.relative_error for row in rows]
+    truths = [row.error_against_truth for row in rows]
+    matching = [_relative(row.exact_effect, row.true_effect) for row in rows]
+    failed = sum(row.estimate is None for row in rows)
+    relative, against_truth = _mean_sd(errors), _mean_sd(truths)
+    dataset, method, level, epsilon, neighbors, parameters = key
+    return SummaryRow(
+        dataset=dataset,
+        method=method,
+        level=level,
+        epsilon=epsilon,
+        neighbors=neighbors,
+        parameters=parameters,
+        n=len(rows) - failed,
+        failed=failed,
+        relative_error_mean=relative[0],
+        relative_error_sd=relative[1],
+        error_against_truth_mean=against_truth[0],
+        error_against_truth_sd=against_truth[1],
+        matching_against_truth=_mean_sd(matching)[0],
+    )
+
+
+def _mean_sd(values: Sequence[float | None]) -> tuple[float, float]:
+    """Return mean and sample standard deviation of what is known, NaN for nothing."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return math.nan, math.nan
+    mean = math.fsum(known) / len(known)
+    if len(known) == 1:
+        return mean, math.nan
+    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1))

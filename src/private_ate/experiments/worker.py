@@ -1,0 +1,116 @@
+"""Runs one chunk through the public estimators and writes what came out, all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from private_ate.errors import PrivateAteError
+from private_ate.estimation import METHODS, estimate_ate
+from private_ate.experiments.arms import arm_named
+from private_ate.experiments.cells import Cell, Chunk
+from private_ate.experiments.sources import open_source, reference_effect
+
+__all__ = ["ChunkResult", "Run", "read_chunk", "run_chunk", "write_atomically"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One repetition: its seed, an estimate or the reason why there is none, and its time."""
+
+    seed: int
+    estimate: float | None
+    note: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """What a chunk produced, with the effects it is compared with."""
+
+    exact_effect: float
+    true_effect: float | None
+    runs: list[Run]
+    peak_megabytes: float | None
+
+
+def run_chunk(chunk: Chunk, folder: Path) -> None:
+    """Run a chunk and write its result under its name."""
+    # Products of matrices round differently on several threads; one thread for everybody makes
+    # the results the same for any number of jobs.
+    with threadpool_limits(limits=1):
+        result = _run(chunk)
+    write_atomically(folder / chunk.name, json.dumps(asdict(result)))
+
+
+def read_chunk(chunk: Chunk, folder: Path) -> ChunkResult:
+    """Read the result of a chunk that was run before."""
+    plain = json.loads((folder / chunk.name).read_text(encoding="utf-8"))
+    return ChunkResult(**plain | {"runs": [Run(**run) for run in plain["runs"]]})
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with partial.open("w", encoding="utf-8", newline="") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.replace(path)
+
+
+def _run(chunk: Chunk) -> ChunkResult:
+    cell = chunk.cell
+    true_effect = open_source(cell.dataset, cell.draw).dataset.true_effect
+    exact_effect = reference_effect(cell.dataset, cell.draw, cell.neighbors)
+    if chunk.isolated:
+        _release(cell, chunk.seed_of(-1))  # compiles and loads what a first release needs
+    repetitions = range(chunk.first, chunk.first + chunk.count)
+    runs = [_timed(cell, chunk.seed_of(repetition)) for repetition in repetitions]
+    return ChunkResult(
+        exact_effect, true_effect, runs, _peak_megabytes() if chunk.isolated else None
+    )
+
+
+def _timed(cell: Cell, seed: int) -> Run:
+    start = time.perf_counter()
+    estimate, note = _release(cell, seed)
+    return Run(seed, estimate, note, time.perf_counter() - start)
+
+
+def _release(cell: Cell, seed: int) -> tuple[float | None, str]:
+    """Ask the front door for one seeded release; a refusal is a result too."""
+    arm = arm_named(cell.arm)
+    options = METHODS[arm.method].options
+    try:
+        release = estimate_ate(
+            open_source(cell.dataset, cell.draw).study,
+            level=arm.level,
+            epsilon=cell.epsilon,
+            method=arm.method,
+            target=arm.target,
+            neighbors=cell.neighbors,
+            confidence=None,  # all of ε goes to the estimate, as in the paper
+            options=options(**dict(cell.parameters)) if cell.parameters else None,
+            seed=seed,
+        )
+    except PrivateAteError as refusal:
+        return None, f"{type(refusal).__name__}: {refusal}"
+    return release.ate, ""
+
+
+def _peak_megabytes() -> float | None:
+    """Return the largest memory this process held, where the system says it."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    # Not getrusage: a child's largest memory starts at that of the parent it was started from.
+    peak = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))
+    return None if peak is None else int(peak[1]) / 1024

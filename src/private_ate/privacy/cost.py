@@ -1,0 +1,96 @@
+"""Whole units of budget: ε in billionths and δ in 10⁻¹⁸, so that adding never rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from private_ate.errors import ArgumentError
+from private_ate.privacy.budget import parse_epsilon
+
+__all__ = ["NOTHING", "Amount", "Cost", "parse_delta"]
+
+Amount = str | float | Fraction | Decimal
+
+_NANO = 10**9
+_ATTO = 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """An amount of budget: ``epsilon`` in 10⁻⁹ and ``delta`` in 10⁻¹⁸."""
+
+    epsilon: int
+    delta: int = 0
+
+    @classmethod
+    def of(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> Cost:
+        """Return what a request costs, rounded up so that a sum never says too little."""
+        return cls(_ceiling(epsilon * _NANO), _ceiling(delta * _ATTO))
+
+    @classmethod
+    def limit(cls, epsilon: Amount, delta: Amount = 0) -> Cost:
+        """Return a total budget, rounded down so that it never allows too much."""
+        allowed = parse_epsilon(epsilon)
+        if allowed * _NANO < 1:
+            msg = "a budget is at least 1e-9"
+            raise ArgumentError(msg)
+        return cls(int(allowed * _NANO), int(parse_delta(delta) * _ATTO))
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.epsilon - other.epsilon, self.delta - other.delta)
+
+    def fits(self, limit: Cost) -> bool:
+        """Whether this much is within a limit."""
+        return self.epsilon <= limit.epsilon and self.delta <= limit.delta
+
+    @property
+    def epsilon_text(self) -> str:
+        """ε as the shortest decimal number."""
+        return _decimal(self.epsilon, 9)
+
+    @property
+    def delta_text(self) -> str:
+        """δ as the shortest decimal number."""
+        return _decimal(self.delta, 18)
+
+    def __str__(self) -> str:
+        if self.delta == 0:
+            return f"ε = {self.epsilon_text}"
+        return f"ε = {self.epsilon_text}, δ = {self.delta_text}"
+
+
+NOTHING = Cost(0)
+
+
+def parse_delta(delta: Amount) -> Fraction:
+    """Return δ as an exact fraction of what its decimal text says; from 0 to below 1."""
+    if isinstance(delta, Fraction):
+        value = delta
+    else:
+        try:
+            decimal = Decimal("nan" if isinstance(delta, bool) else str(delta).strip())
+        except InvalidOperation:
+            decimal = Decimal("nan")
+        # The size is checked first: the fraction of 1e999999999 would fill the memory.
+        if not decimal.is_finite() or (decimal != 0 and not -40 <= decimal.adjusted() <= 1):
+            msg = f"delta is a number from 0 to below 1 such as 1e-6, not {str(delta)[:40]!r}"
+            raise ArgumentError(msg)
+        value = Fraction(decimal)
+    if not 0 <= value < 1:
+        msg = "delta is a number from 0 to below 1 such as 1e-6"
+        raise ArgumentError(msg)
+    return value
+
+
+def _ceiling(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
+
+
+def _decimal(units: int, places: int) -> str:
+    text = format(Decimal(units).scaleb(-places), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,125 @@
+"""The ledger in one SQLite file; durable at every commit, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from private_ate.errors import LedgerError
+from private_ate.privacy.ledger_store import Answer, Execute
+
+__all__ = ["SqliteStore"]
+
+_WAIT_SECONDS = 60.0
+_abandoned: list[sqlite3.Connection] = []  # a parent's connections must not be closed in a child
+
+_APPEND_ONLY = (
+    (
+        "CREATE TRIGGER IF NOT EXISTS entries_never_change BEFORE UPDATE ON entries "
+        "BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
+    ),
+    (
+        "CREATE TRIGGER IF NOT EXISTS entries_never_go BEFORE DELETE ON entries "
+        "BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
+    ),
+)
+
+
+@dataclass(slots=True)
+class SqliteStore:
+    """Transactions on a SQLite file; usable from threads and after a fork."""
+
+    path: Path
+    _connection: sqlite3.Connection | None = field(default=None, repr=False)
+    _owner: int = field(default=0, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    def initialize(self, statements: Sequence[str]) -> None:
+        """Create the file and its tables where they do not exist yet."""
+        if not self.path.parent.is_dir():
+            msg = f"there is no folder {str(self.path.parent)!r} for the ledger"
+            raise LedgerError(msg)
+        with self.transaction() as execute:
+            for statement in (*statements, *_APPEND_ONLY):
+                execute(statement, ())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
+        """Run statements in one transaction that holds the write lock from its beginning."""
+        with self._lock, self._typed_errors():
+            connection = self._open()
+            # IMMEDIATE: a deferred transaction would let two writers read the same balance.
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield _executor(connection)
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Execute]:
+        """Read from one consistent state of the file."""
+        with self._lock, self._typed_errors():
+            connection = self._open()
+            connection.execute("BEGIN")
+            try:
+                yield _executor(connection)
+            finally:
+                connection.rollback()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._connection is not None and self._owner == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._owner == os.getpid():
+            return self._connection
+        if self._connection is not None:
+            _abandoned.append(self._connection)
+        connection = sqlite3.connect(
+            self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # A commit in the write-ahead log with FULL is one fsync and survives a power cut.
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._owner = connection, os.getpid()
+        return connection
+
+    @contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError as cause:
+            msg = f"the ledger {str(self.path)!r} refused an entry: {cause}"
+            raise LedgerError(msg) from cause
+        except sqlite3.Error as cause:
+            msg = f"the file {str(self.path)!r} cannot be used as a ledger: {cause}"
+            raise LedgerError(msg) from cause
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        return None, {"path": self.path}
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        self.__init__(state[1]["path"])  # type: ignore[misc]  # a fresh store on the same file
+
+
+def _executor(connection: sqlite3.Connection) -> Execute:
+    def execute(statement: str, values: Sequence[object]) -> Answer:
+        cursor = connection.execute(statement, tuple(values))
+        return Answer(cursor.fetchall(), cursor.rowcount)
+
+    return execute

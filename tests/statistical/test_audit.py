@@ -1,0 +1,185 @@
+"""The audit: it bounds ε from below, stays below the truth, and finds a planted flaw."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from private_ate.audit import run, run_audit
+from private_ate.audit.bounds import epsilon_bound, largest_gap
+from private_ate.audit.neighbours import EPSILON, neighbours_for, noisy_steps
+from private_ate.audit.plots import plot_findings
+from private_ate.audit.run import Finding, audit_release, audit_steps
+from private_ate.audit.samplers import check_samplers
+from private_ate.cli.app import app
+from private_ate.estimation import METHODS, Method
+from private_ate.privacy import noise
+from private_ate.privacy.entropy import SeededEntropy
+
+PUBLISHED = METHODS["published"]
+LABEL_ONLY = {"published": Method("published", ("label",), PUBLISHED.options, PUBLISHED.run)}
+
+
+@pytest.fixture
+def half_the_noise(monkeypatch):
+    """Plant a Laplace scale of half the size."""
+    honest = noise._rate
+    monkeypatch.setattr(noise, "_rate", lambda epsilon, size: honest(epsilon, size) * 2)
+
+
+@pytest.fixture
+def smaller_noise(monkeypatch):
+    """Plant a Laplace scale that is ten per cent too small."""
+    honest = noise._rate
+    monkeypatch.setattr(noise, "_rate", lambda epsilon, size: honest(epsilon, size) * 10 / 9)
+
+
+def test_the_bound_comes_close_to_the_truth_and_stays_below_it():
+    rng = np.random.default_rng(0)
+    bounds = [
+        epsilon_bound(rng.laplace(0, 1, 40_000), rng.laplace(1, 1, 40_000)) for _ in range(30)
+    ]
+    assert max(bounds) <= 1.0
+    assert min(bounds) > 0.85
+
+
+def test_the_bound_finds_a_law_that_is_ten_per_cent_too_narrow():
+    rng = np.random.default_rng(1)
+    assert epsilon_bound(rng.laplace(0, 0.9, 60_000), rng.laplace(1, 0.9, 60_000)) > 1.0
+
+
+def test_the_bound_allows_for_delta():
+    rng = np.random.default_rng(2)
+    first = rng.laplace(0, 1, 50_000)
+    second = np.where(rng.random(50_000) < 0.01, 1e9, rng.laplace(0, 1, 50_000))
+    assert epsilon_bound(first, second) > 2
+    assert epsilon_bound(first, second, delta=0.011) < 0.1
+
+
+def test_an_event_that_one_study_never_shows_is_a_finding():
+    zeros, ones = np.zeros(4000), np.ones(4000)
+    assert epsilon_bound(zeros, ones) > 5
+    assert epsilon_bound(zeros, zeros) == 0
+    assert largest_gap(zeros, ones) == 1
+
+
+def test_the_samplers_of_this_installation_pass():
+    tests = list(check_samplers(20_000, SeededEntropy(5)))
+    assert len(tests) > 100
+    assert [test.name for test in tests if not test.passed] == []
+
+
+@pytest.mark.usefixtures("smaller_noise")
+def test_the_sampler_tests_find_a_scale_ten_per_cent_too_small():
+    failed = [test for test in check_samplers(40_000, SeededEntropy(5)) if not test.passed]
+    assert len(failed) > 15
+
+
+@pytest.mark.usefixtures("half_the_noise")
+def test_the_steps_of_a_method_show_half_the_noise():
+    (line,) = audit_steps(PUBLISHED, "label", 2_500)
+    assert not line.passed
+
+
+@pytest.mark.audit
+@pytest.mark.usefixtures("smaller_noise")
+def test_the_steps_of_a_method_show_a_scale_ten_per_cent_too_small():
+    (line,) = audit_steps(PUBLISHED, "label", 60_000)
+    assert not line.passed
+    assert line.claimed == "ε = 1"
+
+
+def test_the_steps_of_the_real_method_show_nothing():
+    (line,) = audit_steps(PUBLISHED, "label", 4_000)
+    assert line.passed
+    assert float(line.measured.removeprefix("ε ≥ ")) > 0.6
+
+
+def test_whole_releases_of_the_real_method_show_nothing():
+    line = audit_release(PUBLISHED, "label", 400)
+    assert line.passed
+    assert line.runs == 400
+
+
+def test_whole_releases_without_noise_are_found(monkeypatch):
+    monkeypatch.setattr(noise, "geometric", lambda *_: 0)
+    line = audit_release(PUBLISHED, "label", 100)
+    assert not line.passed
+
+
+@pytest.mark.parametrize("level", ["label", "sample"])
+def test_neighbours_differ_in_one_record_only(level):
+    for pair in neighbours_for(level):
+        differs = np.flatnonzero(
+            (pair.first.outcome != pair.second.outcome)
+            | (pair.first.treatment != pair.second.treatment)
+            | (pair.first.covariates != pair.second.covariates).any(axis=0)
+        )
+        assert differs.size == 1
+        if level == "label":
+            assert (pair.first.treatment == pair.second.treatment).all()
+            assert (pair.first.covariates == pair.second.covariates).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "level"), [(method, level) for method in METHODS.values() for level in method.levels]
+)
+def test_some_neighbours_move_the_steps_of_every_method(method, level):
+    moved = [
+        step.spend.epsilon
+        for pair in neighbours_for(level)
+        for step in noisy_steps(method, level, pair)
+        if step.moved
+    ]
+    assert moved
+    assert all(0 < epsilon <= EPSILON for epsilon in moved)
+
+
+def test_the_command_prints_a_table_and_pictures_and_passes(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "METHODS", LABEL_ONLY)
+    folder = tmp_path / "pictures"
+    done = CliRunner().invoke(app, ["audit", "--runs", "100", "--out", str(folder)])
+    assert done.exit_code == 0
+    assert "no finding" in done.stdout
+    assert len(list(folder.glob("*.svg"))) == 2
+
+
+@pytest.mark.usefixtures("half_the_noise")
+def test_the_command_exits_with_one_on_a_finding(monkeypatch):
+    monkeypatch.setattr(run, "METHODS", LABEL_ONLY)
+    done = CliRunner().invoke(app, ["audit", "--runs", "100", "--json"])
+    assert done.exit_code == 1
+    lines = json.loads(done.stdout)
+    assert not lines[0]["passed"]
+
+
+def test_a_picture_needs_two_samples(tmp_path):
+    same = np.ones(50)
+    lines = [
+        Finding("samplers", "p", "p", 1, True),
+        Finding("flat", "ε = 1", "ε ≥ 0", 50, True, (same, same)),
+    ]
+    assert [path.name for path in plot_findings(lines, tmp_path)] == ["flat.svg"]
+
+
+def test_a_rate_of_the_audit_is_tested_beyond_the_grid_of_floats():
+    assert min(run.RATES) < Fraction(1, 10**12)
+    assert math.log2(1 / min(run.RATES)) == 40
+
+
+@pytest.mark.audit
+def test_the_whole_audit_passes_on_this_installation():
+    lines = list(run_audit(20_000))
+    assert [line for line in lines if not line.passed] == []
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("method", "level"), [(method, level) for method in METHODS.values() for level in method.levels]
+)
+def test_no_step_of_any_method_claims_too_little(method, level):
+    for line in audit_steps(method, level, 100_000):
+        assert line.passed, line

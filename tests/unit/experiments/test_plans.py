@@ -1,0 +1,80 @@
+"""Plans hold the grids that the paper names."""
+
+import pytest
+
+from private_ate.estimators.published import PublishedOptions
+from private_ate.experiments import plans
+from private_ate.experiments.arms import ARMS
+from private_ate.experiments.catalogue import EXPERIMENTS
+from private_ate.experiments.plans import Scale
+
+SETS = ("ihdp", "lalonde", "acic", "synth")
+FULL = Scale(quick=False, datasets=SETS, arms=ARMS)
+QUICK = Scale(quick=True, datasets=SETS, arms=ARMS)
+
+
+def values(cells, name):
+    return {getattr(cell, name) for cell in cells}
+
+
+def test_end_to_end_covers_the_papers_budgets_neighbours_sets_and_methods():
+    cells = list(plans.plan_end_to_end(FULL))
+
+    assert values(cells, "epsilon") == {"0.5", "1", "1.5", "2", "2.5", "3", "3.5", "4"}
+    assert values(cells, "neighbors") == {1, 3, 5, 7}
+    assert values(cells, "dataset") == set(SETS)
+    assert values(cells, "arm") == {arm.label for arm in ARMS} - {"calibrated-balance"}
+    assert all(cell.repetitions >= 3 for cell in cells)
+
+
+@pytest.mark.parametrize("plan", [plans.plan_limit_label, plans.plan_limit_sample])
+def test_limits_compare_the_adaptive_one_with_1_10_and_50(plan):
+    cells = list(plan(FULL))
+
+    assert values(cells, "parameters_text") == {"", "k=1", "k=10", "k=50"}
+
+
+@pytest.mark.parametrize(
+    ("plan", "default"),
+    [(plans.plan_coefficient_c, ("c", 0.01)), (plans.plan_coefficient_h, ("h", 0.001))],
+)
+@pytest.mark.parametrize("scale", [FULL, QUICK])
+def test_coefficients_are_varied_around_the_papers_choice(plan, default, scale):
+    choices = {cell.parameters[0] for cell in plan(scale)}
+    below = [value for _, value in choices if value < default[1]]
+    above = [value for _, value in choices if value > default[1]]
+
+    assert default in choices
+    assert len(below) >= 2
+    assert len(above) >= 2
+
+
+@pytest.mark.parametrize("scale", [FULL, QUICK])
+def test_allocations_are_valid_and_hold_the_papers(scale):
+    shares = {dict(cell.parameters)["shares"] for cell in plans.plan_allocation(scale)}
+
+    assert ("0.05", "0.05", "0.7", "0.2") in shares
+    for choice in shares:
+        PublishedOptions(shares=choice)  # raises unless they add up to one exactly
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_no_experiment_runs_a_cell_twice_and_quick_is_less(name):
+    full, quick = (list(EXPERIMENTS[name].plan(scale)) for scale in (FULL, QUICK))
+
+    assert len(set(full)) == len(full)
+    assert sum(c.repetitions for c in quick) < sum(c.repetitions for c in full) / 4
+
+
+def test_quick_keeps_synthesisers_away_from_the_large_sets():
+    slow = {arm.label for arm in ARMS if arm.slow}
+    cells = [cell for cell in plans.plan_end_to_end(QUICK) if cell.arm in slow]
+
+    assert values(cells, "dataset") == {"lalonde", "synth"}
+
+
+def test_a_scale_without_data_packages_still_has_something_to_run():
+    alone = Scale(quick=True, datasets=("synth",), arms=ARMS[:2])
+
+    for experiment in EXPERIMENTS.values():
+        assert list(experiment.plan(alone))
