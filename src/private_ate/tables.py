@@ -59,9 +59,10 @@ class Table:
         Narwhals calls a pandas column of objects a text column if all its values happen to be
         texts or missing; one record would then decide about an error. Objects stay objects.
         """
-        if str(getattr(self.frame[name].to_native(), "dtype", "")) == "object":
+        column = self.frame.get_column(name)
+        if str(getattr(column.to_native(), "dtype", "")) == "object":
             return "object"
-        dtype = self.frame.schema[name]
+        dtype = column.dtype
         if dtype.is_numeric() or str(dtype) == "Boolean":
             return "number"
         if str(dtype).startswith(("String", "Categorical", "Enum")):
@@ -72,13 +73,13 @@ class Table:
         """Return a column as floats, missing entries as NaN."""
         kind = self.kind(name)
         if kind == "object":
-            return _parse_objects(self.frame[name].to_list())
+            return _parse_objects(self.frame.get_column(name).to_list())
         if kind == "label" and not self.typed:
-            return _parse_texts(self.frame[name])
+            return _parse_texts(self.frame.get_column(name))
         if kind != "number":
             msg = f"column {name!r} is declared as numbers but its type is {self._type(name)}"
             raise SchemaError(msg)
-        return _as_floats(self.frame[name])
+        return _as_floats(self.frame.get_column(name))
 
     def equals(self, name: str, label: str) -> Bits:
         """Say for each row whether its entry is the given label."""
@@ -87,12 +88,12 @@ class Table:
             number = _number(label)
             if number is None:
                 return np.zeros(self.rows, dtype=np.bool_)
-            same: Bits = _as_floats(self.frame[name]) == number
+            same: Bits = _as_floats(self.frame.get_column(name)) == number
             return same
         if kind == "other":
             msg = f"column {name!r} is declared by labels but its type is {self._type(name)}"
             raise SchemaError(msg)
-        return _equal_texts(self.frame[name], label)
+        return _equal_texts(self.frame.get_column(name), label)
 
     def keeps_texts(self, name: str) -> bool:
         """Whether the column's type says that it holds labels, even if they look like numbers."""
@@ -303,7 +304,7 @@ class _Seen:
 def _observed_labels(table: Table, name: str) -> list[str]:
     if table.kind(name) not in ("label", "object"):
         return []
-    texts = _texts(table.frame[name]).unique().drop_nulls()
+    texts = _texts(table.frame.get_column(name)).unique().drop_nulls()
     return sorted(set(texts.to_list()) - {""})
 
 

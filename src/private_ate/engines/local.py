@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import add
@@ -36,6 +37,7 @@ Bits = npt.NDArray[np.bool_]
 Progress = Callable[[str, int, int], None]  # title of a pass, blocks done, blocks in all
 
 _BLOCK_ROWS = 1 << 14  # large enough for two threads, small enough for the cache
+_FEW_ROWS = 2000
 _SCORE_BITS = 40  # scores live on the grid 2⁻⁴⁰, where distances and ties are exact
 _LARGEST_SCORE = 1 << 61
 
@@ -117,7 +119,9 @@ class LocalStudy:
     def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
-            return run(0)
+            # Products of few rows stay on one thread by themselves.
+            with single_threaded_blas() if self.size > _FEW_ROWS else nullcontext():
+                return run(0)
         with single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
             return reduce(add, self._watched(pool.map(run, starts), title, len(starts)))
 
