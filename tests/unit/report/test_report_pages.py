@@ -3,7 +3,17 @@ import re
 import polars as pl
 import pytest
 
-from private_ate import Domain, Interval, Release, diagnose_ate, estimate_ate
+from private_ate import (
+    Binary,
+    CalibratedOptions,
+    Domain,
+    Interval,
+    Release,
+    diagnose_ate,
+    e_value,
+    estimate_ate,
+    risk_ratio,
+)
 from private_ate.cli.app import app
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.report.html import PublicFacts
@@ -144,6 +154,19 @@ def test_texts_from_outside_are_escaped():
     assert "<script" not in page
     assert "<img" not in page
     assert "&lt;script&gt;x" in page
+
+
+def test_a_binary_outcome_with_means_brings_ratios_and_an_e_value(study):
+    domain = Domain(study.domain.treatment, ("diabetes", Binary()))
+    release = estimate_ate(
+        study.frame, domain=domain, level="label", epsilon=50, covariates=["age"],
+        options=CalibratedOptions(means=True),
+    )  # fmt: skip
+
+    page = release.to_html()
+
+    assert f"Risk ratio {risk_ratio(release):.3g}." in page
+    assert f"E-value {e_value(release).estimate:.3g}" in page
 
 
 def test_every_step_that_spent_has_a_bar(releases):
