@@ -11,7 +11,10 @@ import subprocess
 import sys
 import time
 
-METHODS = ("difference_in_means", "smooth_matching", "ipw", "doubly_robust", "aim", "privsyn")
+METHODS = (
+    "difference_in_means", "smooth_matching", "ipw", "doubly_robust", "fold_split", "aim",
+    "privsyn",
+)  # fmt: skip
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from private_ate.privacy.cost import Cost, parse_delta
 from private_ate.privacy.ledger import Binding, Charge, Ledger, Receipt, check_name
 from private_ate.privacy.ledger_chain import digest
 from private_ate.release import Release
-from private_ate.tables import Table
+from private_ate.tables import Columns
 
 __all__ = ["Account", "Order", "account_for", "binding_of", "charge_and_make", "order_for"]
 
@@ -134,7 +134,7 @@ def charge_and_make(account: Account, order: Order, make: Make) -> Release:
             opened.close()
 
 
-def binding_of(domain: Domain, table: Table | None = None) -> Binding:
+def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     """Return the outside view of a table: names and kinds of columns, declared knowledge."""
     columns = None if table is None else {name: table.kind(name) for name in table.names}
     declared = {name: _declaration(kind) for name, kind in domain.covariates.items()}
@@ -147,7 +147,11 @@ def binding_of(domain: Domain, table: Table | None = None) -> Binding:
 
 
 def order_for(
-    request: Request, method: str, options: type, domain: Domain, prepared: PreparedTable | None
+    request: Request,
+    method: str,
+    options: type,
+    domain: Domain,
+    prepared: PreparedTable[Any] | None,
 ) -> Order:
     """Say what a request costs and rests on; its plan is the hash of all that was asked."""
     if prepared is None:
@@ -177,6 +181,9 @@ def _delta_of(request: Request, options: type) -> Fraction:
         chosen = options()
     if getattr(chosen, "adjacency", "replace") != "replace":
         msg = "a ledger adds up costs for replace-one neighbours; leave out adjacency"
+        raise ArgumentError(msg)
+    if not getattr(chosen, "is_private", True):
+        msg = "a ledger keeps private releases only, and with these options nothing is promised"
         raise ArgumentError(msg)
     return parse_delta(getattr(chosen, "delta", 0) or 0)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -23,18 +24,27 @@ from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimat
 from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
+from private_ate.engines.spark import (
+    NEEDS_ORDER,
+    SparkColumns,
+    SparkStudy,
+    is_spark_frame,
+    read_frame,
+)
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
-from private_ate.inputs import prepare_table
+from private_ate.inputs import PreparedTable, settle_domain
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.ledger import Ledger
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.release import Release
+from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table, parse_memory
+from private_ate.tables import Table
 
 __all__ = [
     "METHODS",
@@ -75,6 +85,7 @@ METHODS: Final = {
     "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
     **{method.name: method for method in _BASELINES},
 }
+_BY_FOLDS: Final = ("calibrated", "orthogonal")  # methods that a cluster can run
 _AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
 
 
@@ -96,6 +107,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     bounds: Bounds = "declared",
     options: object | None = None,
     engine: str = "auto",
+    master: str | None = None,
+    memory_limit: str | float = MEMORY_LIMIT,
     seed: int | None = None,
     progress: Progress | None = None,
     ledger: Ledger | str | Path | None = None,
@@ -109,7 +122,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     ----------
     data
         A pandas, polars or pyarrow table (anything narwhals reads), the path of a CSV or Parquet
-        file, or a study.
+        file, a Spark data frame, or a study.
     level : "label" or "sample"
         Whether outcomes alone are private or whole records.
     epsilon
@@ -127,8 +140,13 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "from-data" looks bounds up in the data and gives up the guarantee.
     options
         A frozen dataclass of the method's own parameters, such as ``PublishedOptions``.
-    engine : "auto" or "local"
-        Who computes.
+    engine : "auto", "local" or "spark"
+        Who computes; a Spark data frame is left to Spark.
+    master : str, optional
+        The cluster that reads a path with engine "spark"; default: as Spark is configured.
+    memory_limit : str or float
+        How much a file may take in memory ("2GB", or bytes) before it is streamed through an
+        encoded copy on disk.
     seed : int, optional
         For experiments only: the release then says that it guarantees nothing.
     progress : callable, optional
@@ -159,35 +177,60 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     )
     chosen = method_for(method, request)
     _choice("bounds", bounds, get_args(Bounds))
-    _choice("engine", engine, ("auto", "local"))
+    _choice("engine", engine, ("auto", "local", "spark"))
     account = account_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
-    if account is not None and (seed is not None or bounds == "from-data"):
+    void = "none" if bounds == "from-data" else ""
+    if account is not None and (seed is not None or void):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
         raise ArgumentError(msg)
-    prepared = None
-    if isinstance(data, LocalStudy):
-        study = data
+    on_cluster = engine == "spark" or is_spark_frame(data)
+    if on_cluster:
+        _refuse_order(chosen, request, engine)
+    prepared: PreparedTable[Any] | None = None
+    if not isinstance(data, LocalStudy):
+        columns = _open_columns(data, master, memory_limit, on_cluster=on_cluster)
+        prepared = settle_domain(
+            columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+            level=request.level, from_data=bool(void),
+        )  # fmt: skip
+    with _encoded(data, prepared, progress) as study:
+
+        def make(authorize: Callable[[], None] | None) -> Release:
+            return estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
+
+        if account is None:
+            return make(None)
+        order = order_for(request, chosen.name, chosen.options, study.domain, prepared)
+        return charge_and_make(account, order, make)
+
+
+def _open_columns(
+    data: object, master: str | None, memory_limit: str | float, *, on_cluster: bool
+) -> Table | StreamedTable | SparkColumns:
+    if not on_cluster:
+        return open_table(data, parse_memory(memory_limit))
+    return SparkColumns(data) if is_spark_frame(data) else read_frame(str(data), master)
+
+
+@contextmanager
+def _encoded(
+    data: object, prepared: PreparedTable[Any] | None, progress: Progress | None
+) -> Iterator[LocalStudy | SparkStudy]:
+    """Encode what was prepared, and let a cluster forget it in the end."""
+    if prepared is None:
+        yield cast("LocalStudy", data)
+    elif isinstance(prepared.table, SparkColumns):
+        cluster = SparkStudy.encode(prepared.table, prepared.domain, progress)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
     else:
-        prepared = prepare_table(
-            data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-            level=request.level, from_data=bounds == "from-data",
-        )  # fmt: skip
-        study = LocalStudy.encode(prepared.table, prepared.domain, progress)
-
-    def make(authorize: Callable[[], None] | None) -> Release:
-        return estimate_study(
-            study, request, chosen, seed=seed, authorize=authorize,
-            void="none" if bounds == "from-data" else "",
-        )  # fmt: skip
-
-    if account is None:
-        return make(None)
-    order = order_for(request, chosen.name, chosen.options, study.domain, prepared)
-    return charge_and_make(account, order, make)
+        yield LocalStudy.encode(prepared.table, prepared.domain, progress)
 
 
 def estimate_study(  # a request and how it is to be run
-    study: LocalStudy,
+    study: LocalStudy | SparkStudy,
     request: Request,
     method: Method,
     *,
@@ -243,6 +286,17 @@ def method_for(name: str, request: Request) -> Method:
         msg = f"method {method.name!r} takes {method.options.__name__} as options"
         raise ArgumentError(msg)
     return method
+
+
+def _refuse_order(method: Method, request: Request, engine: str) -> None:
+    """Refuse on a cluster what needs all rows in order, before a record is read."""
+    if engine == "local":
+        msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
+        raise ArgumentError(msg)
+    if method.name not in _BY_FOLDS or request.target == "track":
+        asked = f"method {method.name!r}" if method.name not in _BY_FOLDS else "target 'track'"
+        msg = f"{asked} does not run on Spark: {NEEDS_ORDER}"
+        raise ArgumentError(msg)
 
 
 def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from private_ate.privacy.objective import SUM_ROWS
 from private_ate.study import Block, Summable
 
-__all__ = ["Total", "by_chunks"]
+__all__ = ["Total", "by_chunks", "rows_of"]
 
 S = TypeVar("S", bound=Summable)
 
@@ -32,12 +32,14 @@ def by_chunks(kernel: Callable[[Block], S], stride: int = 1) -> Callable[[Block]
     def chunked(block: Block) -> S:
         reach = SUM_ROWS * stride
         starts = range(0, max(block.treatment.size, 1), reach)
-        parts = (kernel(_rows(block, slice(start, start + reach, stride))) for start in starts)
+        parts = (kernel(rows_of(block, slice(start, start + reach, stride))) for start in starts)
         return reduce(add, parts)
 
     return chunked
 
 
-def _rows(block: Block, rows: slice) -> Block:
+def rows_of(block: Block, rows: slice) -> Block:
+    """Return some of a block's rows as a block."""
     outcome = None if block.outcome is None else block.outcome[rows]
-    return Block(block.covariates[rows], block.treatment[rows], outcome)
+    start = block.first + (rows.start or 0)
+    return Block(block.covariates[rows], block.treatment[rows], outcome, start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,14 @@ _FIELDS = (
     "ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",
     "guarantee", "method", "n", "settings", "version",
 )  # fmt: skip
+
+
+def _finite(text: str) -> float:
+    """Read a number; infinities and NaN, which a release never holds, are refused."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _is_number(value: object) -> bool:
@@ -158,7 +167,7 @@ class Release:
     def from_json(cls, text: str) -> Release:
         """Read back a release that :meth:`to_json` wrote."""
         try:
-            plain = json.loads(text)
+            plain = json.loads(text, parse_float=_finite, parse_constant=_finite)
         except (ValueError, TypeError, RecursionError) as cause:
             msg = "this is not a release in JSON"
             raise ArgumentError(msg) from cause

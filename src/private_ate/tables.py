@@ -6,9 +6,10 @@ be parsed is a missing value. Whether reading succeeds never depends on a privat
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
     import narwhals as nw
     import polars as pl
 
-__all__ = ["Table", "complete_domain", "covariate_names", "read_table"]
+__all__ = [
+    "Columns",
+    "Table",
+    "complete_domain",
+    "covariate_names",
+    "observe_columns",
+    "read_table",
+    "require_column",
+    "table_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
@@ -41,10 +51,7 @@ class Table:
 
     def require(self, name: str, role: str) -> None:
         """Check that a column exists."""
-        if name not in self.names:
-            known = ", ".join(map(str, self.names[:12])) + (", …" if len(self.names) > 12 else "")
-            msg = f"the table has no {role} column {name!r}; its columns are {known}"
-            raise SchemaError(msg)
+        require_column(self.names, name, role)
 
     def kind(self, name: str) -> Kind:
         """Say what a column holds, from its type alone.
@@ -52,9 +59,10 @@ class Table:
         Narwhals calls a pandas column of objects a text column if all its values happen to be
         texts or missing; one record would then decide about an error. Objects stay objects.
         """
-        if str(getattr(self.frame[name].to_native(), "dtype", "")) == "object":
+        column = self.frame.get_column(name)
+        if str(getattr(column.to_native(), "dtype", "")) == "object":
             return "object"
-        dtype = self.frame.schema[name]
+        dtype = column.dtype
         if dtype.is_numeric() or str(dtype) == "Boolean":
             return "number"
         if str(dtype).startswith(("String", "Categorical", "Enum")):
@@ -65,13 +73,13 @@ class Table:
         """Return a column as floats, missing entries as NaN."""
         kind = self.kind(name)
         if kind == "object":
-            return _parse_objects(self.frame[name].to_list())
+            return _parse_objects(self.frame.get_column(name).to_list())
         if kind == "label" and not self.typed:
-            return _parse_texts(self.frame[name])
+            return _parse_texts(self.frame.get_column(name))
         if kind != "number":
             msg = f"column {name!r} is declared as numbers but its type is {self._type(name)}"
             raise SchemaError(msg)
-        return _as_floats(self.frame[name])
+        return _as_floats(self.frame.get_column(name))
 
     def equals(self, name: str, label: str) -> Bits:
         """Say for each row whether its entry is the given label."""
@@ -80,28 +88,62 @@ class Table:
             number = _number(label)
             if number is None:
                 return np.zeros(self.rows, dtype=np.bool_)
-            same: Bits = _as_floats(self.frame[name]) == number
+            same: Bits = _as_floats(self.frame.get_column(name)) == number
             return same
         if kind == "other":
             msg = f"column {name!r} is declared by labels but its type is {self._type(name)}"
             raise SchemaError(msg)
-        return _equal_texts(self.frame[name], label)
+        return _equal_texts(self.frame.get_column(name), label)
 
     def keeps_texts(self, name: str) -> bool:
         """Whether the column's type says that it holds labels, even if they look like numbers."""
         return self.typed and self.kind(name) == "label"
 
+    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
+        """Look up the ranges or labels of some columns."""
+        return observe_columns([self], names)
+
     def _type(self, name: str) -> str:
         return str(self.frame.schema[name]).lower()
 
 
+class Columns(Protocol):
+    """A table as far as its schema goes, in memory or not."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+
+    def require(self, name: str, role: str) -> None:
+        """Check that a column exists."""
+
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone."""
+
+    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
+        """Look up the ranges or labels of some columns."""
+
+
+def require_column(names: Sequence[str], name: str, role: str) -> None:
+    """Refuse a column that a table does not have."""
+    if name not in names:
+        known = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
+        msg = f"the table has no {role} column {name!r}; its columns are {known}"
+        raise SchemaError(msg)
+
+
 def read_table(data: object) -> Table:
     """Read a data frame that narwhals knows, or the path of a CSV or Parquet file."""
-    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
-
     typed = True
     if isinstance(data, str | Path):
         data, typed = read_file(Path(data))
+    return table_of(data, typed=typed)
+
+
+def table_of(data: object, *, typed: bool) -> Table:
+    """Wrap a data frame; texts of an untyped one may be numbers."""
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
     try:
         frame = nw.from_native(data)  # type: ignore[call-overload]  # decided at run time
     except TypeError as cause:
@@ -123,7 +165,7 @@ def read_table(data: object) -> Table:
 
 
 def covariate_names(
-    table: Table, domain: Domain, wanted: tuple[str, ...] | None
+    table: Columns, domain: Domain, wanted: tuple[str, ...] | None
 ) -> tuple[str, ...]:
     """Decide which columns are covariates: as asked, as declared, or all others."""
     if wanted is None:
@@ -138,7 +180,7 @@ def covariate_names(
 
 
 def complete_domain(
-    table: Table, domain: Domain, covariates: tuple[str, ...], *, outcome: bool, looked_up: bool
+    table: Columns, domain: Domain, covariates: tuple[str, ...], *, outcome: bool, looked_up: bool
 ) -> Domain:
     """Restrict a domain to the covariates in use and fill in what may be looked up.
 
@@ -146,22 +188,23 @@ def complete_domain(
     label level, or the caller gave up the guarantee); otherwise they are an error. The outcome is
     looked up only if ``outcome`` says so, which voids the guarantee.
     """
-    declared: dict[str, Interval | Categories] = {}
-    for name in covariates:
-        if name in domain.covariates:
-            declared[name] = domain.covariates[name]
-        elif looked_up:
-            declared[name] = _observe(table, name)
-        else:
-            msg = (
-                f"covariate {name!r} has no declared bounds; "
-                f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or a domain"
-            )
-            raise DomainError(msg)
+    undeclared = [name for name in covariates if name not in domain.covariates]
+    if undeclared and not looked_up:
+        name = undeclared[0]
+        msg = (
+            f"covariate {name!r} has no declared bounds; "
+            f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or a domain"
+        )
+        raise DomainError(msg)
     bounds = domain.outcome.bounds
     if bounds is None and outcome:
-        observed = _observe(table, domain.outcome.column)
-        bounds = observed if isinstance(observed, Interval) else None
+        undeclared.append(domain.outcome.column)
+    observed = table.observe(undeclared) if undeclared else {}
+    known = {**observed, **domain.covariates}
+    declared = {name: known[name] for name in covariates}
+    if bounds is None and outcome:
+        found = observed[domain.outcome.column]
+        bounds = found if isinstance(found, Interval) else None
     completed = Domain(domain.treatment, Outcome(domain.outcome.column, bounds), declared)
     _ = completed.bounds  # an error that names the flag
     return completed
@@ -217,28 +260,51 @@ def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Catego
     return first + len(kind.labels)
 
 
-def _observe(table: Table, name: str) -> Interval | Categories:
-    """Read a column's range off the table; for public columns or without a guarantee."""
-    table.require(name, "covariate")
-    labels = _observed_labels(table, name)
-    if labels and (table.keeps_texts(name) or any(_number(label) is None for label in labels)):
-        if len(labels) > 200:
+def observe_columns(
+    chunks: Iterable[Table], names: Sequence[str]
+) -> dict[str, Interval | Categories]:
+    """Read columns' ranges off a table; for public columns or without a guarantee."""
+    seen = {name: _Seen() for name in names}
+    for table in chunks:
+        for name in names:
+            table.require(name, "covariate")
+            seen[name].look(table, name)
+    return {name: one.declare(name) for name, one in seen.items()}
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a column so far: labels, whether they are texts, and the range."""
+
+    labels: set[str] = field(default_factory=set)
+    holds_texts: bool = False
+    low: float = np.inf
+    high: float = -np.inf
+
+    def look(self, table: Table, name: str) -> None:
+        fresh = sorted(set(_observed_labels(table, name)) - self.labels)
+        self.holds_texts |= table.keeps_texts(name) or any(_number(one) is None for one in fresh)
+        # One label beyond two hundred is as many as it takes to refuse.
+        self.labels.update(fresh[: 201 - len(self.labels)])
+        if not self.holds_texts:
+            values = table.numbers(name)
+            finite = values[np.isfinite(values)]
+            self.low = min(self.low, float(finite.min(initial=np.inf)))
+            self.high = max(self.high, float(finite.max(initial=-np.inf)))
+
+    def declare(self, name: str) -> Interval | Categories:
+        if not self.holds_texts:
+            return Interval(self.low, self.high) if self.low <= self.high else Interval(0, 1)
+        if len(self.labels) > 200:
             msg = f"column {name!r} has more than 200 labels; leave it out or declare it"
             raise SchemaError(msg)
-        return Categories(*labels) if len(labels) > 1 else Interval(0, 1)
-    if table.keeps_texts(name):
-        return Interval(0, 1)
-    values = table.numbers(name)
-    finite = values[np.isfinite(values)]
-    if finite.size == 0:
-        return Interval(0, 1)
-    return Interval(float(finite.min()), float(finite.max()))
+        return Categories(*sorted(self.labels)) if len(self.labels) > 1 else Interval(0, 1)
 
 
 def _observed_labels(table: Table, name: str) -> list[str]:
     if table.kind(name) not in ("label", "object"):
         return []
-    texts = _texts(table.frame[name]).unique().drop_nulls()
+    texts = _texts(table.frame.get_column(name)).unique().drop_nulls()
     return sorted(set(texts.to_list()) - {""})
 
 

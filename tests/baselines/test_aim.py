@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Binary, Categories, Domain, Interval, Request, estimate_ate
+from private_ate import ArgumentError, Binary, Categories, Domain, Interval, estimate_ate
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.columns import Columns
 from private_ate.baselines.synthetic import Neighbours, default_bins, matched_effect_of, rows_for
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_study, method_for
+from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget
 
 QUICK = AimOptions(bins=2, outcome_bins=2)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Domain, Interval, estimate_ate
+from private_ate import AimOptions, ArgumentError, Domain, Interval, Ledger, estimate_ate
 from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
@@ -84,6 +84,38 @@ def test_doubly_robust_without_noise_is_near_the_truth(synth, nuisance):
     effects = [release(synth, "doubly_robust", options=options, seed=s).ate for s in range(5)]
 
     assert np.mean(effects) == pytest.approx(0.484, abs=0.15)
+
+
+def test_the_published_doubly_robust_mean_without_noise_is_cross_fitted_aipw(synth):
+    from scipy.optimize import minimize
+
+    held_out = evaluation_rows(synth, 0.5, 7)
+    training = ~held_out
+    features = np.vstack((np.ones(synth.size), 2 * synth.covariates - 1)).T
+    sign, share = np.where(synth.treatment, 1.0, -1.0), synth.outcome / 2**30
+
+    def loss(weights):
+        margin = sign[training] * (features[training] @ weights)
+        return np.logaddexp(0, -margin).mean() + 0.001 * 21 / 2 * weights @ weights
+
+    score = 1 / (1 + np.exp(-features @ minimize(loss, np.zeros(21), tol=1e-12).x))
+    score = np.clip(score, 0.1, 0.9)
+    penalty = 1e-3 * training.sum() * np.eye(21)
+    models = []
+    for arm in (synth.treatment, ~synth.treatment):
+        rows = features[training & arm]
+        cross = rows.T @ (share[training & arm] - 0.5)
+        fitted = np.linalg.solve(rows.T @ rows + penalty, cross)
+        models.append(np.clip(features @ fitted + 0.5, 0, 1))
+    residual = np.where(
+        synth.treatment, (share - models[0]) / score, (models[1] - share) / (1 - score)
+    )
+    expected = (models[0] - models[1] + residual)[held_out].mean() * synth.domain.bounds.width
+    options = DoublyRobustOptions("conditional")
+
+    found = release(synth, "doubly_robust", options=options, confidence=None)
+
+    assert found.ate == pytest.approx(expected, abs=2e-3)
 
 
 def test_private_arm_means_equal_the_means_of_the_training_rows(synth):
@@ -296,3 +328,24 @@ def test_the_summary_says_what_delta_means(synth):
 
     assert "more than 2.72×, except with probability 1e-06" in text
     assert "units (n)" in text
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "text"),
+    [
+        ("doubly_robust", DoublyRobustOptions("conditional"), "nothing is promised"),
+        ("aim", AimOptions(adjacency="add_remove"), "replace-one"),
+    ],
+)
+def test_a_ledger_refuses_before_charging_what_it_cannot_add_up(
+    tmp_path, synth, method, options, text
+):
+    ledger = Ledger.create(tmp_path / "budget.db", "trial", epsilon="1", delta="1e-5")
+
+    with pytest.raises(ArgumentError, match=text):
+        estimate_ate(
+            synth, level="sample", epsilon="1", method=method, options=options, ledger=ledger
+        )
+    paid = estimate_ate(synth, level="sample", epsilon="1", method="ipw", ledger=ledger)
+
+    assert paid.is_private  # the whole of ε was still there

@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from private_ate import Domain, Interval, Request
+from private_ate import Domain, Interval
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions
@@ -30,6 +30,7 @@ from private_ate.baselines.smooth_matching import (
     smooth_sensitivity,
 )
 from private_ate.estimation import estimate_study, method_for
+from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import smoothing_rate
 from private_ate.privacy.entropy import SeededEntropy
 

@@ -1,31 +1,36 @@
-"""The progress bar: silent when nobody looks, and never before a second has passed."""
+"""The bar on standard error: it waits, shows a rate, starts anew with each pass."""
 
-import pytest
-from rich.console import Console
+import io
+
+import rich.console
 
 from private_ate.cli import progress
 
 
-def test_nothing_is_drawn_when_standard_error_is_no_terminal(capfd, monkeypatch):
-    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
-    with progress.watch("estimating") as step:
-        for done in range(1, 4):
-            step("pass", done, 3)
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(("patience", "quiet", "drawn"), [(-1.0, False, True), (-1.0, True, False),
-                                                          (1e9, False, False)])  # fmt: skip
-def test_a_bar_is_drawn_on_a_terminal_once_work_takes_a_while(
-    patience, quiet, drawn, monkeypatch, capsys
-):
-    monkeypatch.setattr(progress, "_PATIENCE", patience)
+def test_a_bar_shows_its_pass_the_rate_and_the_time_left(monkeypatch):
+    out = io.StringIO()
+    make = rich.console.Console
     monkeypatch.setattr(
-        "rich.console.Console", lambda stderr: Console(stderr=stderr, force_terminal=True)
+        rich.console,
+        "Console",
+        lambda **_: make(file=out, force_terminal=True, width=120, color_system=None),
     )
-    with progress.watch("estimating", quiet=quiet) as step:
-        step("propensity model", 1, 2)
-        step("propensity model", 2, 2)
-    seen = capsys.readouterr()
-    assert seen.out == ""
-    assert ("propensity model" in seen.err) is drawn
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+
+    with progress.watch("estimating") as step:
+        for _ in range(2):
+            for done in range(1, 5):
+                step("propensity model", done, 4)
+
+    shown = out.getvalue()
+    assert "propensity model" in shown
+    assert "4/4" in shown
+    assert "/s" in shown
+    assert "0:00:0" in shown
+
+
+def test_short_work_draws_nothing(capsys):
+    with progress.watch("estimating") as step:
+        step("pass", 1, 2)
+
+    assert capsys.readouterr().err == ""

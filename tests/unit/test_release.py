@@ -89,3 +89,10 @@ def test_text_that_is_no_release_is_refused(text):
 def test_a_release_cannot_be_changed(release):
     with pytest.raises(AttributeError):
         release.ate = 3.0
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_that_is_not_finite_is_refused_anywhere_in_a_release(release, number):
+    text = release.to_json().replace('"settings": {', f'"settings": {{"odd": [{number}],', 1)
+    with pytest.raises(ArgumentError):
+        Release.from_json(text)

@@ -18,7 +18,7 @@ __all__ = ["estimate"]
 
 
 def estimate(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    data: Annotated[str, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
     level: flags.LevelName,
     epsilon: Annotated[str, typer.Option(help="Privacy budget, e.g. 1.0.", metavar="E")],
     treatment: flags.TreatmentColumn = None,
@@ -44,7 +44,13 @@ def estimate(
         typer.Option("--bounds-from-data", help="Look bounds up in the data: NO guarantee."),
     ] = False,
     settings: flags.Settings = None,
-    engine: Annotated[str, typer.Option(help="auto or local.")] = "auto",
+    engine: Annotated[str, typer.Option(help="auto, local or spark.")] = "auto",
+    master: Annotated[
+        str | None, typer.Option(help="Spark cluster, e.g. spark://host:7077.", metavar="URL")
+    ] = None,
+    memory_limit: Annotated[
+        str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
+    ] = "1GB",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Also write the release as JSON to a file.")
@@ -99,6 +105,8 @@ def estimate(
             bounds="from-data" if bounds_from_data else "declared",
             options=method_options(method, level, settings or []),
             engine=engine,
+            master=master,
+            memory_limit=memory_limit,
             seed=seed,
             progress=progress,
             ledger=ledger,

@@ -13,13 +13,30 @@ _PATIENCE = 1.0  # seconds before a bar appears
 
 @contextmanager
 def watch(title: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a callable ``(title, done, total)`` that draws a bar once work takes a second."""
+    """Yield a callable ``(title, done, total)`` that draws a bar once work takes a second.
+
+    A bar shows how far its pass is, the rate and the time that is left; the next pass of the same
+    title starts it anew.
+    """
     from rich.console import Console  # noqa: PLC0415  # keeps --help fast
-    from rich.progress import Progress, TaskID  # noqa: PLC0415  # as above
+    from rich.progress import (  # noqa: PLC0415  # as above
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
-    bar = Progress(console=console, transient=True, disable=quiet or not console.is_terminal)
+    rate = TextColumn("{task.fields[rate]}")
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate,
+        TimeRemainingColumn(),
+        console=console, transient=True, disable=quiet or not console.is_terminal,
+    )  # fmt: skip
     tasks: dict[str, TaskID] = {}
+    done_before: dict[str, int] = {}
     start = time.monotonic()
 
     def step(name: str, done: int, total: int) -> None:
@@ -28,8 +45,13 @@ def watch(title: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, in
         if not tasks:
             bar.start()
         if name not in tasks:
-            tasks[name] = bar.add_task(name or title, total=total)
-        bar.update(tasks[name], completed=done, total=total)
+            tasks[name] = bar.add_task(name or title, total=total, rate="")
+        elif done < done_before[name]:
+            bar.reset(tasks[name], total=total, rate="")
+        done_before[name] = done
+        speed = bar.tasks[bar.task_ids.index(tasks[name])].speed
+        told = "" if speed is None else f"{speed:,.0f}/s"
+        bar.update(tasks[name], completed=done, total=total, rate=told)
 
     try:
         yield step

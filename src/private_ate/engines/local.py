@@ -1,10 +1,11 @@
-"""The local engine: encoded rows in memory, folded in blocks on threads."""
+"""The local engine: encoded rows of one machine, folded in blocks on threads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import add
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Domain
+from private_ate.engines.cached import encode_stream
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
@@ -21,6 +23,7 @@ from private_ate.privacy.sums import (
     quantize_weights,
     weighted_sum,
 )
+from private_ate.streams import StreamedTable
 from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
 from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
 
@@ -34,13 +37,14 @@ Bits = npt.NDArray[np.bool_]
 Progress = Callable[[str, int, int], None]  # title of a pass, blocks done, blocks in all
 
 _BLOCK_ROWS = 1 << 14  # large enough for two threads, small enough for the cache
+_FEW_ROWS = 2000
 _SCORE_BITS = 40  # scores live on the grid 2⁻⁴⁰, where distances and ties are exact
 _LARGEST_SCORE = 1 << 61
 
 
 @dataclass(frozen=True, slots=True)
 class LocalStudy:
-    """Rows in memory: covariates by feature, treatment, outcomes on their grid or none."""
+    """Rows in memory or mapped from disk: covariates by feature, treatment, outcomes or none."""
 
     domain: Domain
     covariates: Floats = field(repr=False)
@@ -49,8 +53,13 @@ class LocalStudy:
     progress: Progress | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def encode(cls, table: Table, domain: Domain, progress: Progress | None = None) -> LocalStudy:
+    def encode(
+        cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
+    ) -> LocalStudy:
         """Encode a table as its domain says; shape of the result depends on the schema only."""
+        if isinstance(table, StreamedTable):
+            columns = encode_stream(table, domain, outcome=True, progress=progress)
+            return cls(domain, columns.covariates, columns.treatment, columns.outcome, progress)
         return cls(
             domain,
             encode_covariates(table, domain),
@@ -61,9 +70,12 @@ class LocalStudy:
 
     @classmethod
     def encode_public(
-        cls, table: Table, domain: Domain, progress: Progress | None = None
+        cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
     ) -> LocalStudy:
         """Encode covariates and treatment only; the outcome column is not read."""
+        if isinstance(table, StreamedTable):
+            columns = encode_stream(table, domain, outcome=False, progress=progress)
+            return cls(domain, columns.covariates, columns.treatment, None, progress)
         covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
         return cls(domain, covariates, treatment, None, progress)
 
@@ -107,7 +119,9 @@ class LocalStudy:
     def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
-            return run(0)
+            # Products of few rows stay on one thread by themselves.
+            with single_threaded_blas() if self.size > _FEW_ROWS else nullcontext():
+                return run(0)
         with single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
             return reduce(add, self._watched(pool.map(run, starts), title, len(starts)))
 

@@ -23,6 +23,7 @@ __all__ = [
     "DualSums",
     "Solution",
     "climb",
+    "curvature_of",
     "dual_sums",
     "maximize_dual",
     "weighted_sums",
@@ -61,6 +62,18 @@ class DualSums:
             self.squares + other.squares,
             self.value + other.value,
             self.curvature + other.curvature,
+        )
+
+    def mapped(self, matrix: Floats) -> DualSums:
+        """Return the sums of features that are ``matrix`` times these features and a constant."""
+        size = self.features.size
+        full = np.vstack([matrix, np.eye(1, size + 1, size)])
+        return DualSums(
+            matrix[:, :-1] @ self.features + matrix[:, -1] * self.weight,
+            self.weight,
+            self.squares,
+            self.value,
+            full @ self.curvature @ full.T,
         )
 
     def scaled(self, factor: float) -> DualSums:
@@ -111,17 +124,26 @@ def weighted_sums(
 ) -> DualSums:
     """Add up features, weights and the dual's value; curvature over the rows that are free."""
     value = UNEXPLAINED / 2 * float(((weights - base) ** 2).sum()) + float(price @ weights)
+    return DualSums(
+        weights @ features,
+        float(weights.sum()),
+        float(weights @ weights),
+        value,
+        curvature_of(features, free),
+    )
+
+
+def curvature_of(features: Floats, free: Bits | None) -> Floats:
+    """Return ``Σ (f, 1)(f, 1)ᵀ / r`` over the free rows; zeros if none are asked for."""
     size = features.shape[1] + 1
     curvature = np.zeros((size, size))
     if free is not None:
-        kept = features if free.all() else features[free]
+        kept = features if free.all() else np.compress(free, features.T, axis=1).T
         curvature[:-1, :-1] = kept.T @ kept
         curvature[:-1, -1] = curvature[-1, :-1] = kept.sum(axis=0)
         curvature[-1, -1] = kept.shape[0]
         curvature /= UNEXPLAINED
-    return DualSums(
-        weights @ features, float(weights.sum()), float(weights @ weights), value, curvature
-    )
+    return curvature
 
 
 def maximize_dual(
@@ -142,39 +164,39 @@ def maximize_dual(
 
 
 def climb(
-    problem: ArmProblem,
-    start: Floats,
-    curvature: Floats | None = None,
-    tolerance: float = TOLERANCE,
+    problem: ArmProblem, start: Floats, *, tolerance: float = TOLERANCE, reuses: bool = False
 ) -> Generator[DualQuestion, DualSums, Solution]:
     """Climb the concave dual by semismooth Newton steps with backtracking.
 
     Yields the points it wants evaluated, so that two arms can share each pass over the rows.
-    Stops when no component of the gradient exceeds ``tolerance`` times the total weight. With a
-    ``curvature`` (a good guess from a sample of rows) cheap steps that ask for no second
-    derivatives come first.
+    Stops when no component of the gradient exceeds ``tolerance`` times the total weight. If it
+    ``reuses`` second derivatives, they are asked for again only when a step has gained little:
+    right for a start close to the top and rows that are costly to visit.
     """
-    dual, borrowed = start, curvature
-    sums = yield DualQuestion(dual, borrowed is None)
+    dual = start
+    sums = yield DualQuestion(dual, curved=True)
+    curvature = sums.curvature
     for _ in range(_NEWTON_STEPS):
         slope = _slope(sums, problem, dual)
         if np.abs(slope).max() < tolerance * problem.total:
             break
-        direction = _direction(sums.curvature if borrowed is None else borrowed, slope)
+        direction = _direction(curvature, slope)
         height = _height(sums, problem, dual)
         step = 1.0
         while True:
             candidate = dual + step * direction
-            following = yield DualQuestion(candidate, borrowed is None)
+            following = yield DualQuestion(candidate, curved=not reuses)
             gain = 1e-4 * step * float(slope @ direction)
             if _height(following, problem, candidate) >= height + gain or step < 1e-7:
                 break
             step /= 2
         left = np.abs(_slope(following, problem, candidate)).max() / np.abs(slope).max()
         dual, sums = candidate, following
-        if borrowed is not None and left > 0.3:
-            borrowed = None  # the guess has done its work; compute the real one from here
+        if not reuses:
+            curvature = sums.curvature
+        elif left > 0.3:
             sums = yield DualQuestion(dual, curved=True)
+            curvature = sums.curvature
     return Solution(dual, sums)
 
 

@@ -8,8 +8,10 @@ imbalance together least for a given ε. Everything is computed from public colu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Final, TypeVar
 
 import numpy as np
@@ -22,6 +24,7 @@ from private_ate.estimators.calibration import (
     DualSums,
     Solution,
     climb,
+    curvature_of,
     dual_sums,
     maximize_dual,
     weighted_sums,
@@ -29,6 +32,7 @@ from private_ate.estimators.calibration import (
 )
 from private_ate.estimators.features import UNEXPLAINED, FeatureMap
 from private_ate.estimators.request import Estimand
+from private_ate.folds import rows_of
 from private_ate.study import ArmSizes, Block, MatchingStudy, RowWeights, Summable
 
 __all__ = [
@@ -48,6 +52,7 @@ S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
+_CACHED_ROWS: Final = 1 << 11
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
 
 
@@ -111,9 +116,13 @@ class CappedWeights:
 
     def of(self, block: Block, base: Floats | None) -> Floats:
         """Return the weights of a block's rows, all from 0 to the cap, shape (m,)."""
-        features = self.problem.features.map(block.covariates)
         duals = np.stack([solution.dual for solution in self.solutions])
-        _, weights = _price_rows(self.problem, features, block.treatment, base, duals, self.cap)
+        prices = _Prices.of(self.problem, duals, self.cap)
+        parts = [
+            prices.weigh(self.problem.features.basis(rows.covariates), rows.treatment, near)[1]
+            for rows, near in _short_runs(block, base)
+        ]
+        weights = np.concatenate(parts)
         treated = block.treatment
         weights += np.where(treated, *self.lifts) * (self.cap - weights)
         weights *= 1.0 - np.where(treated, *self.cuts)
@@ -199,9 +208,9 @@ def walk_caps(
 ) -> CapPath:
     """Solve for caps from loose to tight, each from the last solution, while asked to keep on."""
     sizes = (problem.arms.treated, problem.arms.control)
-    strides = (-(-sizes[0] // _PATH_ROWS), -(-sizes[1] // _PATH_ROWS))
-    sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, strides))
-    is_complete = strides == (1, 1)
+    is_complete = max(sizes) <= _PATH_ROWS
+    shares = (_PATH_ROWS / sizes[0], _PATH_ROWS / sizes[1])
+    sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, shares))
     arms = []
     for arm in (0, 1):
         rows = np.concatenate(sample.features[arm])
@@ -337,8 +346,8 @@ def _solve_on_all(
         climb(
             problem.targets[arm],
             point.solutions[arm].dual,
-            point.solutions[arm].sums.curvature,
             tolerance=math.inf if problem.is_constant(arm, point.cap) else 10 * TOLERANCE,
+            reuses=True,
         )
         for arm in (0, 1)
     ]
@@ -361,48 +370,72 @@ def _solve_on_all(
     return solved[0], solved[1]
 
 
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """Prices of both arms as a function of the basis of the features, and the weights there."""
+
+    slopes: Floats  # shape (2, b)
+    offsets: Floats  # shape (2,)
+    equal_weights: tuple[float, float]
+    cap: float
+
+    @classmethod
+    def of(cls, problem: CapProblem, duals: Floats, cap: float) -> _Prices:
+        """Express duals of the features in terms of their basis."""
+        mapped = duals[:, :-1] @ problem.features.matrix()
+        return cls(mapped[:, :-1], mapped[:, -1] + duals[:, -1], problem.equal_weights, cap)
+
+    def weigh(
+        self, basis: Floats, treatment: npt.NDArray[np.bool_], base: Floats | None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return each row's price in its own arm, its weight, and the weight to stay close to."""
+        both = self.slopes @ basis
+        price = np.where(treatment, both[0] + self.offsets[0], both[1] + self.offsets[1])
+        near = np.where(treatment, *self.equal_weights) if base is None else base
+        return price, weights_at(price, near, self.cap), near
+
+
 def _joint_kernel(
     problem: CapProblem, questions: list[DualQuestion], cap: float
 ) -> Callable[[Block, Floats | None], _Both]:
-    duals = np.stack([question.dual for question in questions])
+    prices = _Prices.of(problem, np.stack([question.dual for question in questions]), cap)
+    matrix = problem.features.matrix()
+
+    def part(rows: Block, base: Floats | None) -> _Both:
+        basis = problem.features.basis(rows.covariates)
+        price, weights, near = prices.weigh(basis, rows.treatment, base)
+        free = (weights > 0.0) & (weights < cap)
+        members = np.stack([rows.treatment, ~rows.treatment])
+        for arm in (0, 1):
+            if problem.is_constant(arm, cap):
+                weights = np.where(members[arm], problem.equal_weights[arm], weights)
+        shared = members * weights
+        totals = shared @ basis.T
+        values = members @ (UNEXPLAINED / 2 * (weights - near) ** 2 + price * weights)
+        sums = [
+            DualSums(
+                totals[arm],
+                float(shared[arm].sum()),
+                float(shared[arm] @ weights),
+                float(values[arm]),
+                curvature_of(basis.T, members[arm] & free if questions[arm].curved else None),
+            )
+            for arm in (0, 1)
+        ]
+        return _Both(sums[0], sums[1])
 
     def kernel(block: Block, base: Floats | None) -> _Both:
-        features = problem.features.map(block.covariates)
-        price, weights = _price_rows(problem, features, block.treatment, base, duals, cap)
-        near = np.where(block.treatment, *problem.equal_weights) if base is None else base
-        free = (weights > 0.0) & (weights < cap)
-        sums = []
-        for arm, rows in enumerate((block.treatment, ~block.treatment)):
-            if problem.is_constant(arm, cap):
-                weights = np.where(rows, problem.equal_weights[arm], weights)
-            inside = rows.astype(np.float64)
-            sums.append(
-                weighted_sums(
-                    features,
-                    inside * near,
-                    price,
-                    inside * weights,
-                    rows & free if questions[arm].curved else None,
-                )
-            )
-        return _Both(sums[0], sums[1])
+        both = reduce(add, (part(rows, near) for rows, near in _short_runs(block, base)))
+        return _Both(both.treated.mapped(matrix), both.control.mapped(matrix))
 
     return kernel
 
 
-def _price_rows(  # one block's rows and both arms' duals
-    problem: CapProblem,
-    features: Floats,
-    treatment: npt.NDArray[np.bool_],
-    base: Floats | None,
-    duals: Floats,
-    cap: float,
-) -> tuple[Floats, Floats]:
-    """Return each row's price under its own arm's dual, and the weight that follows."""
-    both = features @ duals[:, :-1].T
-    price = np.where(treatment, both[:, 0] + duals[0, -1], both[:, 1] + duals[1, -1])
-    near = np.where(treatment, *problem.equal_weights) if base is None else base
-    return price, weights_at(price, near, cap)
+def _short_runs(block: Block, base: Floats | None) -> Iterator[tuple[Block, Floats | None]]:
+    """Cut a block into runs whose features stay in the processor's cache."""
+    for first in range(0, max(block.treatment.size, 1), _CACHED_ROWS):
+        rows = slice(first, first + _CACHED_ROWS)
+        yield rows_of(block, rows), None if base is None else base[rows]
 
 
 def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _Totals]:
@@ -416,15 +449,29 @@ def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _To
 
 
 def _sample_kernel(
-    features: FeatureMap, strides: tuple[int, int]
+    features: FeatureMap, shares: tuple[float, float]
 ) -> Callable[[Block, Floats | None], _Sample]:
+    """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
+
     def kernel(block: Block, base: Floats | None) -> _Sample:
+        drawn = _scattered(block.first, block.treatment.size)
         picked = [
-            np.flatnonzero(arm)[::stride]
-            for arm, stride in zip((block.treatment, ~block.treatment), strides, strict=True)
+            np.flatnonzero(arm & (drawn < share))
+            for arm, share in zip((block.treatment, ~block.treatment), shares, strict=True)
         ]
         rows = [features.map(block.covariates[index]) for index in picked]
         bases = [() if base is None else (base[index],) for index in picked]
         return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]))
 
     return kernel
+
+
+def _scattered(start: int, size: int) -> Floats:
+    """Return a fixed number in [0, 1) for each of a run of rows, scattered like random ones.
+
+    Every k-th row would meet any rhythm in the order of rows; the mixing is SplitMix64's.
+    """
+    word = np.arange(start + 1, start + size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((word ^ (word >> np.uint64(31))) >> np.uint64(11)) / 2.0**53

@@ -78,6 +78,29 @@ class FeatureMap:
             features[second] = (score - self.score_mean) * self.score_scale
         return features.T
 
+    def basis(self, covariates: Floats) -> Floats:
+        """Return deviations and their squares, of which features are a fixed map; shape (b, m)."""
+        first = covariates.shape[1]
+        basis = np.empty((first + self.squares.size, covariates.shape[0]))
+        deviations = basis[:first]
+        np.subtract(covariates.T, self.center[:, None], out=deviations)
+        curved = deviations if self.squares.size == first else deviations[self.squares]
+        np.square(curved, out=basis[first:])
+        return basis
+
+    def matrix(self) -> Floats:
+        """Return the map from the basis and a constant to the features, shape (p, b + 1)."""
+        first, width = self.linear.size, self.center.size
+        matrix = np.zeros((self.size, width + self.squares.size + 1))
+        matrix[np.arange(first), self.linear] = self.linear_scale
+        rows = first + np.arange(self.squares.size)
+        matrix[rows, width + np.arange(self.squares.size)] = self.squares_scale
+        matrix[rows, -1] = -self.squares_mean * self.squares_scale
+        if self.score_scale > 0:
+            matrix[-1, :width] = self.coefficients[1:] * self.score_scale
+            matrix[-1, -1] = -self.score_mean * self.score_scale
+        return matrix
+
 
 @dataclass(frozen=True, slots=True)
 class _Range:

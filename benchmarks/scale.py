@@ -1,0 +1,144 @@
+"""Time and memory from 10³ to 10⁷ rows, ours beside what a user would pick instead.
+
+Every measurement is a process of its own, one thread of BLAS each, so that processor seconds can
+be compared on a machine with other work to do. ``python benchmarks/scale.py --peers PYTHON`` runs
+all of them and writes ``benchmarks/results/scale.json``; ``--page`` turns that into the tables
+and plots of ``docs/scale.md``.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "scale.json"
+PAGE = HERE.parent / "docs" / "scale.md"
+OURS = ("private-ate exact_effect", "label level", "sample level")
+LIMITS = ("reading the file", "gradient pass", "argsort")
+PEERS = ("scikit-learn", "causallib", "CausalML", "DoWhy (1 neighbour)", "dense argsort", "MatchIt")
+LARGEST = {
+    "dense argsort": 4, "MatchIt": 4, "DoWhy (1 neighbour)": 5, "causallib": 5, "CausalML": 5,
+    "private-ate exact_effect": 6, "scikit-learn": 6,
+}  # fmt: skip
+PATIENCE = 240  # seconds for one measurement
+
+
+def make_data(folder, exponent):
+    """Write a confounded study of twenty uniform covariates, in pieces of a million rows."""
+    import numpy as np
+    import polars as pl
+
+    path = folder / f"n{exponent}.parquet"
+    if path.exists():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    slopes, effects = rng.normal(size=(2, 20))
+    pieces = []
+    for first in range(0, 10**exponent, 10**6):
+        rows = min(10**6, 10**exponent - first)
+        x = rng.random((rows, 20))
+        treated = rng.random(rows) < 1 / (1 + np.exp(0.4 - 0.9 * (x - 0.5) @ slopes))
+        y = 50 + 10 * (x - 0.5) @ effects + 5 * treated + 8 * rng.normal(size=rows)
+        piece = {f"x{index}": x[:, index] for index in range(20)}
+        pieces.append(
+            pl.DataFrame({**piece, "t": treated.astype(np.int8), "y": np.clip(y, 0, 100)})
+        )
+    pl.concat(pieces).write_parquet(path)
+    if exponent <= LARGEST["MatchIt"]:
+        pl.concat(pieces).write_csv(path.with_suffix(".csv"))
+    return path
+
+
+def measure(name, path, exponent, python):
+    if name == "MatchIt":
+        command = ["Rscript", str(HERE / "matchit.R"), str(path.with_suffix(".csv"))]
+    else:
+        repeats = 20 if exponent == 3 else 3 if exponent < 7 else 1
+        command = [python, str(HERE / "scale_job.py"), name, str(path), str(repeats)]
+    limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, check=True,
+            env={**os.environ, **limits},
+        )  # fmt: skip
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as cause:
+        print(name, exponent, "does not cope:", type(cause).__name__, flush=True)
+        return None
+    found = {"job": name, "rows": 10**exponent, **json.loads(done.stdout.splitlines()[-1])}
+    print(found, flush=True)
+    return found
+
+
+def run(peers, exponents):
+    folder = HERE / "results" / "data"
+    found = []
+    make_data(folder, 3)
+    for exponent in exponents:
+        path = make_data(folder, exponent)
+        for name in (*LIMITS, *OURS, *PEERS):
+            python = sys.executable if name in (*LIMITS, *OURS) else peers
+            able = exponent <= LARGEST.get(name, 7)
+            if able and (shutil.which("Rscript") if name == "MatchIt" else python):
+                found.append(measure(name, path, exponent, python))
+        RESULTS.write_text(json.dumps([one for one in found if one], indent=1))
+
+
+def table(found, jobs, key, form):
+    rows = sorted({one["rows"] for one in found})
+    lines = ["| | " + " | ".join(f"{n:,}" for n in rows) + " |", "|---|" + "---|" * len(rows)]
+    for job in jobs:
+        cells = {one["rows"]: form.format(one[key]) for one in found if one["job"] == job}
+        if cells:
+            lines.append(f"| {job} | " + " | ".join(cells.get(n, "–") for n in rows) + " |")
+    return "\n".join(lines)
+
+
+def plot(found, key, label, path):
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7.5, 4.5))
+    for job in (*OURS, *PEERS, *LIMITS):
+        points = sorted((one["rows"], one[key]) for one in found if one["job"] == job)
+        style = "-" if job in OURS else "--" if job in PEERS else ":"
+        axes.loglog(*zip(*points, strict=True), style, marker="o", markersize=3, label=job)
+    axes.set(xlabel="rows", ylabel=label)
+    axes.legend(fontsize=7, ncols=2, frameon=False)
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+
+
+def page():
+    found = json.loads(RESULTS.read_text())
+    jobs = (*OURS, *PEERS, *LIMITS)
+    parts = [
+        "Processor seconds, best of the repeats:", table(found, jobs, "cpu", "{:.3g}"),
+        "Wall seconds of the same runs:", table(found, jobs, "seconds", "{:.3g}"),
+        "Peak memory in megabytes:", table(found, jobs, "megabytes", "{:.0f}"),
+    ]  # fmt: skip
+    before, start, rest = PAGE.read_text().partition("<!-- measured -->\n")
+    _, end, after = rest.partition("<!-- /measured -->")
+    PAGE.write_text(before + start + "\n" + "\n\n".join(parts) + "\n\n" + end + after)
+    plot(found, "cpu", "processor seconds", PAGE.with_name("scale-time.svg"))
+    plot(found, "megabytes", "peak memory, MB", PAGE.with_name("scale-memory.svg"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", help="Python of the peers' environment")
+    parser.add_argument("--exponents", default="3,4,5,6,7")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    arguments = parser.parse_args()
+    if not arguments.page:
+        run(arguments.peers, [int(text) for text in arguments.exponents.split(",")])
+    page()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""The cluster engine: encoded blocks on Spark, folded by a map and a tree of additions.
+
+Rows are encoded once, in Arrow batches, where they are; each pass runs a kernel over the blocks of
+every partition and adds the results in a fixed order. Only sums reach the driver, and only the
+driver draws noise, so a task that is lost and repeated changes nothing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import accumulate
+from operator import add
+from typing import Any, Final, NoReturn, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.domain import Categories, Domain, Interval
+from private_ate.engines.local import Progress, single_threaded_blas
+from private_ate.errors import ArgumentError, SchemaError
+from private_ate.files import Kind
+from private_ate.study import Block, Summable
+from private_ate.tables import (
+    Table,
+    encode_covariates,
+    encode_outcome,
+    encode_treatment,
+    require_column,
+    table_of,
+)
+
+__all__ = ["NEEDS_ORDER", "SparkColumns", "SparkStudy", "is_spark_frame", "read_frame"]
+
+S = TypeVar("S", bound=Summable)
+Floats = npt.NDArray[np.float64]
+
+_BLOCK_ROWS: Final = 1 << 14
+_FAN_IN: Final = 64  # values that one task, or the driver, adds up
+_NUMBERS: Final = (
+    "ByteType", "ShortType", "IntegerType", "LongType",
+    "FloatType", "DoubleType", "DecimalType", "BooleanType",
+)  # fmt: skip
+NEEDS_ORDER: Final = (
+    "matching puts all rows in order along the score, which a cluster does not do; "
+    "use method 'auto' with target 'balance', or engine 'local'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkColumns:
+    """The schema of a Spark data frame, and ranges of its columns on request."""
+
+    frame: Any = field(repr=False)
+    typed: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return tuple(self.frame.columns)
+
+    def require(self, name: str, role: str) -> None:
+        """Check that a column exists."""
+        require_column(self.names, name, role)
+
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone."""
+        kind = type(self.frame.schema[name].dataType).__name__
+        if kind in _NUMBERS:
+            return "number"
+        return "label" if kind in ("StringType", "VarcharType", "CharType") else "other"
+
+    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
+        """Look up the ranges of numbers and the labels of texts."""
+        return {name: self._observe(name) for name in names}
+
+    def _observe(self, name: str) -> Interval | Categories:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415  # its usual name
+
+        kind = self.kind(name)
+        column = F.col(_quoted(name))
+        if kind == "number":
+            value = column.cast("double")
+            finite = F.when(~F.isnan(value) & (F.abs(value) < float("inf")), value)
+            low, high = self.frame.agg(F.min(finite), F.max(finite)).first()
+            return Interval(0, 1) if low is None else Interval(float(low), float(high))
+        if kind == "label" and self.typed:
+            found = self.frame.select(F.trim(column)).distinct().limit(202).collect()
+            labels = sorted({row[0] for row in found if row[0]})
+            if len(labels) <= 200:
+                return Categories(*labels) if len(labels) > 1 else Interval(0, 1)
+        msg = f"column {name!r} has no range to look up on Spark; declare it in the domain"
+        raise SchemaError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStudy:
+    """Encoded blocks of rows, kept by the executors.
+
+    ``blocks`` is an RDD of pickled arrays of up to 2¹⁴ rows; ``starts`` holds the place of each
+    partition's first row.
+    """
+
+    domain: Domain
+    size: int
+    blocks: Any = field(repr=False)
+    starts: tuple[int, ...] = field(repr=False)
+    shows_outcome: bool = True
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def encode(
+        cls, columns: SparkColumns, domain: Domain, progress: Progress | None = None
+    ) -> SparkStudy:
+        """Encode the rows where they are and keep them there, in memory or on local disks."""
+        from pyspark import StorageLevel  # noqa: PLC0415  # an extra
+
+        names = [domain.treatment.column, domain.outcome.column, *domain.covariates]
+        frame = columns.frame.select(*(_quoted(name) for name in names))
+        encoded = frame.mapInArrow(_encoder(domain, typed=columns.typed), "rows int, block binary")
+        blocks = encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
+        blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+        counts = dict(blocks.mapPartitionsWithIndex(_count_rows).collect())
+        sizes = [counts.get(index, 0) for index in range(blocks.getNumPartitions())]
+        if sum(sizes) == 0:
+            msg = "the table has no rows"
+            raise SchemaError(msg)
+        starts = tuple(accumulate(sizes, initial=0))[:-1]
+        return cls(domain, sum(sizes), blocks, starts, progress=progress)
+
+    @property
+    def dimension(self) -> int:
+        """The number of encoded covariates (d)."""
+        return len(self.domain.features)
+
+    def public(self) -> Self:
+        """Return a view without outcomes."""
+        return replace(self, shows_outcome=False)
+
+    def close(self) -> None:
+        """Let the executors forget the encoded rows."""
+        self.blocks.unpersist()
+
+    def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
+        """Return the sum of the kernel over all blocks, partition by partition in order."""
+        total = len(self.starts)
+        self._tell(title, 0, total)
+        runner = _runner(kernel, self.starts, shows_outcome=self.shows_outcome)
+        result: S = _add_up(self.blocks.mapPartitionsWithIndex(runner), total)
+        self._tell(title, total, total)
+        return result
+
+    def _tell(self, title: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(title, done, total)
+
+    def pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
+    def noisy_pool(self, *_: object) -> NoReturn:
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
+    def fold_with(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: weights per row belong to the local engine."""
+        raise ArgumentError(NEEDS_ORDER)
+
+    def arm_sums(self, *_: object) -> NoReturn:
+        """Refuse: weights per row belong to the local engine."""
+        raise ArgumentError(NEEDS_ORDER)
+
+    def __getstate__(self) -> NoReturn:
+        msg = "a study is not pickled; a kernel must not hold one"
+        raise TypeError(msg)
+
+
+def is_spark_frame(data: object) -> bool:
+    """Say whether data is a Spark data frame, without importing Spark."""
+    kind = type(data)
+    return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
+
+
+def read_frame(path: str, master: str | None = None) -> SparkColumns:
+    """Open a CSV or Parquet file, or a directory of them, as a Spark data frame."""
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
+    except ImportError as cause:
+        msg = "engine 'spark' needs the spark extra: pip install 'private-ate[spark]'"
+        raise ArgumentError(msg) from cause
+    builder = SparkSession.builder.appName("private-ate")
+    session = (builder if master is None else builder.master(master)).getOrCreate()
+    is_text = path.lower().endswith((".csv", ".txt"))
+    frame: Any = None
+    with suppress(Exception):  # whatever the reader says could quote a record
+        # Texts only, a line a record: what cannot be parsed is a missing value later on.
+        frame = session.read.csv(path, header=True) if is_text else session.read.parquet(path)
+    if frame is None:
+        msg = f"Spark cannot read {path!r}; is the path visible to every worker?"
+        raise ArgumentError(msg)
+    return SparkColumns(frame, typed=not is_text)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _encoder(domain: Domain, *, typed: bool) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return a map from Arrow batches to rows that hold an encoded block each."""
+
+    def encode(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+
+        for table in _whole_blocks(batches, typed=typed):
+            arrays = (
+                encode_covariates(table, domain),
+                encode_treatment(table, domain),
+                encode_outcome(table, domain),
+            )
+            block = pickle.dumps(arrays, protocol=5)
+            rows = pa.array([table.rows], pa.int32())
+            yield pa.RecordBatch.from_arrays(
+                [rows, pa.array([block], pa.binary())], ["rows", "block"]
+            )
+
+    return encode
+
+
+def _whole_blocks(batches: Iterable[Any], *, typed: bool) -> Iterator[Table]:
+    """Cut a stream of Arrow batches into tables of 2¹⁴ rows; the last may be shorter."""
+    import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+
+    kept: list[Any] = []
+    rows = 0
+    for batch in batches:
+        kept.append(batch)
+        rows += batch.num_rows
+        if rows < _BLOCK_ROWS:
+            continue
+        whole = pa.Table.from_batches(kept)
+        end = rows - rows % _BLOCK_ROWS
+        for first in range(0, end, _BLOCK_ROWS):
+            yield table_of(whole.slice(first, _BLOCK_ROWS), typed=typed)
+        kept = whole.slice(end).to_batches()
+        rows -= end
+    if rows:
+        yield table_of(pa.Table.from_batches(kept), typed=typed)
+
+
+def _count_rows(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, int]]:
+    yield index, sum(rows for rows, _ in blocks)
+
+
+def _runner(
+    kernel: Callable[[Block], S], starts: tuple[int, ...], *, shows_outcome: bool
+) -> Callable[[int, Iterable[tuple[int, bytes]]], Iterator[tuple[int, S]]]:
+    """Return a map from a partition's blocks to its place and the sum of the kernel over them."""
+
+    def run(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, S]]:
+        start, total = starts[index], None
+        with single_threaded_blas():
+            for rows, block in blocks:
+                # The bytes were written by an executor of this very run.
+                covariates, treatment, outcome = pickle.loads(block)  # noqa: S301
+                shown = outcome if shows_outcome else None
+                part = kernel(Block(covariates.T, treatment, shown, start))
+                total = part if total is None else total + part
+                start += rows
+        if total is not None:
+            yield index, total
+
+    return run
+
+
+def _add_up(parts: Any, count: int) -> Any:  # noqa: ANN401  # an RDD of places and sums
+    """Add sums in the order of their places, by a tree whose shape depends on the count alone."""
+    while count > _FAN_IN:
+        count = -(-count // _FAN_IN)
+        grouped = parts.map(lambda pair: (pair[0] // _FAN_IN, pair)).groupByKey(count)
+        parts = grouped.mapValues(_in_order)
+    return _in_order(parts.collect())
+
+
+def _in_order(pairs: Iterable[tuple[int, Any]]) -> Any:  # noqa: ANN401  # whatever adds up
+    return reduce(add, (value for _, value in sorted(pairs, key=lambda pair: pair[0])))

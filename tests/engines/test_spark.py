@@ -1,0 +1,180 @@
+"""The cluster engine against the local one; needs the spark extra (`make test-spark`)."""
+
+import os
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("pyspark")
+
+from private_ate import ArgumentError, Categories, Domain, Interval, SchemaError, estimate_ate
+from private_ate.engines.local import LocalStudy
+from private_ate.engines.spark import SparkColumns, SparkStudy, _add_up, is_spark_frame
+from private_ate.estimators.strata import OneCell, _count_cells
+from private_ate.folds import Total
+from private_ate.propensity import fit_logistic
+from private_ate.standardization import _moments
+from private_ate.tables import read_table
+
+ROWS = 20_000
+SAME_FIT = 1e-10  # both fits stop at a gradient of 1e-10; order of additions does the rest
+DOMAIN = Domain(
+    "t",
+    ("y", Interval(0, 10)),
+    {"x1": Interval(0, 1), "x2": Interval(0, 1), "colour": Categories("red", "green")},
+)
+
+
+@pytest.fixture(scope="module")
+def session():
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.sql.shuffle.partitions", "4")
+    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    rng = np.random.default_rng(3)
+    x = rng.random((ROWS, 2))
+    treated = rng.random(ROWS) < 1 / (1 + np.exp(1 - 2 * x[:, 0]))
+    frame = pl.DataFrame(
+        {
+            "x1": x[:, 0],
+            "x2": x[:, 1],
+            "colour": np.array(["red", "green"])[rng.integers(0, 2, ROWS)],
+            "t": treated.astype(np.int8),
+            "y": np.clip(3 + x[:, 0] + 2 * treated + rng.normal(size=ROWS), 0, 10),
+        }
+    )
+    file = tmp_path_factory.mktemp("spark") / "study.parquet"
+    frame.write_parquet(file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def local(path):
+    return LocalStudy.encode(read_table(path), DOMAIN)
+
+
+@pytest.fixture(scope="module", params=[1, 3, 70])
+def cluster(request, session, path):
+    frame = session.read.parquet(str(path)).repartition(request.param)
+    study = SparkStudy.encode(SparkColumns(frame), DOMAIN)
+    yield study
+    study.close()
+
+
+def test_integer_sums_are_the_same_bit_by_bit_however_rows_are_partitioned(cluster, local):
+    cells, expected = (_count_cells(study, OneCell()) for study in (cluster, local))
+
+    assert cells.rows.tolist() == expected.rows.tolist()
+    assert cells.sums == expected.sums
+    moments = [study.fold(lambda block: _moments(block, 30)) for study in (cluster, local)]
+    assert moments[0] == moments[1]
+
+
+def test_the_logistic_fit_agrees_to_ten_digits_however_rows_are_partitioned(cluster, local):
+    fits = [fit_logistic(study.public(), 1 / ROWS).coefficients for study in (cluster, local)]
+
+    assert np.abs(fits[0] - fits[1]).max() <= SAME_FIT
+
+
+def test_blocks_know_their_place_in_the_study(cluster):
+    def places(block):
+        return Total(sum(range(block.first, block.first + block.treatment.size)))
+
+    assert cluster.fold(places).steps == ROWS * (ROWS - 1) // 2
+
+
+def test_a_public_view_shows_no_outcome(cluster):
+    hidden = cluster.public().fold(lambda block: Total(int(block.outcome is None)))
+    shown = cluster.fold(lambda block: Total(int(block.outcome is None)))
+
+    assert hidden.steps > 0
+    assert shown.steps == 0
+
+
+def test_a_worker_that_dies_and_is_repeated_changes_nothing(cluster):
+    def fragile(block):
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        if task.partitionId() == 0 and task.attemptNumber() == 0:
+            os._exit(1)
+        return Total(int(block.outcome.sum()))
+
+    assert cluster.fold(fragile) == cluster.fold(lambda block: Total(int(block.outcome.sum())))
+
+
+def test_additions_form_a_tree_in_the_order_of_partitions(session):
+    count = 300
+    parts = session.sparkContext.parallelize(range(count), count)
+    pairs = parts.mapPartitionsWithIndex(lambda index, _: [(index, (index,))])
+
+    assert _add_up(pairs, count) == tuple(range(count))
+
+
+@pytest.mark.parametrize("level", ["label", "sample"])
+def test_one_partition_in_row_order_gives_the_release_of_the_local_engine(session, path, level):
+    asked = {"domain": DOMAIN, "level": level, "epsilon": "1.0", "seed": 11}
+
+    frame = session.read.parquet(str(path)).coalesce(1)
+
+    assert estimate_ate(frame, **asked) == estimate_ate(path, **asked)
+
+
+def test_ranges_of_public_covariates_are_looked_up_on_the_cluster(session, path):
+    columns = SparkColumns(session.read.parquet(str(path)))
+    names = ["x1", "colour", "y"]
+
+    assert columns.observe(names) == read_table(path).observe(names)
+    assert [columns.kind(one) for one in names] == ["number", "label", "number"]
+
+
+@pytest.mark.usefixtures("session")
+def test_a_csv_is_texts_that_are_parsed_value_by_value(tmp_path):
+    (tmp_path / "odd.csv").write_text('x,t,y\n1,1,2\nzz,0,"8\n3,1\n4,0,1,extra\n')
+    domain = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 10)})
+
+    release = estimate_ate(
+        tmp_path / "odd.csv", domain=domain, level="sample", epsilon=1, engine="spark", seed=1
+    )
+
+    assert release.n == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        ({"level": "label", "method": "published"}, "method 'published' does not run on Spark"),
+        ({"level": "sample", "method": "published"}, "method 'published' does not run on Spark"),
+        ({"level": "label", "target": "track"}, "target 'track' does not run on Spark"),
+        ({"level": "sample", "method": "ipw"}, "method 'ipw' does not run on Spark"),
+        ({"level": "label", "engine": "local"}, "collect it first to use engine 'local'"),
+    ],
+)
+def test_what_needs_an_order_of_all_rows_is_refused_with_advice(session, path, asked, refused):
+    frame = session.read.parquet(str(path))
+
+    assert is_spark_frame(frame)
+    with pytest.raises(ArgumentError, match=refused):
+        estimate_ate(frame, domain=DOMAIN, epsilon=1, **asked)
+
+
+def test_a_path_that_spark_cannot_read_is_one_sentence(session, tmp_path):
+    with pytest.raises(ArgumentError, match="Spark cannot read"):
+        estimate_ate(
+            tmp_path / "none.parquet", domain=DOMAIN, level="label", epsilon=1, engine="spark"
+        )
+    empty = session.createDataFrame([], "x1 double, x2 double, colour string, t int, y double")
+    with pytest.raises(SchemaError, match="the table has no rows"):
+        estimate_ate(empty, domain=DOMAIN, level="label", epsilon=1)
