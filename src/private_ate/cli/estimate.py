@@ -118,10 +118,10 @@ def estimate(
         write_whole(out, release.to_json() + "\n")
     show(release, as_json=json)  # first: what was paid for is not lost if a page fails
     if report is not None:
-        facts = pages.public_facts(release, data, known, split_names(covariates))
+        facts = pages.public_facts(release, Path(data), known, split_names(covariates))
         write_whole(report, release.to_html(facts))
     if diagnostics is not None:
-        text = pages.curator_text(release, data, known, split_names(covariates))
+        text = pages.curator_text(release, Path(data), known, split_names(covariates))
         write_whole(diagnostics, text)
 
 
