@@ -144,6 +144,16 @@ def test_a_password_in_the_command_stays_off_the_page(releases, study, monkeypat
     )
 
 
+def test_a_curators_page_from_a_cluster_is_refused_before_anything_is_spent(files, monkeypatch):
+    monkeypatch.setattr(
+        "private_ate.estimation.estimate_ate", lambda *_, **__: pytest.fail("spent")
+    )
+    flags = ("--level", "label", "--epsilon", "1", "--engine", "spark")
+
+    with pytest.raises(ValueError, match="leave out --engine spark"):
+        run(files, monkeypatch, *flags, "--diagnostics", "mine.html")
+
+
 def test_texts_from_outside_are_escaped():
     domain = Domain("a<b", ("c", Interval(0, 1)))
     frame = {"a<b": [0, 1, 1, 0], "c": [0.1, 0.2, 0.3, 0.4], "<script>x": [1.0, 2.0, 3.0, 5.0]}
