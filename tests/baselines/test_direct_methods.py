@@ -326,7 +326,7 @@ def test_parts_are_disjoint_cover_all_rows_and_ignore_the_records(synth):
 def test_the_summary_says_what_delta_means(synth):
     text = str(estimate_ate(synth, level="sample", epsilon="1", method="ipw"))
 
-    assert "more than 2.72×, except with probability 1e-06" in text
+    assert "more than 2.72×, except with probability 1e-06" in " ".join(text.split())
     assert "units (n)" in text
 
 
