@@ -21,10 +21,10 @@ OURS = ("private-ate exact_effect", "label level", "sample level")
 LIMITS = ("reading the file", "gradient pass", "argsort")
 PEERS = ("scikit-learn", "causallib", "CausalML", "DoWhy (1 neighbour)", "dense argsort", "MatchIt")
 LARGEST = {
-    "dense argsort": 4, "MatchIt": 4, "DoWhy (1 neighbour)": 5, "causallib": 5, "CausalML": 5,
+    "dense argsort": 4, "MatchIt": 4, "DoWhy (1 neighbour)": 4, "causallib": 4, "CausalML": 5,
     "private-ate exact_effect": 6, "scikit-learn": 6,
 }  # fmt: skip
-PATIENCE = 240  # seconds for one measurement
+PATIENCE = 120  # seconds for one measurement
 
 
 def make_data(folder, exponent):
