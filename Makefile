@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: venv demo test test-spark lint audit bench bench-peers data reproduce clean
+.PHONY: venv demo test test-spark lint audit bench bench-peers data docs browser reproduce clean
 
 venv: $(STAMP)
 
@@ -55,6 +55,15 @@ bench-peers: .venv-bench/.installed
 # The packages are read as files, never imported, so their dependencies stay away.
 data: $(STAMP)
 	$(BIN)/pip install --quiet --no-deps skcausal==0.1.1 causaldata==0.1.5 causallib==0.10.0
+
+# The site lands in site/; `make browser test` also opens it.
+docs: $(STAMP)
+	$(BIN)/pip install --quiet --group docs
+	$(BIN)/mkdocs build --quiet --strict
+
+# Tests open pages in a headless Chromium; without one they are skipped and say so.
+browser:
+	command -v chromium || (apt-get update && apt-get install --yes chromium)
 
 # Every figure and table of the paper and our own comparisons; QUICK=1 takes minutes, not hours.
 reproduce: data

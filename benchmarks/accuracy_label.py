@@ -26,15 +26,16 @@ from private_ate.propensity import fit_logistic
 from private_ate.tables import read_table
 
 EPSILONS = ("0.1", "0.5", "1", "2", "4")
-# The prototype's table (design of the label level): mean relative error against 5-NN matching.
+# The prototype's tables (design of the label level); it coded ACIC's three letter columns as
+# numbers, so `acic-codes` is what compares with it. Mean relative error, first against matching.
 TRACK = {
     "lalonde": (1.70, 0.432, 0.236, 0.124, 0.044),
     "ihdp": (0.238, 0.062, 0.038, 0.024, 0.010),
-    "acic": (0.208, 0.112, 0.074, 0.092, 0.055),
+    "acic-codes": (0.208, 0.112, 0.074, 0.092, 0.055),
     "synth": (0.285, 0.080, 0.049, 0.033, 0.020),
 }
 BALANCE = {
-    "acic": (0.376, 0.161, 0.125, 0.081, 0.074),
+    "acic-codes": (0.376, 0.161, 0.125, 0.081, 0.074),
     "synth": (0.326, 0.092, 0.056, 0.043, 0.038),
 }
 
@@ -109,7 +110,7 @@ def studies_of(name):
 
 def table(title, names, target, draws, prototype, against):
     """Print one table and return the errors of ours and of the published method."""
-    print(f"\n{title}\n{'set':10}{'method':22}" + "".join(f"{e:>9}" for e in EPSILONS))
+    print(f"\n{title}\n{'set':12}{'method':22}" + "".join(f"{e:>9}" for e in EPSILONS))
     all_ours, all_published = [], []
     for name in names:
         ours, theirs = np.zeros(len(EPSILONS)), np.zeros(len(EPSILONS))
@@ -136,12 +137,12 @@ def table(title, names, target, draws, prototype, against):
             rows.append(("prototype", np.array(prototype[name])))
             rows.append(("  ours/prototype", ours / np.array(prototype[name])))
         for label, values in rows:
-            print(f"{name:10}{label:22}" + "".join(f"{value:9.3f}" for value in values))
+            print(f"{name:12}{label:22}" + "".join(f"{value:9.3f}" for value in values))
         if name in prototype:
             ratio = np.exp(np.mean(np.log(ours / np.array(prototype[name]))))
-            print(f"{name:10}geometric mean of ours/prototype {ratio:.3f}")
+            print(f"{name:12}geometric mean of ours/prototype {ratio:.3f}")
         if against == "truth":
-            print(f"{name:10}matching's own error {own / count:.3f}")
+            print(f"{name:12}matching's own error {own / count:.3f}")
         all_ours.append(ours)
         all_published.append(theirs)
     ratio = np.exp(np.mean(np.log(np.array(all_ours) / np.array(all_published))))
@@ -155,10 +156,10 @@ def main() -> None:
     draws = parser.parse_args().draws
     only = parser.parse_args().only
     if only != "balance":
-        sets = ["lalonde", "ihdp", "acic", "synth"]
+        sets = ["lalonde", "ihdp", "acic-codes", "acic", "synth"]
         table("Against 5-NN matching, target track", sets, "track", draws, TRACK, "matching")
     if only != "track":
-        sets = ["acic", *(f"acic-{setting}" for setting in range(2, 11)), "synth"]
+        sets = ["acic-codes", "acic", *(f"acic-{setting}" for setting in range(2, 11)), "synth"]
         table("Against the truth, target balance", sets, "balance", draws, BALANCE, "truth")
 
 

@@ -1,6 +1,6 @@
 """Time and memory of the baselines on data like the paper's Synth.
 
-Run as ``python benchmarks/baselines.py [rows covariates epsilon]``; each method runs in a process of
+Run as ``python benchmarks/baselines.py [rows covariates epsilon]``; each method has a process of
 its own, so that its peak memory is its own. Times are processor seconds of the estimate alone.
 """
 
@@ -11,7 +11,10 @@ import subprocess
 import sys
 import time
 
-METHODS = ("difference_in_means", "smooth_matching", "ipw", "doubly_robust", "aim", "privsyn")
+METHODS = (
+    "difference_in_means", "smooth_matching", "ipw", "doubly_robust", "fold_split", "aim",
+    "privsyn",
+)  # fmt: skip
 
 
 def main() -> None:

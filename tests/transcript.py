@@ -78,5 +78,6 @@ def declared_share(spend: Spend, one: object, other: object) -> Fraction:
         if spend.mechanism == "staircase_disjoint" and sum(share > 0 for share in shares) > 1:
             return Fraction(len(shares))  # a staircase may lose all of ε for any shift
         return sum(shares, Fraction(0))
-    size = max(moved) if spend.mechanism == "cube" else sum(moved)
+    largest = spend.mechanism in {"cube", "choose", "select"}
+    size = max(moved) if largest else sum(moved)
     return Fraction(size, spend.sensitivity[0])

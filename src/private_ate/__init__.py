@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from private_ate._version import VERSION as __version__
+    from private_ate.baselines.aim import AimOptions
+    from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
+    from private_ate.baselines.doubly_robust import DoublyRobustOptions
+    from private_ate.baselines.fold_split import FoldSplitOptions
+    from private_ate.baselines.ipw import IpwOptions
+    from private_ate.baselines.privsyn import PrivSynOptions
+    from private_ate.baselines.smooth_matching import SmoothMatchingOptions
     from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
+    from private_ate.effects import arm_means, e_value, odds_ratio, risk_ratio, standard_error
     from private_ate.errors import (
         ArgumentError,
         BudgetError,
@@ -25,10 +33,12 @@ if TYPE_CHECKING:
     from private_ate.estimators.calibrated import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
     from private_ate.estimators.orthogonal_plan import OrthogonalOptions
+    from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published import PublishedOptions
     from private_ate.planning import Plan, StudySizes, plan_ate
     from private_ate.privacy.ledger import Ledger
     from private_ate.release import Diagnostics, Release
+    from private_ate.report.html import PublicFacts
 
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
@@ -37,6 +47,16 @@ _HOMES = {
     "estimators.published": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.orthogonal_plan": ("OrthogonalOptions",),
+    "estimators.overlap": ("describe_overlap",),
+    "effects": ("arm_means", "e_value", "odds_ratio", "risk_ratio", "standard_error"),
+    "report.html": ("PublicFacts",),
+    "baselines.aim": ("AimOptions",),
+    "baselines.difference_in_means": ("DifferenceInMeansOptions",),
+    "baselines.doubly_robust": ("DoublyRobustOptions",),
+    "baselines.fold_split": ("FoldSplitOptions",),
+    "baselines.ipw": ("IpwOptions",),
+    "baselines.privsyn": ("PrivSynOptions",),
+    "baselines.smooth_matching": ("SmoothMatchingOptions",),
     "planning": ("Plan", "StudySizes", "plan_ate"),
     "privacy.ledger": ("Ledger",),
     "release": ("Diagnostics", "Release"),
@@ -53,31 +73,45 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AimOptions",
     "ArgumentError",
     "Binary",
     "BudgetError",
     "CalibratedOptions",
     "Categories",
     "Diagnostics",
+    "DifferenceInMeansOptions",
     "Domain",
     "DomainError",
+    "DoublyRobustOptions",
+    "FoldSplitOptions",
     "Interval",
+    "IpwOptions",
     "Ledger",
     "LedgerError",
     "NumericRangeError",
     "OrthogonalOptions",
     "Plan",
+    "PrivSynOptions",
     "PrivateAteError",
+    "PublicFacts",
     "PublishedOptions",
     "Release",
     "SchemaError",
+    "SmoothMatchingOptions",
     "StudySizes",
     "Treatment",
     "__version__",
+    "arm_means",
+    "describe_overlap",
     "diagnose_ate",
+    "e_value",
     "estimate_ate",
     "exact_effect",
+    "odds_ratio",
     "plan_ate",
+    "risk_ratio",
+    "standard_error",
 ]
 
 

@@ -182,6 +182,9 @@ def _delta_of(request: Request, options: type) -> Fraction:
     if getattr(chosen, "adjacency", "replace") != "replace":
         msg = "a ledger adds up costs for replace-one neighbours; leave out adjacency"
         raise ArgumentError(msg)
+    if not getattr(chosen, "is_private", True):
+        msg = "a ledger keeps private releases only, and with these options nothing is promised"
+        raise ArgumentError(msg)
     return parse_delta(getattr(chosen, "delta", 0) or 0)
 
 

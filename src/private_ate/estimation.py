@@ -17,6 +17,7 @@ from private_ate.baselines.difference_in_means import (
     estimate_difference_in_means,
 )
 from private_ate.baselines.doubly_robust import DoublyRobustOptions, estimate_doubly_robust
+from private_ate.baselines.fold_split import FoldSplitOptions, estimate_fold_split
 from private_ate.baselines.ipw import IpwOptions, estimate_ipw
 from private_ate.baselines.privsyn import PrivSynOptions, estimate_privsyn
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
@@ -74,6 +75,7 @@ _BASELINES: Final = (
     Method("ipw", ("sample",), IpwOptions, estimate_ipw),
     Method("smooth_matching", ("sample",), SmoothMatchingOptions, estimate_smooth_matching),
     Method("doubly_robust", ("sample",), DoublyRobustOptions, estimate_doubly_robust),
+    Method("fold_split", ("sample",), FoldSplitOptions, estimate_fold_split),
     Method("aim", ("sample",), AimOptions, estimate_aim),
     Method("privsyn", ("sample",), PrivSynOptions, estimate_privsyn),
 )

@@ -30,7 +30,8 @@ def read_file(path: Path) -> tuple[pl.DataFrame, bool]:
         if is_parquet(path):
             return pl.read_parquet(path), True
         frame = pl.concat([read_header(path), *read_lines(path)])
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
+    # A reader's panic on a damaged file is no Exception; what either says could quote a record.
+    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110
         pass
     if frame is None:
         raise unreadable(path)
@@ -47,7 +48,7 @@ def read_schema(path: Path) -> dict[str, Kind | None]:
             schema = pl.read_parquet_schema(path)
             return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
         header = read_header(path)
-    except Exception as cause:
+    except (Exception, pl.exceptions.PanicException) as cause:
         raise unreadable(path) from cause
     return dict.fromkeys(header.columns)
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
+from private_ate.report.overlap import Overlap
+
+if TYPE_CHECKING:
+    from private_ate.report.html import PublicFacts
 
 __all__ = ["Diagnostics", "Estimate", "Release"]
 
@@ -19,6 +24,14 @@ _FIELDS = (
     "ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",
     "guarantee", "method", "n", "settings", "version",
 )  # fmt: skip
+
+
+def _finite(text: str) -> float:
+    """Read a number; infinities and NaN, which a release never holds, are refused."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _is_number(value: object) -> bool:
@@ -144,11 +157,17 @@ class Release:
         """Return the release as one JSON object."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
+    def to_html(self, facts: PublicFacts | None = None) -> str:
+        """Return the release as one self-contained page; ``facts`` adds public knowledge."""
+        from private_ate.report.html import release_page  # noqa: PLC0415  # report reads releases
+
+        return release_page(self, facts)
+
     @classmethod
     def from_json(cls, text: str) -> Release:
         """Read back a release that :meth:`to_json` wrote."""
         try:
-            plain = json.loads(text)
+            plain = json.loads(text, parse_float=_finite, parse_constant=_finite)
         except (ValueError, TypeError, RecursionError) as cause:
             msg = "this is not a release in JSON"
             raise ArgumentError(msg) from cause
@@ -185,13 +204,38 @@ class Diagnostics:
     """The curator's view of a study. Not private: computed from the records themselves.
 
     Never part of a release; made only by ``diagnose_ate``, and its repr shows no value.
+
+    Attributes
+    ----------
+    exact_effect, limited_effect, plain_difference : float
+        Matching without limits, matching within the published method's limits, and the
+        difference in means; none carries noise.
+    treated, control : int
+        Sizes of the arms.
+    effective_treated, effective_control : float
+        Kish's effective sizes under the limited weights.
+    balance : mapping
+        Standardised mean differences of each feature before and after weighting.
+    weights : mapping
+        Smallest, median, 90 %, 99 % and largest weight of each arm.
+    overlap : Overlap
+        Propensity scores by arm.
     """
 
     exact_effect: float = field(repr=False)
     limited_effect: float = field(repr=False)
+    plain_difference: float = field(repr=False)
     treated: int = field(repr=False)
     control: int = field(repr=False)
     effective_treated: float = field(repr=False)
     effective_control: float = field(repr=False)
     balance: Mapping[str, Pair] = field(repr=False)
+    weights: Mapping[str, tuple[float, ...]] = field(repr=False)
+    overlap: Overlap = field(repr=False)
     note: str = "not private, do not share"
+
+    def to_html(self, release: Release | None = None) -> str:
+        """Return the curator's page, watermarked; it compares with a release if given one."""
+        from private_ate.report.curator import curator_page  # noqa: PLC0415  # as above
+
+        return curator_page(self, release)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from studies import CASE_NAMES, CASES, DOMAIN, make_study
+from studies import CASES, DOMAIN, every_case, make_study
 
 from private_ate import Domain, DomainError, Interval, PrivateAteError
 from private_ate.engines.local import LocalStudy
@@ -14,9 +14,8 @@ from private_ate.estimation import estimate_study
 from private_ate.estimators.request import Request
 from private_ate.privacy.sums import OUTCOME_STEPS
 
-every_case = pytest.mark.parametrize(("method", "level"), CASES, ids=CASE_NAMES)
 sample_cases = pytest.mark.parametrize(
-    "method", [method for method, level in CASES if level == "sample"], ids=lambda m: m.name
+    ("method", "level"), [case for case in CASES if case.values[1] == "sample"]
 )
 
 
@@ -67,10 +66,10 @@ def test_a_degenerate_study_is_released_or_refused_in_words(method, level, shape
 
 @sample_cases
 @pytest.mark.parametrize("shape", [name for name in SHAPES if "row" not in name])
-def test_at_sample_level_the_records_never_decide_about_a_refusal(method, shape):
+def test_at_sample_level_the_records_never_decide_about_a_refusal(method, level, shape):
     # All of these have the same n and domain as the plain study, which is all that is public.
-    plain = attempt(make_study(7, rows=30), method, "sample")
-    other = attempt(SHAPES[shape], method, "sample")
+    plain = attempt(make_study(7, rows=30), method, level)
+    other = attempt(SHAPES[shape], method, level)
     assert (plain is None) == (other is None)
     if plain is not None:
         assert set(plain.settings) == set(other.settings)

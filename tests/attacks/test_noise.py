@@ -75,7 +75,7 @@ def test_neighbours_can_reach_the_same_outputs(mechanism, sensitivity):
 @pytest.mark.parametrize("rows", [1, 2, 63, 65, 127, 1000])
 def test_every_lane_is_tossed_when_the_rows_do_not_fill_the_words(rows):
     turns = 200_000 // rows if rows < 200 else 400
-    turns = min(turns, 4000)
+    turns = min(turns, 1000)
     coin = Coin.logistic(Fraction(1))
     entropy = SeededEntropy(rows)
     heads = sum(flip_rows(coin, rows, entropy).astype(np.int64) for _ in range(turns))

@@ -2,18 +2,18 @@
 
 import logging
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies import CASE_NAMES, CASES, check_neighbours, make_study, neighbours
+from studies import check_neighbours, every_case, make_study, neighbours
 
+from private_ate import ArgumentError
 from private_ate.privacy.sums import OUTCOME_STEPS
 
-both_levels = pytest.mark.parametrize(("method", "level"), CASES, ids=CASE_NAMES)
 
-
-@both_levels
+@every_case
 @pytest.mark.parametrize("rows", [12, 40])
 def test_no_step_moves_more_than_it_declares(method, level, rows):
     for seed in range(3):
@@ -21,19 +21,20 @@ def test_no_step_moves_more_than_it_declares(method, level, rows):
             check_neighbours(method, level, first, second)
 
 
-@both_levels
+@every_case
 def test_a_person_with_three_rows_moves_no_more_than_declared(method, level):
     for seed in range(3):
         study = make_study(seed)
         low, high = study.outcome.copy(), study.outcome.copy()
         low[:3], high[:3] = 0, OUTCOME_STEPS
-        check_neighbours(
-            method, level, replace(study, outcome=low), replace(study, outcome=high),
-            rows_per_person=3,
-        )  # fmt: skip
+        with suppress(ArgumentError):  # a method may refuse people with several rows
+            check_neighbours(
+                method, level, replace(study, outcome=low), replace(study, outcome=high),
+                rows_per_person=3,
+            )  # fmt: skip
 
 
-@both_levels
+@every_case
 def test_neighbours_make_the_same_noise_about_themselves(method, level, caplog, capfd):
     for first, second in neighbours(level, 5):
         said = []
@@ -49,7 +50,7 @@ def test_neighbours_make_the_same_noise_about_themselves(method, level, caplog, 
 
 
 @pytest.mark.audit
-@both_levels
+@every_case
 def test_no_step_moves_more_than_it_declares_in_many_studies(method, level):
     for seed in range(60):
         rows = int(np.random.default_rng(seed).integers(6, 150))

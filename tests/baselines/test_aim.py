@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Binary, Categories, Domain, Interval, Request, estimate_ate
+from private_ate import ArgumentError, Binary, Categories, Domain, Interval, estimate_ate
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.columns import Columns
-from private_ate.baselines.synthetic import Neighbours, default_bins, matched_effect_of
+from private_ate.baselines.synthetic import Neighbours, default_bins, matched_effect_of, rows_for
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_study, method_for
+from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget
 
 QUICK = AimOptions(bins=2, outcome_bins=2)
@@ -193,3 +194,18 @@ def test_impossible_options_are_argument_errors(make, text):
 def test_too_many_bins_are_refused(synth):
     with pytest.raises(ArgumentError, match="from 2 to 64"):
         run(synth, options=AimOptions(bins=1))
+
+
+def test_the_summary_says_that_the_number_of_rows_is_private():
+    table, domain = confounded(100)
+    options = replace(QUICK, adjacency="add_remove")
+    text = str(run(table, options=options, domain=domain))
+
+    assert "units (noisy n)" in text
+    assert "whole records and their number are private" in text
+
+
+def test_the_number_of_synthetic_rows_is_bounded():
+    assert rows_for(-5.0) == 20_000
+    assert rows_for(30_000.4) == 30_000
+    assert rows_for(1e12) == 1_000_000

@@ -8,16 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Domain, Interval, estimate_ate
+from private_ate import AimOptions, ArgumentError, Domain, Interval, Ledger, estimate_ate
 from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
+from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
 from private_ate.baselines.ipw import IpwOptions
-from private_ate.baselines.parts import split_rows
+from private_ate.baselines.parts import places_of, split_folds, split_rows
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import SeededEntropy
 
-NAMES = ["difference_in_means", "ipw", "smooth_matching", "doubly_robust"]
+NAMES = ["difference_in_means", "ipw", "smooth_matching", "doubly_robust", "fold_split"]
 
 
 def release(study, method, epsilon="1000000", options=None, seed=7, **more):
@@ -33,11 +34,8 @@ def outcomes(study):
 
 def evaluation_rows(study, share, seed):
     """Return which rows the evaluation part holds for a seed."""
-    from private_ate.baselines.parts import _in_training
-
     training, _ = split_rows(study, share, SeededEntropy(seed))
-    index = np.arange(study.size, dtype=np.uint64)
-    return ~_in_training(index, training.salt, training.threshold)
+    return places_of(0, study.size, training.salt) >= training.high
 
 
 def test_difference_in_means_without_noise_is_the_difference_in_means(synth):
@@ -86,6 +84,38 @@ def test_doubly_robust_without_noise_is_near_the_truth(synth, nuisance):
     effects = [release(synth, "doubly_robust", options=options, seed=s).ate for s in range(5)]
 
     assert np.mean(effects) == pytest.approx(0.484, abs=0.15)
+
+
+def test_the_published_doubly_robust_mean_without_noise_is_cross_fitted_aipw(synth):
+    from scipy.optimize import minimize
+
+    held_out = evaluation_rows(synth, 0.5, 7)
+    training = ~held_out
+    features = np.vstack((np.ones(synth.size), 2 * synth.covariates - 1)).T
+    sign, share = np.where(synth.treatment, 1.0, -1.0), synth.outcome / 2**30
+
+    def loss(weights):
+        margin = sign[training] * (features[training] @ weights)
+        return np.logaddexp(0, -margin).mean() + 0.001 * 21 / 2 * weights @ weights
+
+    score = 1 / (1 + np.exp(-features @ minimize(loss, np.zeros(21), tol=1e-12).x))
+    score = np.clip(score, 0.1, 0.9)
+    penalty = 1e-3 * training.sum() * np.eye(21)
+    models = []
+    for arm in (synth.treatment, ~synth.treatment):
+        rows = features[training & arm]
+        cross = rows.T @ (share[training & arm] - 0.5)
+        fitted = np.linalg.solve(rows.T @ rows + penalty, cross)
+        models.append(np.clip(features @ fitted + 0.5, 0, 1))
+    residual = np.where(
+        synth.treatment, (share - models[0]) / score, (models[1] - share) / (1 - score)
+    )
+    expected = (models[0] - models[1] + residual)[held_out].mean() * synth.domain.bounds.width
+    options = DoublyRobustOptions("conditional")
+
+    found = release(synth, "doubly_robust", options=options, confidence=None)
+
+    assert found.ate == pytest.approx(expected, abs=2e-3)
 
 
 def test_private_arm_means_equal_the_means_of_the_training_rows(synth):
@@ -224,6 +254,8 @@ def test_odd_records_still_give_a_release(name, case):
         (lambda: DoublyRobustOptions(nuisance="public"), "nuisance"),
         (lambda: DoublyRobustOptions(delta=0), "positive delta"),
         (lambda: SmoothMatchingOptions(delta=2), "delta"),
+        (lambda: FoldSplitOptions(folds=1), "folds"),
+        (lambda: FoldSplitOptions("matching"), "score"),
     ],
 )
 def test_impossible_options_are_argument_errors(make, text):
@@ -257,6 +289,29 @@ def test_cells_of_unknown_covariates_are_refused(synth):
         release(synth, "smooth_matching", options=SmoothMatchingOptions(cells=names))
 
 
+@pytest.mark.parametrize("score", ["doubly_robust", "weighted", "outcome_model"])
+def test_fold_split_without_noise_is_near_the_truth(synth, score):
+    options = FoldSplitOptions(score, folds=5, ridge=0.001)
+
+    assert release(synth, "fold_split", options=options).ate == pytest.approx(0.484, abs=0.12)
+
+
+def test_fold_split_states_the_published_kind_of_sensitivity():
+    steps = fold_sensitivity(FoldSplitOptions(folds=20), 1000) / 2**24 / 1000
+
+    assert steps == pytest.approx(2 / (0.1 * 1000) + 19 / 19, rel=2e-3)
+
+
+def test_folds_cover_all_rows_once(synth):
+    parts = split_folds(synth, 7, SeededEntropy(1))
+    places = places_of(0, synth.size, parts[0].salt)
+
+    assert sum(part.size for part in parts) == synth.size
+    assert parts[0].low == 0
+    assert [part.high for part in parts[:-1]] == [part.low for part in parts[1:]]
+    assert all(((places >= p.low) & (places < p.high)).sum() == p.size for p in parts)
+
+
 def test_parts_are_disjoint_cover_all_rows_and_ignore_the_records(synth):
     held_out = evaluation_rows(synth, 0.3, 1)
     other = replace(synth, outcome=synth.outcome[::-1].copy(), treatment=~synth.treatment)
@@ -266,3 +321,31 @@ def test_parts_are_disjoint_cover_all_rows_and_ignore_the_records(synth):
     assert evaluation.size == held_out.sum()
     assert 200 < training.size < 400
     assert np.array_equal(held_out, evaluation_rows(other, 0.3, 1))
+
+
+def test_the_summary_says_what_delta_means(synth):
+    text = str(estimate_ate(synth, level="sample", epsilon="1", method="ipw"))
+
+    assert "more than 2.72×, except with probability 1e-06" in text
+    assert "units (n)" in text
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "text"),
+    [
+        ("doubly_robust", DoublyRobustOptions("conditional"), "nothing is promised"),
+        ("aim", AimOptions(adjacency="add_remove"), "replace-one"),
+    ],
+)
+def test_a_ledger_refuses_before_charging_what_it_cannot_add_up(
+    tmp_path, synth, method, options, text
+):
+    ledger = Ledger.create(tmp_path / "budget.db", "trial", epsilon="1", delta="1e-5")
+
+    with pytest.raises(ArgumentError, match=text):
+        estimate_ate(
+            synth, level="sample", epsilon="1", method=method, options=options, ledger=ledger
+        )
+    paid = estimate_ate(synth, level="sample", epsilon="1", method="ipw", ledger=ledger)
+
+    assert paid.is_private  # the whole of ε was still there

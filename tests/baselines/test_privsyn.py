@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Binary, Categories, Domain, Request, estimate_ate
+from private_ate import ArgumentError, Binary, Categories, Domain, estimate_ate
 from private_ate.baselines.consistency import NoisyTable, agree, common_total, project
 from private_ate.baselines.privsyn import (
     PrivSynOptions,
@@ -20,6 +20,7 @@ from private_ate.baselines.privsyn import (
 from private_ate.baselines.record_synthesis import independent_rows, synthesise
 from private_ate.baselines.synthetic import Neighbours
 from private_ate.estimation import estimate_study, method_for
+from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget
 
 QUICK = PrivSynOptions(bins=2, outcome_bins=2, iterations=3)

@@ -10,9 +10,10 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from private_ate import Domain, Interval, Request
+from private_ate import Domain, Interval
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
+from private_ate.baselines.fold_split import FoldSplitOptions
 from private_ate.baselines.ipw import (
     IpwOptions,
     fit_propensity,
@@ -29,6 +30,7 @@ from private_ate.baselines.smooth_matching import (
     smooth_sensitivity,
 )
 from private_ate.estimation import estimate_study, method_for
+from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import smoothing_rate
 from private_ate.privacy.entropy import SeededEntropy
 
@@ -47,6 +49,9 @@ DIRECT = [
     ("ipw", IpwOptions(delta=0, truncation=0.3)),
     ("doubly_robust", DoublyRobustOptions()),
     ("doubly_robust", DoublyRobustOptions(overlap=0.3)),
+    ("fold_split", FoldSplitOptions(folds=3)),
+    ("fold_split", FoldSplitOptions("weighted", folds=2, overlap=0.3)),
+    ("fold_split", FoldSplitOptions("outcome_model", folds=4, delta=0)),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 import replay
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators import calibrated, pairs
+from private_ate.estimators import calibrated, clipping, pairs
 from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
@@ -24,6 +24,8 @@ REQUESTS = [
     {"options": CalibratedOptions(means=True)},
     {"rows_per_person": 2},
     {"rows_per_person": 2, "options": CalibratedOptions(means=True)},
+    {"options": CalibratedOptions(clip_share="0.1")},
+    {"rows_per_person": 2, "options": CalibratedOptions(clip_share="0.1")},
 ]
 
 
@@ -104,22 +106,25 @@ def test_a_budget_spent_twice_is_found(monkeypatch):
     monkeypatch.setattr(calibrated, "INTERVAL_SHARE", Fraction(1, 10))
     whole = pairs.release_pair_variance
 
-    def twice(study, weights, epsilon, rows, noise):
-        whole(study, weights, epsilon, rows, noise)
-        return whole(study, weights, epsilon, rows, noise)
+    def twice(*arguments):
+        whole(*arguments)
+        return whole(*arguments)
 
     monkeypatch.setattr(calibrated, "release_pair_variance", twice)
 
     assert any("cost" in finding for finding in findings({}, [0]))
 
 
-def test_a_removed_clip_is_found():
+def test_a_removed_clip_is_found(monkeypatch):
     request = Request("label", Fraction(1))
     first, second = neighbours(random_study(), [0])
     second.outcome[0] = np.int32(2**31 - 1)  # an outcome that nobody clipped to its bounds
-    third = replace(first, outcome=first.outcome.copy())
-    third.outcome[0] = np.int32(-(2**30))
+    first.outcome[0] = np.int32(-(2**30))
+    assert replay.replay_findings(estimate_calibrated, first, second, request) == []
 
-    found = replay.replay_findings(estimate_calibrated, third, second, request)
+    monkeypatch.setattr(
+        clipping.OutcomeRange, "centre", lambda kept, outcome: outcome - np.int32(kept.middle)
+    )
 
+    found = replay.replay_findings(estimate_calibrated, first, second, request)
     assert any("moves" in finding for finding in found)

@@ -83,6 +83,15 @@ def test_the_outcome_model_keeps_its_promise_too():
     assert not any(findings)
 
 
+def test_rows_of_several_blocks_keep_the_promise():
+    request = Request("sample", Fraction(1), options=ADJUST)
+    study = random_study(rows=(1 << 14) + 100)
+
+    one, other = next(iter(extreme_pairs(study, rows=slice(study.size - 1, study.size))))
+
+    assert not replay.replay_findings(estimate_orthogonal, one, other, request)
+
+
 @pytest.mark.parametrize("options", [ADJUST, COMPARE], ids=["adjusted", "compared"])
 def test_a_person_with_three_rows_is_covered_when_declared(options):
     request = Request("sample", Fraction(2), rows_per_person=3, options=options)

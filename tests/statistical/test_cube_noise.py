@@ -36,7 +36,7 @@ def chi_square(counts, law):
 @pytest.mark.parametrize(("rate", "dimension"), [("0.7", 1), ("0.5", 2), ("0.3", 5)])
 def test_the_discrete_law_is_exact_and_a_wrong_scale_is_rejected(rate, dimension):
     entropy, shells = SeededEntropy(3), 200
-    draws = np.array([discrete_cube(Fraction(rate), dimension, entropy) for _ in range(6000)])
+    draws = np.array([discrete_cube(Fraction(rate), dimension, entropy) for _ in range(3000)])
     shell = (np.abs(draws).max(axis=1) + 1) // 2
 
     counts = np.bincount(shell, minlength=shells + 1)[1:]

@@ -105,7 +105,7 @@ def test_sample_level_intervals_cover_the_effect_of_a_random_treatment(family, e
 def test_sample_level_intervals_cover_where_the_method_adjusts(family, epsilon):
     options = OrthogonalOptions(adjust=True)
     share, width = coverage(
-        family, "confounded", rows=20_000, level="sample", epsilon=epsilon, options=options
+        family, "confounded", rows=6000, level="sample", epsilon=epsilon, options=options
     )
     report(f"sample {family} confounded ε={epsilon}: coverage {share:.3f}, width {width:.4f}")
 

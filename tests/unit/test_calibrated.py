@@ -284,3 +284,43 @@ def test_following_matching_for_the_treated_alone_is_refused_with_a_way_out():
 def test_a_guess_of_the_spread_is_a_positive_number(bad):
     with pytest.raises(ArgumentError, match="outcome_sd"):
         CalibratedOptions(outcome_sd=bad)
+
+
+def long_tailed(rows=2000):
+    """Outcomes of which almost all lie in a fiftieth of the declared range."""
+    covariates, treated, outcome = confounded(rows=rows)
+    return frame_of(covariates, treated, outcome / 50 + 0.3)
+
+
+def test_clipping_to_a_private_range_shrinks_the_noise_of_loose_bounds():
+    requests = {"domain": DOMAIN, "level": "label", "epsilon": 4, "confidence": None}
+    frame = long_tailed(rows=8000)
+
+    plain = estimate_ate(frame, **requests)
+    clipped = estimate_ate(frame, options=CalibratedOptions(clip_share="0.1"), **requests)
+
+    low, high = clipped.settings["clipped_to"]
+    assert 0.2 < low < 0.306
+    assert 0.31 < high < 0.45
+    assert np.diff(clipped.noise_interval)[0] < np.diff(plain.noise_interval)[0] / 3
+    assert clipped.ate == pytest.approx(0.2 / 50, rel=0.3)
+    assert clipped.settings["budget"] == {
+        "upper bound": 0.2, "lower bound": 0.2, "outcome sum": 3.6,
+    }  # fmt: skip
+
+
+def test_clipping_keeps_the_means_where_they_are():
+    options = CalibratedOptions(clip_share="0.1", means=True)
+
+    release = estimate_ate(
+        long_tailed(rows=8000), domain=DOMAIN, level="label", epsilon=10, options=options
+    )
+
+    assert release.settings["means"]["control"] == pytest.approx(0.306, abs=0.002)
+    assert release.interval[0] < 0.2 / 50 < release.interval[1]
+
+
+@pytest.mark.parametrize("bad", ["a lot", "0.7", "-0.1", "1/0"])
+def test_a_share_for_clipping_is_a_small_part_of_epsilon(bad):
+    with pytest.raises(ArgumentError, match="clip_share"):
+        CalibratedOptions(clip_share=bad)

@@ -295,7 +295,9 @@ def test_the_demonstration_writes_its_files(run, tmp_path):
     code, out, err = run("demo", "--out", folder, "--epsilon", "2")
     assert (code, err) == (0, "")
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["clinic.csv", "clinic.toml", "release-label.json", "release-sample.json"]
+    releases = ["release-label.json", "release-sample.json"]
+    assert names == ["clinic.csv", "clinic.toml", *releases, "report.html"]
+    assert "report.html" in out.strip().splitlines()[-1]
     for level in ("label", "sample"):
         release = Release.from_json((folder / f"release-{level}.json").read_text("utf-8"))
         assert (release.level, release.n, release.is_private) == (level, 5000, True)

@@ -114,3 +114,19 @@ def test_two_calls_cost_what_was_asked_for():
     assert noise.spent == Fraction(1, 3)
     assert weights.shape == (3,)
     assert [spend.mechanism for spend in noise.spends] == ["objective", "laplace"]
+
+
+def test_rows_whose_order_deceives_the_start_get_further_passes():
+    rows, block = 60_000, 1 << 14
+    start = np.zeros(rows, dtype=bool)
+    for first in range(0, rows, block):
+        start[first : first + block : rows // 20_000] = True
+    ends = (np.random.default_rng(4).random((4, rows)) > 0.5).astype(float)
+    treatment = np.where(start, ends[0] == 1, ends[0] == 0)
+    objective = LogisticObjective(study_of(ends, treatment), IDENTITY[4], "treatment")
+    tilt = ObjectiveLaw.split(objective, 1, Fraction(2)).tilt([Fraction(0)] * 5)
+
+    weights = objective.minimize(tilt)
+
+    gradient = objective.gradient(weights) + tilt.ridge * weights + tilt.linear
+    assert np.linalg.norm(gradient) <= tilt.tolerance

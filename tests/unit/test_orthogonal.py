@@ -79,6 +79,18 @@ def test_odd_data_give_a_release_of_the_same_shape(name, epsilon, adjust):
     json.loads(releases[0].to_json())
 
 
+@pytest.mark.parametrize("adjust", [True, False])
+@pytest.mark.parametrize(("epsilon", "rows"), [("1e-12", 1), ("1e6", 1), ("1", 10**6)])
+def test_extreme_budgets_and_persons_give_finite_numbers(epsilon, rows, adjust):
+    release = estimate_ate(
+        table(), domain=DOMAIN, level="sample", epsilon=epsilon, rows_per_person=rows, seed=1,
+        options=OrthogonalOptions(adjust=adjust),
+    )  # fmt: skip
+
+    assert all(math.isfinite(value) for value in (*release.interval, *release.noise_interval))
+    assert "nan" not in release.to_json().lower()
+
+
 def test_without_covariates_the_arms_are_compared():
     domain = Domain("t", ("y", Interval(0, 10)), {})
 

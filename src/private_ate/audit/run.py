@@ -81,7 +81,8 @@ def audit_steps(
         def measure(title: str = title, step: Step = step) -> tuple[Outputs, Outputs]:
             return _draw_both(_values(step.first), _values(step.second), runs, title, progress)
 
-        yield _bound_line(title, float(step.spend.epsilon), 0.0, measure)
+        delta = float(getattr(step.spend, "delta", 0))
+        yield _bound_line(title, float(step.spend.epsilon), delta, measure)
 
 
 def _worst_steps(method: Method, level: Level) -> dict[str, tuple[float, Neighbours, Fraction]]:

@@ -10,22 +10,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.baselines.asking import options_of, require_between
 from private_ate.baselines.columns import Columns
-from private_ate.baselines.graphical_model import Measurement, Model, sample_rows, sweep
+from private_ate.baselines.graphical_model import Measurement, Model, sample_rows
 from private_ate.baselines.junction_tree import Clique
+from private_ate.baselines.pair_answers import PairAnswers, Workload, block_of, workload_weights
 from private_ate.baselines.synthetic import (
-    FEWEST_ROWS,
     Adjacency,
     Clock,
     Neighbours,
     default_bins,
     matched_effect_of,
+    rows_for,
 )
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
@@ -36,14 +37,12 @@ from private_ate.study import MatchingStudy
 
 __all__ = ["AimOptions", "estimate_aim"]
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ROUNDS_PER_COLUMN = 16
 _MEASURE = Fraction(9, 10)  # share of a round that measures; the rest selects
 _SCORE_BITS = 10  # model counts are put on this grid so that scores are exact integers
 _BIAS = math.sqrt(2 / math.pi)  # expected size of standard Gaussian noise
-_LARGEST_TABLE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class AimOptions:
         Seconds after which the rest of the budget goes into one last round.
     """
 
-    workload: Literal["pairs", "causal"] = "pairs"
+    workload: Workload = "pairs"
     adjacency: Adjacency = "replace"
     bins: int | None = None
     outcome_bins: int | None = None
@@ -102,7 +101,7 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     counts = study.fold(columns.count_pairs, title="pairs of columns").counts
     run = _Run(study, columns, counts, options, concentrated_budget(request.epsilon, delta), noise)
     rounds = run.spend_all()
-    rows = max(FEWEST_ROWS, round(run.total))
+    rows = rows_for(run.total)
     rng = noise.entropy.generator()
     codes = np.empty((rows, columns.count), dtype=np.int64)
     for model in run.models:
@@ -133,15 +132,14 @@ class _Run:
     total: float = 1.0
     used: Fraction = Fraction(0)
     models: list[Model] = field(default_factory=list)
-    answers: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    link_costs: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    answers: PairAnswers = field(init=False)
 
     def spend_all(self) -> int:
         """Measure all single columns, then run rounds until ρ is spent; return their number."""
         clock = Clock.start(self.options.time_limit)
         share = self.budget / (_ROUNDS_PER_COLUMN * self.columns.count)
         self._measure_columns(share * _MEASURE)
-        weights = self._workload()
+        weights = workload_weights(self.columns, self.options.workload)
         rounds, last = 0, False
         while not last:
             rest = self.budget - self.used
@@ -170,11 +168,9 @@ class _Run:
             Model.single(column, self.columns.sizes, self.total, one).fitted(_FIT)
             for column, one in enumerate(measured)
         ]
-        codes = self.columns.starts[-1]
-        self.answers = np.zeros((codes, codes))
-        self.link_costs = np.zeros((self.columns.count, self.columns.count))
+        self.answers = PairAnswers.blank(self.columns, self.total)
         for model in self.models:
-            self._answer(model)
+            self.answers.renew(model)
 
     def _round(self, share: Fraction, weights: dict[Clique, int]) -> bool:
         """Select, measure and fit; return whether the model learned more than noise."""
@@ -182,10 +178,10 @@ class _Run:
         deviation = math.sqrt(self._variance(rho))
         chosen = self._select(weights, deviation, share - rho)
         shape = tuple(self.columns.sizes[column] for column in chosen)
-        before = self._block(self.answers, chosen)
+        before = self.answers.of(chosen)
         noisy = self._measure(chosen, rho).reshape(shape).astype(np.float64)
         self._learn(chosen, Measurement(noisy, float(1 / self._variance(rho))))
-        moved = float(np.abs(self._block(self.answers, chosen) - before).sum())
+        moved = float(np.abs(self.answers.of(chosen) - before).sum())
         return moved > _BIAS * deviation * noisy.size
 
     def _select(self, weights: dict[Clique, int], deviation: float, rho: Fraction) -> Clique:
@@ -200,10 +196,12 @@ class _Run:
         candidates = [
             marginal
             for marginal in weights
-            if (cost := self.link_costs[marginal[0], marginal[-1]]) <= 0 or cost <= free
+            if (cost := self.answers.link_costs[marginal[0], marginal[-1]]) <= 0 or cost <= free
         ]
         grid = 1 << _SCORE_BITS
-        distances = np.abs(self.counts * grid - np.rint(self.answers * grid).astype(np.int64))
+        distances = np.abs(
+            self.counts * grid - np.rint(self.answers.counts * grid).astype(np.int64)
+        )
         starts = list(self.columns.starts[:-1])
         errors = np.add.reduceat(np.add.reduceat(distances, starts, axis=0), starts, axis=1)
         scores = [
@@ -223,7 +221,7 @@ class _Run:
 
     def _measure(self, marginal: Clique, rho: Fraction) -> Integers:
         """Release a marginal with discrete Gaussian noise."""
-        block = self._block(self.counts, marginal)
+        block = block_of(self.counts, self.columns, marginal)
         return self.noise.gaussian_cells(
             "marginal",
             block.ravel(),
@@ -242,68 +240,12 @@ class _Run:
         if len(touched) == 2:
             here, there = (first, last) if first in tree.columns else (last, first)
             tree = tree.merged(touched[1].tree, here, there)
-        elif self.link_costs[first, last] > 0:
+        elif self.answers.link_costs[first, last] > 0:
             trees = (tree.linked(first, last), tree.linked(last, first))
             tree = min(trees, key=lambda grown: grown.cells(self.columns.sizes))
         model = touched[0].regrown(tree, measured, *touched[1:]).fitted(_FIT)
         self.models = [m for m in self.models if not any(m is old for old in touched)] + [model]
-        self._answer(model)
-
-    def _answer(self, model: Model) -> None:
-        """Renew the model's answers to all pairs with a column of this component."""
-        starts, sizes = self.columns.starts, self.columns.sizes
-        inside = set(model.tree.columns)
-        for column in inside:
-            mine = slice(starts[column], starts[column + 1])
-            alone = model.marginal((column,))
-            self.answers[mine, mine] = np.diag(alone)
-            walk = sweep(model, column)
-            for other in range(self.columns.count):
-                if other == column:
-                    continue
-                theirs = slice(starts[other], starts[other + 1])
-                if other in inside:
-                    self.answers[mine, theirs] = walk.pairs[other]
-                    self.link_costs[column, other] = walk.costs[other]
-                    continue
-                marginal = np.diag(self.answers[theirs, theirs])
-                independent = np.outer(alone, marginal) / self.total
-                self.answers[mine, theirs] = independent
-                self.answers[theirs, mine] = independent.T
-                cells = float(sizes[column] * sizes[other])
-                self.link_costs[column, other] = self.link_costs[other, column] = cells
-        self.link_costs = np.minimum(self.link_costs, self.link_costs.T)
-
-    def _workload(self) -> dict[Clique, int]:
-        """Return the candidate marginals and their weights ``w_r = Σ c_s |r ∩ s|``."""
-        count, sizes = self.columns.count, self.columns.sizes
-        treatment, outcome = self.columns.treatment, self.columns.outcome
-        pairs = {
-            (i, j): 1
-            for i in range(count)
-            for j in range(i + 1, count)
-            if sizes[i] * sizes[j] <= _LARGEST_TABLE
-        }
-        if self.options.workload == "causal":
-            pairs = {pair: 1 for pair in pairs if treatment in pair or outcome in pair}
-            pairs[treatment, outcome] = count
-        alone = [0] * count
-        for (i, j), weight in pairs.items():
-            alone[i] += weight
-            alone[j] += weight
-        weights: dict[Clique, int] = {(c,): alone[c] for c in range(count) if alone[c]}
-        weights.update({(i, j): alone[i] + alone[j] for i, j in pairs})
-        return weights
-
-    def _block(self, matrix: npt.NDArray[Any], marginal: Clique) -> npt.NDArray[Any]:
-        first, last = marginal[0], marginal[-1]
-        starts = self.columns.starts
-        rows, across = (
-            slice(starts[first], starts[first + 1]),
-            slice(starts[last], starts[last + 1]),
-        )
-        block = matrix[rows, across]
-        return np.diag(block).copy() if len(marginal) == 1 else block.copy()
+        self.answers.renew(model)
 
     def _cells(self, marginal: Clique) -> int:
         return math.prod(self.columns.sizes[column] for column in marginal)

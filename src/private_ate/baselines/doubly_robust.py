@@ -89,6 +89,11 @@ class DoublyRobustOptions:
             msg = "doubly robust estimation adds Gaussian noise and needs a positive delta"
             raise ArgumentError(msg)
 
+    @property
+    def is_private(self) -> bool:
+        """Whether a release with these options promises anything."""
+        return self.nuisance == "private"
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreSums:
@@ -110,8 +115,7 @@ def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise)
     options = options_of(request, DoublyRobustOptions, "doubly_robust")
     delta = parse_delta(options.delta)
     training, evaluation = split_rows(study, options.split, noise.entropy)
-    private = options.nuisance == "private"
-    if private:
+    if options.is_private:
         budget = Budget(request.epsilon, delta, "training")
         models = release_nuisances(training, options.ridge, budget, noise)
     else:
@@ -136,7 +140,7 @@ def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise)
         settings["interval_covers"] = "sampling and noise; not confounding"
     return Estimate(
         ate, (ate - half, ate + half), interval, settings, delta=delta,
-        void="" if private else _VOID,
+        void="" if options.is_private else _VOID,
     )  # fmt: skip
 
 

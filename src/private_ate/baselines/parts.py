@@ -1,6 +1,6 @@
-"""Two parts of the rows, chosen by a hash of the row index and never by a record.
+"""Parts of the rows, chosen by a hash of the row index and never by a record.
 
-A row is in one part, so what is released from one part costs nothing to the rows of the other.
+A row is in one part, so what is released from one part costs nothing to the rows of another.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from private_ate.domain import Domain
 from private_ate.privacy.entropy import Entropy
 from private_ate.study import Block, Study, Summable
 
-__all__ = ["Part", "split_rows"]
+__all__ = ["Part", "places_of", "split_folds", "split_rows"]
 
 S = TypeVar("S", bound=Summable)
-Bits = npt.NDArray[np.bool_]
 
 _CHUNK = 1 << 20
+_PLACES = 1 << 32  # a row's hash is a place below this
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Part:
 
     study: Study
     salt: int
-    threshold: int
-    training: bool
+    low: int
+    high: int
     size: int
     is_empty: bool
 
@@ -59,31 +59,39 @@ class Part:
         return self.study.fold(lambda block: kernel(self._rows(block)), title=title)
 
     def _rows(self, block: Block) -> Block:
-        index = np.arange(block.first, block.first + block.treatment.size, dtype=np.uint64)
-        mine = _in_training(index, self.salt, self.threshold) == self.training
+        places = places_of(block.first, block.treatment.size, self.salt)
+        mine = (places >= self.low) & (places < self.high)
         outcome = None if block.outcome is None else block.outcome[mine]
         return Block(2.0 * block.covariates[mine] - 1.0, block.treatment[mine], outcome)
 
 
 def split_rows(study: Study, share: float, entropy: Entropy) -> tuple[Part, Part]:
     """Split the rows at random into a training and an evaluation part of public sizes."""
-    salt = int.from_bytes(entropy.draw(8))
-    threshold = round(share * 2**32)
-    training = 0
-    for first in range(0, study.size, _CHUNK):
-        index = np.arange(first, min(first + _CHUNK, study.size), dtype=np.uint64)
-        training += int(np.count_nonzero(_in_training(index, salt, threshold)))
-    evaluation = study.size - training
-    return (
-        Part(study, salt, threshold, True, max(training, 1), training == 0),
-        Part(study, salt, threshold, False, max(evaluation, 1), evaluation == 0),
-    )
+    training, evaluation = _split(study, [0, round(share * _PLACES), _PLACES], entropy)
+    return training, evaluation
 
 
-def _in_training(index: npt.NDArray[np.uint64], salt: int, threshold: int) -> Bits:
-    """Hash the indices (splitmix64) and compare the upper half of the bits."""
-    state = (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)
+def split_folds(study: Study, folds: int, entropy: Entropy) -> list[Part]:
+    """Split the rows at random into folds of nearly equal, public sizes."""
+    return _split(study, [fold * _PLACES // folds for fold in range(folds + 1)], entropy)
+
+
+def places_of(first: int, rows: int, salt: int) -> npt.NDArray[np.int64]:
+    """Hash the indices of a run of rows to places below 2³² (splitmix64)."""
+    state = np.arange(first + 1, first + 1 + rows, dtype=np.uint64)
+    state = state * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    chosen: Bits = ((state ^ (state >> np.uint64(31))) >> np.uint64(32)) < np.uint64(threshold)
-    return chosen
+    return ((state ^ (state >> np.uint64(31))) >> np.uint64(32)).astype(np.int64)
+
+
+def _split(study: Study, edges: list[int], entropy: Entropy) -> list[Part]:
+    salt = int.from_bytes(entropy.draw(8))
+    sizes = np.zeros(len(edges) - 1, dtype=np.int64)
+    for first in range(0, study.size, _CHUNK):
+        places = places_of(first, min(_CHUNK, study.size - first), salt)
+        sizes += np.histogram(places, bins=edges)[0]
+    return [
+        Part(study, salt, low, high, max(int(size), 1), int(size) == 0)
+        for low, high, size in zip(edges[:-1], edges[1:], sizes, strict=True)
+    ]

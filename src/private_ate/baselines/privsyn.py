@@ -21,16 +21,17 @@ from private_ate.baselines.columns import Columns
 from private_ate.baselines.consistency import NoisyTable, agree, common_total
 from private_ate.baselines.record_synthesis import independent_rows, synthesise
 from private_ate.baselines.synthetic import (
-    FEWEST_ROWS,
     Adjacency,
     Clock,
     Neighbours,
     default_bins,
     matched_effect_of,
+    rows_for,
 )
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, parse_delta
+from private_ate.privacy.entropy import Generator
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
@@ -109,29 +110,16 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     marginals = combine_pairs(pairs, columns.sizes)
     measured = _measure(study, columns, marginals, neighbours, shares[2], noise)
     tables = [*measured, *singles]
-    total = float(study.size) if neighbours.replaces else max(1.0, common_total(tables))
-    covered = {column for marginal in marginals for column in marginal}
-    consistent = [
-        table
-        for table in agree(tables, total)
-        if len(table.columns) > 1 or table.columns[0] not in covered
-    ]
-    rows = max(FEWEST_ROWS, round(total))
     rng = noise.entropy.generator()
-    codes = synthesise(
-        independent_rows(consistent, columns.count, rows, rng),
-        consistent,
-        iterations=options.iterations,
-        rng=rng,
-        watch=lambda done: _watch(study, clock, done, options.iterations),
-    )
+    total = float(study.size) if neighbours.replaces else max(1.0, common_total(tables))
+    codes = _records(study, agree(tables, total), rows_for(total), columns, options, clock, rng)
     ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)
     settings: dict[str, Any] = {
         "neighbors": request.neighbors,
         "columns": {"count": columns.count, "sizes": list(columns.sizes)},
         "selected_pairs": [list(pair) for pair in pairs],
         "marginals": [list(marginal) for marginal in marginals],
-        "synthetic_rows": rows,
+        "synthetic_rows": len(codes),
         "rho": float(budget),
         "confidence": request.coverage,
         "population": "all n units (ATE)",
@@ -275,6 +263,27 @@ def _measure(  # the last share of the budget
         shape = tuple(columns.sizes[place] for place in places)
         tables.append(NoisyTable(places, noisy.reshape(shape).astype(np.float64), float(share)))
     return tables
+
+
+def _records(  # what is made of the tables, and how long it may take
+    study: MatchingStudy,
+    tables: Sequence[NoisyTable],
+    rows: int,
+    columns: Columns,
+    options: PrivSynOptions,
+    clock: Clock,
+    rng: Generator,
+) -> Integers:
+    """Make synthetic records from consistent tables, single columns where nothing else is known."""
+    covered = {column for table in tables if len(table.columns) > 1 for column in table.columns}
+    needed = [t for t in tables if len(t.columns) > 1 or t.columns[0] not in covered]
+    return synthesise(
+        independent_rows(needed, columns.count, rows, rng),
+        needed,
+        iterations=options.iterations,
+        rng=rng,
+        watch=lambda done: _watch(study, clock, done, options.iterations),
+    )
 
 
 def _watch(study: MatchingStudy, clock: Clock, done: int, total: int) -> bool:

@@ -13,11 +13,12 @@ from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.propensity import fit_logistic
 
-__all__ = ["Adjacency", "Clock", "Neighbours", "default_bins", "matched_effect_of"]
+__all__ = ["Adjacency", "Clock", "Neighbours", "default_bins", "matched_effect_of", "rows_for"]
 
 Adjacency = Literal["replace", "add_remove"]
 
-FEWEST_ROWS = 20_000  # synthetic rows cost nothing and small tables distort the marginals
+_FEWEST_ROWS = 20_000  # synthetic rows cost nothing and small tables distort the marginals
+_MOST_ROWS = 1_000_000  # a noisy total can be anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,11 @@ def default_bins(epsilon: Fraction, bins: int | None, outcome_bins: int | None) 
     """Return the bins of covariates and outcome: 4 and 8 up to ε = 1.5, 8 and 16 above."""
     few = epsilon <= Fraction(3, 2)
     return bins or (4 if few else 8), outcome_bins or (8 if few else 16)
+
+
+def rows_for(total: float) -> int:
+    """Return how many synthetic rows to make for a released total."""
+    return round(min(max(total, _FEWEST_ROWS), _MOST_ROWS))
 
 
 def matched_effect_of(study: LocalStudy, neighbors: int) -> float:

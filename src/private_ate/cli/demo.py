@@ -38,6 +38,7 @@ def demo(
         ]
     for release in releases:
         (out / f"release-{release.level}.json").write_text(release.to_json() + "\n", "utf-8")
+    (out / "report.html").write_text(_page(study, releases, out), "utf-8")
     console = Console(highlight=False)
     console.print(_introduction(study))
     _print_releases(console, releases)
@@ -68,4 +69,27 @@ def _farewell(out: Path) -> str:
         f"private-ate estimate {out}/clinic.csv --domain {out}/clinic.toml "
         "--level label --epsilon 0.5"
     )
-    return f"Files are in {out}/. Try your own request:\n\n  {command}\n"
+    return (
+        f"Files are in {out}/. Try your own request:\n\n  {command}\n\n"
+        f"A page with both releases, to open in a browser: {out / 'report.html'}\n"
+    )
+
+
+def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
+    from private_ate.estimators.overlap import describe_overlap  # noqa: PLC0415  # as above
+    from private_ate.report.html import PublicFacts, releases_page  # noqa: PLC0415  # as above
+
+    overlap = describe_overlap(study.frame, domain=study.domain)
+    pairs = []
+    for release in releases:
+        command = (
+            f"private-ate estimate {out}/clinic.csv --domain {out}/clinic.toml "
+            f"--level {release.level} --epsilon {float(release.epsilon):g}"
+        )
+        public = overlap if release.level == "label" else None
+        pairs.append((release, PublicFacts(command=command, overlap=public)))
+    return releases_page(
+        pairs,
+        title="A drug against high blood pressure: one study, two promises",
+        introduction=_introduction(study).strip(),
+    )

@@ -55,6 +55,13 @@ def estimate(
     out: Annotated[
         Path | None, typer.Option(help="Also write the release as JSON to a file.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page that may be shared.", metavar="OUT.html")
+    ] = None,
+    diagnostics: Annotated[
+        Path | None,
+        typer.Option(help="Curator only, NOT private: write a page.", metavar="OUT.html"),
+    ] = None,
     ledger: Annotated[
         str | None, typer.Option(help="Budget ledger: file or postgresql:// URL.", metavar="LEDGER")
     ] = None,
@@ -70,6 +77,7 @@ def estimate(
     ] = None,
 ) -> None:
     """Release a treatment effect from a file with differential privacy."""
+    from private_ate.cli import pages  # noqa: PLC0415  # keeps --help fast
     from private_ate.cli.progress import watch  # noqa: PLC0415  # keeps --help fast
     from private_ate.estimation import estimate_ate  # noqa: PLC0415  # as above
 
@@ -79,6 +87,8 @@ def estimate(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         bounds=bounds or [], categories=categories or [], treated=treated, control=control,
     )  # fmt: skip
+    for path in (report, diagnostics):
+        pages.require_folder(path)
     with watch("estimating", quiet=json) as progress:
         release = estimate_ate(
             data,
@@ -106,7 +116,13 @@ def estimate(
         )
     if out is not None:
         write_whole(out, release.to_json() + "\n")
-    show(release, as_json=json)
+    show(release, as_json=json)  # first: what was paid for is not lost if a page fails
+    if report is not None:
+        facts = pages.public_facts(release, Path(data), known, split_names(covariates))
+        write_whole(report, release.to_html(facts))
+    if diagnostics is not None:
+        text = pages.curator_text(release, Path(data), known, split_names(covariates))
+        write_whole(diagnostics, text)
 
 
 def show(release: Release, *, as_json: bool) -> None:

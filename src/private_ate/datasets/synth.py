@@ -16,12 +16,13 @@ _UNITS: Final = 1000
 _DIMENSION: Final = 20
 _EFFECT: Final = 0.5
 _DECIMALS: Final = 6  # so that the last bits of a machine's arithmetic do not matter
-# The first seed with the paper's 489 treated units on which matching five neighbours misses the
-# true effect by 8 to 14 %: over many draws it misses it by 12 % on average.
-_SEED: Final = 286
+# The first seed with the paper's 489 treated units whose difference in means misses the true
+# effect by about 14 % and matching by about 8 %, as on the draw that the method was designed on.
+# Typical draws are further off: the difference in means by a third, matching by an eighth.
+_SEED: Final = 650
 _COVARIATES: Final = {f"x{j}": Interval(0, 1) for j in range(1, _DIMENSION + 1)}
 
-DOMAIN: Final = Domain("treatment", ("y", Interval(3.9336, 9.9711)), _COVARIATES)
+DOMAIN: Final = Domain("treatment", ("y", Interval(2.1401, 7.1227)), _COVARIATES)
 """Observed range of the outcome as constants, the paper's convention for benchmarks."""
 
 

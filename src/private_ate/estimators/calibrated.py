@@ -29,6 +29,7 @@ from private_ate.estimators.caps import (
     stop_after_minimum,
     walk_caps,
 )
+from private_ate.estimators.clipping import DECLARED_RANGE, OutcomeRange, release_range
 from private_ate.estimators.features import fit_features
 from private_ate.estimators.pairs import release_pair_variance
 from private_ate.estimators.published import require_both_arms
@@ -74,17 +75,35 @@ class CalibratedOptions:
     outcome_sd : float or None
         A public guess of the outcome's standard deviation, in its own units; None is an eighth of
         the range, or 0.4 of it for a declared binary outcome. Affects accuracy, never privacy.
+    clip_share : text, fraction or None
+        A share of ε, 0.1 is usual, that buys tighter outcome bounds before the estimate. Pays when
+        the declared range is twenty standard deviations or more; costs otherwise. None: off.
     means : bool
         Also release both potential-outcome means, each arm with noise of its own.
     """
 
     outcome_sd: float | None = None
+    clip_share: str | float | Fraction | None = None
     means: bool = False
 
     def __post_init__(self) -> None:
         if self.outcome_sd is not None and not 0 < self.outcome_sd < math.inf:
             msg = "outcome_sd is a positive number in units of the outcome"
             raise ArgumentError(msg)
+        if not 0 <= self.clip_fraction <= Fraction(1, 2):
+            msg = "clip_share is a share of epsilon up to 0.5, or none"
+            raise ArgumentError(msg)
+
+    @property
+    def clip_fraction(self) -> Fraction:
+        """The share of ε for tighter bounds, zero if off."""
+        if self.clip_share is None:
+            return Fraction(0)
+        try:
+            return Fraction(str(self.clip_share))
+        except (ValueError, ZeroDivisionError) as cause:
+            msg = "clip_share is a decimal number such as 0.1, or none"
+            raise ArgumentError(msg) from cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +133,22 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     # The matching target is for comparison with matching and has no interval of its own.
     pays_interval = request.confidence is not None and request.target == "balance"
     share = INTERVAL_SHARE if pays_interval else Fraction(0)
-    epsilon = request.epsilon * (1 - share)
+    clip = options.clip_fraction
+    epsilon = request.epsilon * (1 - share - clip)
     spread = outcome_share(study, options)
     rows = request.rows_per_person
     public = study.public()
     variance = staircase_variance(float(epsilon)) * rows**2
     path = walk_caps(public, pose_caps(public, request), stop_after_minimum(variance, spread))
     weights = settle_weights(public, path, path.choose(variance, spread))
-    released = _release_sums(study, weights, epsilon, request, noise, means=options.means)
+    kept = DECLARED_RANGE
+    if clip:
+        kept = release_range(study, request.epsilon * clip, rows, noise)
+    released = _release_sums(study, weights, kept, epsilon, request, noise, means=options.means)
     settings = _settings(request, weights, study) | released.settings
     interval = None
     if pays_interval:
-        sampling = release_pair_variance(study, weights, request.epsilon * share, rows, noise)
+        sampling = release_pair_variance(study, weights, kept, request.epsilon * share, rows, noise)
         imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
         unit = study.domain.bounds.width / study.size
         deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
@@ -135,6 +158,14 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
             "noise, sampling and the imbalance left in measured covariates; not unmeasured "
             "confounding"
         )
+    if clip:
+        bounds = study.domain.bounds
+        settings["clipped_to"] = [
+            bounds.low + bounds.width * step / OUTCOME_STEPS for step in (kept.low, kept.high)
+        ]
+        settings["notes"] = [
+            "outcomes were clipped to a privately chosen range; no interval covers that bias"
+        ]
     settings["budget"] = {spend.step: float(spend.epsilon) for spend in noise.spends}
     half = released.noise_half(request.coverage)
     return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
@@ -190,6 +221,7 @@ class _ReleasedSums:
 def _release_sums(  # what is released, with what budget, in which form
     study: MatchingStudy,
     weights: CappedWeights,
+    kept: OutcomeRange,
     epsilon: Fraction,
     request: Request,
     noise: Noise,
@@ -202,12 +234,12 @@ def _release_sums(  # what is released, with what budget, in which form
     integer weight in use (of each arm, if released apart) times the outcome's range, times the
     rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
-    sums = fold_with_base(study, weights.problem.base, _outcome_kernel(weights))
+    sums = fold_with_base(study, weights.problem.base, _outcome_kernel(weights, kept))
     rows, bounds = request.rows_per_person, study.domain.bounds
     unit = bounds.width / study.size
     whole = 1 << (OUTCOME_BITS + WEIGHT_BITS)
     if not means:
-        largest = max(1, rows * max(sums.largest_treated, sums.largest_control) * OUTCOME_STEPS)
+        largest = max(1, rows * max(sums.largest_treated, sums.largest_control) * kept.width)
         noisy = noise.staircase(
             "outcome sum", sums.treated - sums.control, sensitivity=largest, epsilon=epsilon
         )
@@ -215,7 +247,7 @@ def _release_sums(  # what is released, with what budget, in which form
         scale = float(Fraction(largest, whole)) * unit
         return _ReleasedSums(ate, (scale,), float(epsilon), {})
     sensitivities = [
-        max(1, rows * largest * OUTCOME_STEPS)
+        max(1, rows * largest * kept.width)
         for largest in (sums.largest_treated, sums.largest_control)
     ]
     exact = [sums.treated, sums.control]
@@ -229,9 +261,10 @@ def _release_sums(  # what is released, with what budget, in which form
             noise.staircase(f"outcome sum, {name}", value, sensitivity=size, epsilon=epsilon)
             for name, value, size in zip(("treated", "control"), exact, sensitivities, strict=True)
         ]
+    middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
     levels = [
-        min(max(bounds.middle + float(Fraction(sum_, 2 * whole)) * unit, bounds.low), bounds.high)
-        for sum_ in noisy_arms
+        min(max(middle + float(Fraction(total, 2 * whole)) * unit, bounds.low), bounds.high)
+        for total in noisy_arms
     ]
     scales = tuple(float(Fraction(size, whole)) * unit for size in sensitivities)
     settings = _means_settings(levels, study)
@@ -250,11 +283,11 @@ def _means_settings(levels: list[float], study: MatchingStudy) -> dict[str, Any]
 
 
 def _outcome_kernel(
-    weights: CappedWeights,
+    weights: CappedWeights, kept: OutcomeRange = DECLARED_RANGE
 ) -> Callable[[Block, Floats | None], _OutcomeSums]:
     def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
         steps = quantize_weights(weights.of(block, base))
-        centred = _outcomes(block) - np.int32(OUTCOME_STEPS // 2)
+        centred = kept.centre(_outcomes(block))
         arms = (block.treatment, ~block.treatment)
         first, second = (weighted_sum(steps[arm], centred[arm]) for arm in arms)
         largest = [int(steps[arm].max(initial=0)) for arm in arms]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalPool, LocalStudy
+from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights
+from private_ate.estimators.overlap import count_overlap
 from private_ate.estimators.published import (
     PublishedOptions,
     plan_for,
@@ -76,17 +77,26 @@ def diagnose_ate(  # the columns and the request
     limited = pool.match(request.neighbors, plan.limits)
     shared = pool.match_sharing_ties(request.neighbors)
     unit = table.domain.bounds.width / study.size
-    effects = [study.effect(weights) * unit for weights in (shared, limited)]
-    effective = [_effective(limited.values[arm]) for arm in (study.treatment, ~study.treatment)]
+    plain = LocalWeights.summarize(_equal_weights(study), study.treatment)
+    effects = [study.effect(weights) * unit for weights in (shared, limited, plain)]
+    arms = [limited.values[arm] for arm in (study.treatment, ~study.treatment)]
     features = table.domain.features
     balance = {
         name: _balance(column, study.treatment, limited.values)
         for name, column in zip(features, study.covariates, strict=True)
     }
     return Diagnostics(
-        effects[0], effects[1], pool.arms.treated, pool.arms.control,
-        effective[0], effective[1], balance,
-    )  # fmt: skip
+        exact_effect=effects[0],
+        limited_effect=effects[1],
+        plain_difference=effects[2],
+        treated=pool.arms.treated,
+        control=pool.arms.control,
+        effective_treated=_effective(arms[0]),
+        effective_control=_effective(arms[1]),
+        balance=balance,
+        weights={"treated": _quantiles(arms[0]), "control": _quantiles(arms[1])},
+        overlap=count_overlap(study.public()),
+    )
 
 
 def _public_pool(study: LocalStudy) -> LocalPool:
@@ -94,6 +104,18 @@ def _public_pool(study: LocalStudy) -> LocalPool:
     pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
     require_both_arms(pool.arms)
     return pool
+
+
+def _equal_weights(study: LocalStudy) -> np.ndarray:
+    """Return the weights under which the weighted difference is that of the arms' means."""
+    treated = np.count_nonzero(study.treatment)
+    sizes = np.where(study.treatment, treated, study.size - treated)
+    weights: np.ndarray = study.size / sizes
+    return weights
+
+
+def _quantiles(weights: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.quantile(weights, (0, 0.5, 0.9, 0.99, 1)))
 
 
 def _effective(weights: np.ndarray) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.estimators.caps import CappedWeights, fold_with_base
+from private_ate.estimators.clipping import OutcomeRange
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS, quantize_weights, weighted_sum
 from private_ate.study import Block, MatchingStudy
@@ -69,17 +70,22 @@ class PairVariance:
         return values
 
 
-def release_pair_variance(
-    study: MatchingStudy, weights: CappedWeights, epsilon: Fraction, rows: int, noise: Noise
+def release_pair_variance(  # what is measured, with what budget
+    study: MatchingStudy,
+    weights: CappedWeights,
+    kept: OutcomeRange,
+    epsilon: Fraction,
+    rows: int,
+    noise: Noise,
 ) -> PairVariance:
     """Release ``Σ wᵢ² Var(Yᵢ)`` in units of the squared outcome range.
 
     Neighbours: one person's outcomes replaced. Sensitivity: a unit is in one pair (or in the one
-    group of three at the end of an arm), whose squared differences lie in [0, 1]: half the sum
-    of its group's squared weights, times the rows a person may have. Cost: ε. Proof:
-    docs/proofs/calibrated.md.
+    group of three at the end of an arm), whose squared differences lie in [0, 1], or in
+    less if outcomes are clipped: half the sum of its group's squared weights times that, times
+    the rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
-    sums = fold_with_base(study, weights.problem.base, _pair_kernel(weights))
+    sums = fold_with_base(study, weights.problem.base, _pair_kernel(weights, kept))
     sensitivity = max(1, rows * sums.sensitivity)
     noisy = noise.laplace("variance", [sums.total], sensitivity=sensitivity, epsilon=epsilon)[0]
     released = float(Fraction(noisy, 2 << _GRID_BITS))
@@ -92,7 +98,9 @@ def _laplace_cdf(value: float, scale: float) -> float:
     return tail if value < 0 else 1 - tail
 
 
-def _pair_kernel(weights: CappedWeights) -> Callable[[Block, Floats | None], _PairSums]:
+def _pair_kernel(
+    weights: CappedWeights, kept: OutcomeRange
+) -> Callable[[Block, Floats | None], _PairSums]:
     def kernel(block: Block, base: Floats | None) -> _PairSums:
         values = weights.of(block, base)
         score = block.covariates @ weights.problem.features.coefficients[1:]
@@ -103,13 +111,13 @@ def _pair_kernel(weights: CappedWeights) -> Callable[[Block, Floats | None], _Pa
         for arm in (block.treatment, ~block.treatment):
             order = np.flatnonzero(arm)[np.argsort(score[arm], kind="stable")]
             if order.size:
-                result += _pair_arm(values[order], block.outcome[order])
+                result += _pair_arm(values[order], kept.centre(block.outcome[order]), kept.width)
         return result
 
     return kernel
 
 
-def _pair_arm(values: Floats, outcomes: npt.NDArray[np.int32]) -> _PairSums:
+def _pair_arm(values: Floats, outcomes: npt.NDArray[np.int32], width: int) -> _PairSums:
     """Pair neighbours in order; an odd unit at the end is compared with the last one before it."""
     squares = values**2
     if values.size == 1:
@@ -122,10 +130,13 @@ def _pair_arm(values: Floats, outcomes: npt.NDArray[np.int32]) -> _PairSums:
         last = quantize_weights(squares[-1:] / 2)
         total += weighted_sum(last, _squared(outcomes[-1:], outcomes[-2:-1]))
         sensitivity = max(sensitivity, int(halves[-1]) + int(last[0]))
-    return _PairSums(total, sensitivity << _SQUARE_BITS, float(squares.sum()), 0.0)
+    furthest = int(_squared(np.array([width]), np.zeros(1, dtype=np.int64))[0])
+    return _PairSums(total, sensitivity * furthest, float(squares.sum()), 0.0)
 
 
-def _squared(first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def _squared(
+    first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]
+) -> npt.NDArray[np.int64]:
     """Return squared differences as shares of the squared range, on their grid."""
     share = (first.astype(np.float64) - second) / 2.0**OUTCOME_BITS
     return np.rint(share**2 * 2.0**_SQUARE_BITS).astype(np.int64)

@@ -120,13 +120,10 @@ class _Counts:
     """Exact counts and outcome sums by arm and cell: controls first, shape (2·cells,)."""
 
     rows: Integers
-    sums: tuple[int, ...]
+    sums: Integers
 
     def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(
-            self.rows + other.rows,
-            tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
-        )
+        return _Counts(self.rows + other.rows, self.sums + other.sums)
 
 
 def release_strata(
@@ -189,7 +186,7 @@ def release_cells(
     )
     sums = noise.laplace(
         "cell sums",
-        exact.sums,
+        exact.sums.tolist(),
         sensitivity=2 * partition.half_range * changes,
         epsilon=sum_epsilon,
     )
@@ -219,7 +216,7 @@ def release_arms(
         epsilon=count_epsilon,
     )
     sums = noise.laplace(
-        "arm sums", exact.sums, sensitivity=changes * OUTCOME_STEPS, epsilon=sum_epsilon
+        "arm sums", exact.sums.tolist(), sensitivity=changes * OUTCOME_STEPS, epsilon=sum_epsilon
     )
     treated = np.array([rows[0] / (1 << (_COUNT_BITS + 1))])
     control_sum, treated_sum = (np.array([value / (2 * OUTCOME_STEPS)]) for value in sums)
@@ -233,10 +230,10 @@ def _count_cells(study: Study, partition: Partition) -> _Counts:
     def kernel(block: Block) -> _Counts:
         rows = partition.rows(block)
         place = rows.cell + partition.count * rows.treated
-        # Sums of at most 2¹² integers below 2³¹ are exact in doubles.
+        # At most 2¹² integers below 2³⁰ are exact in doubles; 2³³ of them fit into 64 bits.
         sums = np.bincount(place, weights=rows.outcome, minlength=size)
         counts = np.bincount(place, minlength=size).astype(np.int64)
-        return _Counts(counts, tuple(int(total) for total in sums))
+        return _Counts(counts, sums.astype(np.int64))
 
     return study.fold(by_chunks(kernel), title="cells")
 

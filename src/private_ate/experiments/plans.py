@@ -64,9 +64,9 @@ class Scale:
         return tuple(arm for arm in self.arms if arm.label in labels)
 
     def repetitions(self, arm: Arm, dataset: str, neighbors: int = 5) -> int:
-        """Return how often a cell is repeated: 100, or 10 as in the paper for slow arms."""
+        """Return how often a cell is repeated: 100, fewer for appendices and slow arms."""
         if not arm.slow:
-            return self.pick(100, 5)
+            return self.pick(100 if neighbors == 5 else 30, 5)
         if self.quick:
             return 0 if dataset in LARGE_SETS else 1
         return 10 if dataset != "acic" and neighbors == 5 else 3
@@ -172,7 +172,7 @@ def _limits(scale: Scale, label: str) -> Iterator[Cell]:
         for neighbors, dataset, choice, epsilon in grid:
             yield Cell(
                 dataset, arm.label, epsilon, neighbors=neighbors, parameters=choice,
-                repetitions=scale.pick(100, 3),
+                repetitions=scale.pick(100 if neighbors == 5 else 30, 3),
             )  # fmt: skip
 
 
@@ -184,5 +184,5 @@ def _coefficients(scale: Scale, label: str, name: str, decades: range) -> Iterat
         for neighbors, dataset, epsilon, value in grid:
             yield Cell(
                 dataset, arm.label, epsilon, neighbors=neighbors, parameters=((name, value),),
-                repetitions=scale.pick(50, 2),
+                repetitions=scale.pick(50 if neighbors == 5 else 20, 2),
             )  # fmt: skip

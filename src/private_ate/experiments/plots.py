@@ -187,6 +187,7 @@ def _legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
             entries.setdefault(label, handle)
     columns = min(len(entries), max(2, round(figure.get_figwidth() / 2.4)))
     rows = math.ceil(len(entries) / columns)
+    figure.set_figheight(figure.get_figheight() + 0.25 * (rows - 1))
     share = (0.25 * rows + 0.1) / figure.get_figheight()
     figure.tight_layout(rect=(0, share, 1, 1))
     figure.legend(

@@ -106,8 +106,9 @@ class SqliteStore:
         except sqlite3.IntegrityError as cause:
             msg = f"the ledger {str(self.path)!r} refused an entry: {cause}"
             raise LedgerError(msg) from cause
-        except sqlite3.Error as cause:
-            msg = f"the file {str(self.path)!r} cannot be used as a ledger: {cause}"
+        except (sqlite3.Error, UnicodeError) as cause:  # a damaged file's message may be no text
+            why = str(cause) if isinstance(cause, sqlite3.Error) else "it is damaged"
+            msg = f"the file {str(self.path)!r} cannot be used as a ledger: {why}"
             raise LedgerError(msg) from cause
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:

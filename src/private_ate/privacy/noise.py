@@ -284,6 +284,22 @@ class Noise:
             )
         )
 
+    def choose(
+        self, step: str, scores: Sequence[int], *, sensitivity: int, epsilon: Fraction
+    ) -> int:
+        """Choose an index by the exponential mechanism, exactly.
+
+        Neighbours: each score moves by at most ``sensitivity``, in either direction. Cost: ε
+        (docs/proofs/baselines.md).
+        """
+        rate = _rate(epsilon, 2 * sensitivity)
+        exact = [int(score) for score in scores]
+        return self._release(
+            Spend(step, "choose", epsilon, (sensitivity,), len(exact)),
+            exact,
+            lambda: draw_index(exact, rate, self.entropy),
+        )
+
     def gaussian(  # a mechanism states all of its parameters
         self,
         step: str,
@@ -351,7 +367,8 @@ class Noise:
         """Add Laplace noise of scale 2·smooth/ε, in half steps like all Laplace noise.
 
         Neighbours: data sets for which ``smooth`` bounds the local sensitivity in steps and changes
-        by a factor of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ) (docs/proofs/baselines.md).
+        by a factor of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ), proved in
+        docs/proofs/baselines.md.
         """
         rate = _rate(epsilon, 2 * smooth)
         return self._release(

@@ -133,17 +133,20 @@ def flip_rows(coin: Coin, rows: int, entropy: Entropy) -> npt.NDArray[np.bool_]:
 def geometric(rate: Fraction, entropy: Entropy) -> int:
     """Draw one geometric variable with ``P(G ≥ g) = exp(−rate·g)``."""
     thresholds, tail = _digit_thresholds(rate)
-    size = 16
-    drawn = entropy.draw(size * len(thresholds))
-    value = 0
-    for digit, threshold in enumerate(thresholds):
+    size, count = 16, len(thresholds)
+    drawn = entropy.draw(size * count)
+    # A leading one keeps the number equally long whatever its digits are: each toss does the same
+    # work for heads as for tails, so that time does not follow the noise.
+    value = 1
+    for digit in range(count - 1, -1, -1):
         part = int.from_bytes(drawn[digit * size : (digit + 1) * size])
-        if part < threshold:
-            value |= 1 << digit
-        elif part == threshold:  # once in 2¹²⁸ tosses
-            value |= int(_undecided(Coin.logistic(rate * (1 << digit)), part, entropy)) << digit
+        heads = part < thresholds[digit]
+        if part == thresholds[digit]:  # once in 2¹²⁸ tosses
+            heads = _undecided(Coin.logistic(rate * (1 << digit)), part, entropy)
+        value = (value << 1) | heads
+    value ^= 1 << count
     if flip(tail, entropy):
-        value += _overflow(tail, entropy) << len(thresholds)
+        value += _overflow(tail, entropy) << count
     return value
 
 

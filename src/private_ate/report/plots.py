@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,16 @@ from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
+    from private_ate.report.overlap import Overlap
 
-__all__ = ["draw_plan"]
+__all__ = ["draw_balance", "draw_errors", "draw_overlap", "draw_plan"]
+
+_STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
 
 
 def draw_plan(plan: Plan, path: Path) -> None:
     """Draw expected error and half-width against ε into an SVG or PNG file."""
-    if path.suffix.lower() not in {".svg", ".png", ".pdf"}:
-        msg = f"a plot is written as .svg, .png or .pdf, not {path.name!r}"
-        raise ArgumentError(msg)
+    _require_format(path)
     figure, axes = _figure()
     epsilons = [row.epsilon for row in plan.rows]
     for name, style, values in (
@@ -38,11 +40,72 @@ def draw_plan(plan: Plan, path: Path) -> None:
     figure.savefig(path)
 
 
-def _figure() -> tuple[Any, Any]:
+def draw_balance(balance: Mapping[str, Sequence[float]], path: Path) -> None:
+    """Draw a love plot: standardised differences before and after weighting."""
+    _require_format(path)
+    figure, axes = _figure(height=1.6 + 0.28 * len(balance))
+    places = range(len(balance))
+    for side, (name, filled) in enumerate((("before", "none"), ("after", "black"))):
+        values = [pair[side] for pair in balance.values()]
+        axes.plot(values, places, "o", color="black", markerfacecolor=filled, label=name)
+    for edge in (-0.1, 0.0, 0.1):
+        axes.axvline(edge, color="0.6", linewidth=1, linestyle="-" if edge == 0 else ":")
+    axes.set_yticks(list(places), list(balance))
+    axes.invert_yaxis()
+    axes.set_xlabel("standardised mean difference between the arms")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(path)
+
+
+def draw_overlap(overlap: Overlap, path: Path) -> None:
+    """Draw propensity scores by arm, as shares of the arm, back to back."""
+    _require_format(path)
+    figure, axes = _figure()
+    bins = len(overlap.treated)
+    centres = [(index + 0.5) / bins for index in range(bins)]
+    for name, counts, sign, color in (
+        ("treated", overlap.treated, 1, "0.25"),
+        ("control", overlap.control, -1, "0.7"),
+    ):
+        total = sum(counts) or 1
+        heights = [sign * count / total for count in counts]
+        axes.bar(centres, heights, width=0.95 / bins, color=color, label=name)
+    axes.axhline(0, color="black", linewidth=1)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.2g}")
+    axes.set_xlabel("propensity score")
+    axes.set_ylabel("share of the arm")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(path)
+
+
+def draw_errors(errors: Mapping[str, Mapping[float, float]], path: Path) -> None:
+    """Draw measured errors against ε, a line per method."""
+    _require_format(path)
+    figure, axes = _figure()
+    for index, (name, by_epsilon) in enumerate(errors.items()):
+        epsilons = sorted(by_epsilon)
+        values = [by_epsilon[epsilon] for epsilon in epsilons]
+        style = _STYLES[index % len(_STYLES)]
+        axes.plot(epsilons, values, style, color="black", label=name, markersize=5)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("privacy budget ε")
+    axes.set_ylabel("error")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path)
+
+
+def _require_format(path: Path) -> None:
+    if path.suffix.lower() not in {".svg", ".png", ".pdf"}:
+        msg = f"a plot is written as .svg, .png or .pdf, not {path.name!r}"
+        raise ArgumentError(msg)
+
+
+def _figure(height: float = 4.4) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
     except ImportError as cause:
         msg = "plots need matplotlib: pip install 'private-ate[plots]'"
         raise ArgumentError(msg) from cause
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(6.4, height), layout="constrained")
     return figure, figure.subplots()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from private_ate.effects import standard_error
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -12,18 +15,25 @@ if TYPE_CHECKING:
 
 __all__ = ["release_table", "summarize", "summary_rows"]
 
+_WIDTH = 88
 _TITLE = "Average treatment effect, released by private-ate"
 _LEVELS = {
     "label": "outcomes are private; covariates and treatment are public",
     "sample": "whole records are private; only n and the declared domain are public",
+    "hidden size": "whole records and their number are private; the declared domain is public",
 }
 
 
 def summarize(release: Release) -> str:
     """Return the release as aligned plain text."""
     rows = list(summary_rows(release))
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
+    width = max(len(name) for name, _ in rows) + 2
+    lines = [
+        textwrap.fill(
+            value, _WIDTH, initial_indent=name.ljust(width), subsequent_indent=" " * width
+        )
+        for name, value in rows
+    ]
     return "\n".join([_TITLE, *lines])
 
 
@@ -43,6 +53,9 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
     estimand = str(release.settings.get("estimand", "ate")).upper()
     yield f"effect ({estimand})", f"{release.ate:.6g}"
+    error = standard_error(release)
+    if error is not None:
+        yield "standard error", f"{error:.4g} (noise and sampling, from the interval)"
     share = f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval)
@@ -52,7 +65,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
         yield f"{share} noise interval", _pair(release.noise_interval)
         if "noise_interval_covers" in release.settings:
             yield "  covers", str(release.settings["noise_interval_covers"])
-    yield "units (n)", f"{release.n:,}"
+    hides_size = release.adjacency.startswith("add/remove")
+    yield ("units (noisy n)" if hides_size else "units (n)"), f"{release.n:,}"
     arms = release.settings.get("arms")
     if arms:
         yield "arms", f"{arms['treated']:,} treated, {arms['control']:,} control"
@@ -63,7 +77,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
-    yield "  protects", _LEVELS[release.level]
+    yield "  protects", _LEVELS["hidden size" if hides_size else release.level]
     yield from _meaning(release)
     for note in release.settings.get("notes", ()):
         yield "note", str(note)
@@ -99,7 +113,8 @@ def _meaning(release: Release) -> Iterator[tuple[str, str]]:
     whose = "outcome" if release.level == "label" else "record"
     yield (
         "  means",
-        f"no one's {whose} changes the odds of any published result by more than {factor:.3g}×",
+        f"no one's {whose} changes the chance of any published result by more than {factor:.3g}×"
+        + (f", except with probability {release.delta:g}" if release.delta else ""),
     )
 
 

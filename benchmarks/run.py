@@ -1,0 +1,144 @@
+"""Speed and memory as ratios within one run: noise, matching and whole estimates.
+
+Run: make bench, or python benchmarks/run.py [--largest 10000000]
+
+The yardstick is one stable argsort of a million doubles, measured between the other measurements,
+because machines are noisy. Times are CPU seconds of this process, all threads together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+
+from private_ate import Domain, Interval, estimate_ate
+from private_ate.engines.local import LocalStudy
+from private_ate.privacy.entropy import SecureEntropy
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.samplers import Coin, flip_rows
+from private_ate.propensity import fit_logistic
+from private_ate.study import MatchingLimits
+
+DIMENSION = 20
+
+
+def cpu(job, repeats=3):
+    """Return the least CPU time of a few runs."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        job()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def yardstick():
+    values = np.random.default_rng(1).random(10**6)
+    return cpu(lambda: np.argsort(values, kind="stable"))
+
+
+def draw_frame(rows, seed=0):
+    """Return a confounded study of twenty covariates as a frame, and its domain."""
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal(size=DIMENSION)
+    columns, score = {}, np.zeros(rows)
+    for index in range(DIMENSION):
+        columns[f"x{index}"] = rng.random(rows)
+        score += slopes[index] * (columns[f"x{index}"] - 0.5)
+    treated = rng.random(rows) < 1 / (1 + np.exp(-score))
+    outcome = np.clip(0.3 * columns["x0"] + 0.2 * treated + rng.normal(0.2, 0.1, rows), 0, 1)
+    domain = Domain("t", ("y", Interval(0, 1)), {name: Interval(0, 1) for name in columns})
+    return pl.DataFrame(columns | {"t": treated, "y": outcome}), domain
+
+
+def noise_speeds():
+    noise, entropy = Noise(SecureEntropy()), SecureEntropy()
+    rows = 1 << 22
+    values = np.zeros(rows, dtype=np.int64)
+    laplace = cpu(lambda: noise.laplace_rows("b", values, sensitivity=1 << 20, epsilon=Fraction(1)))
+    flips = cpu(lambda: flip_rows(Coin.logistic(Fraction(7, 10)), 10 * rows, entropy))
+    unsafe = cpu(lambda: np.random.default_rng().laplace(size=rows))
+    print(f"discrete Laplace, grid scale/2^20  {rows / laplace / 1e6:8.1f} million draws a second")
+    print(
+        f"randomised response                {10 * rows / flips / 1e6:8.1f} million bits a second"
+    )
+    print(f"numpy's unsafe Laplace             {rows / unsafe / 1e6:8.1f} million draws a second")
+    scores = np.random.default_rng(0).random(10**7)
+
+    def noisy_scores():
+        steps = np.rint(np.clip(scores, 0, 1) * 2**16).astype(np.int64)
+        noise.laplace_rows("b", steps, sensitivity=1 << 16, epsilon=Fraction(1, 20))
+
+    print(f"10^7 scores clipped, quantised and noised in {cpu(noisy_scores, 1):.2f} s of CPU")
+
+
+def matching_ratios():
+    frame, domain = draw_frame(10**6)
+    estimate_ate(frame[:2000], domain=domain, level="label", epsilon=1, method="published")
+    covariates = np.stack([frame[f"x{index}"].to_numpy() for index in range(DIMENSION)])
+    study = LocalStudy(domain, covariates, frame["t"].to_numpy(), None)
+    coefficients = fit_logistic(study, 1e-6).coefficients
+    sort = yardstick()
+    print(f"\nyardstick: stable argsort of 10^6 doubles {sort:.3f} s")
+
+    def match():
+        pool = study.pool(coefficients)
+        pool.match(5, MatchingLimits(10, 10))
+
+    print(f"matching, both ways, N = 5, limited: {cpu(match) / sort:5.1f} argsorts")
+    for name, request in (
+        ("published, label", {"level": "label", "method": "published"}),
+        ("calibrated balance, label", {"level": "label"}),
+        ("calibrated track, label", {"level": "label", "target": "track"}),
+        ("orthogonal, sample", {"level": "sample"}),
+    ):
+        took = cpu(lambda r=request: estimate_ate(frame, domain=domain, epsilon=1, **r), 2)
+        print(f"{name + ', 10^6 rows':36} {took / sort:5.1f} argsorts ({took:.2f} s)")
+
+
+def growth(largest):
+    """Measure each size in a process of its own, so that peak memory is its own too."""
+    print(f"\n{'method':28}{'rows':>10}{'CPU s':>9}{'peak GB':>9}")
+    for name in ("published", "calibrated", "orthogonal"):
+        rows = 10**4
+        while rows <= largest:
+            command = [sys.executable, __file__, "--one", name, "--rows", str(rows)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            print(f"{name:28}{rows:>10}{done.stdout.strip()}", flush=True)
+            rows *= 10
+
+
+def one(name, rows):
+    frame, domain = draw_frame(rows)
+    level = "sample" if name == "orthogonal" else "label"
+    estimate_ate(frame[:1000], domain=domain, level=level, epsilon=1, method=name)
+    start = time.process_time()
+    estimate_ate(frame, domain=domain, level=level, epsilon=1, method=name)
+    took = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{took:9.2f}{peak:9.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--largest", type=int, default=10**7)
+    parser.add_argument("--one")
+    parser.add_argument("--rows", type=int, default=10**4)
+    arguments = parser.parse_args()
+    if arguments.one:
+        one(arguments.one, arguments.rows)
+        return
+    noise_speeds()
+    matching_ratios()
+    growth(arguments.largest)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Builds the site's navigation from the files that exist, in the order given here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+_SECTIONS = {
+    "Tutorial": ["tutorial.md"],
+    "How to": [
+        "how-to/choose-epsilon.md",
+        "how-to/declare-bounds.md",
+        "how-to/read-the-interval.md",
+        "how-to/binary-outcomes.md",
+        "how-to/several-outcomes.md",
+        "how-to/repeated-rows.md",
+        "how-to/large-files.md",
+        "how-to/ledger.md",
+        "how-to/reports.md",
+    ],
+    "Explanation": [
+        "explanation/levels.md",
+        "explanation/matching.md",
+        "explanation/published-sample-level.md",
+        "explanation/intervals.md",
+        "explanation/pitfalls.md",
+        "explanation/unmeasured-confounding.md",
+    ],
+    "Proofs": ["proofs/"],
+    "Baselines": ["baselines/"],
+    "Decisions": ["adr/"],
+}
+
+
+def on_config(config: Any) -> Any:
+    """Fill in the navigation; a page that no section names comes last, so none is lost."""
+    root = Path(config["docs_dir"])
+    pages = {path.relative_to(root).as_posix() for path in root.rglob("*.md")}
+    navigation: list[Any] = [{"Home": "index.md"}]
+    used = {"index.md"}
+    for title, wanted in _SECTIONS.items():
+        listed = [page for entry in wanted for page in _matching(entry, pages)]
+        if title == "How to":
+            rest = sorted(page for page in pages if page.startswith("how-to/"))
+            listed += [page for page in rest if page not in listed]
+        used.update(listed)
+        if listed:
+            navigation.append({title: listed})
+    reference = [page for page in ("api.md", "glossary.md") if page in pages]
+    others = sorted(pages - used - set(reference))
+    navigation.append({"Reference": [*reference, *others]})
+    config["nav"] = navigation
+    return config
+
+
+def _matching(entry: str, pages: set[str]) -> list[str]:
+    if entry.endswith("/"):
+        return sorted(page for page in pages if page.startswith(entry))
+    return [entry] if entry in pages else []

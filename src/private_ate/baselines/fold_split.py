@@ -1,0 +1,185 @@
+"""Models per fold, averaged for the other folds (after Lebeda, Even, Bellet and Josse 2025).
+
+Every fold fits ordinary models; a unit is scored with the average of the models of all other folds.
+A record changes one fold's models, hence one of K − 1 averaged models for the other units, and its
+own score: that bounds the sensitivity without any noise in the models. Proof:
+docs/proofs/baselines.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.baselines.asking import options_of, require_between
+from private_ate.baselines.nuisances import Nuisances, fit_nuisances
+from private_ate.baselines.parts import Part, places_of, split_folds
+from private_ate.baselines.perturbation import Budget, release_integer
+from private_ate.errors import ArgumentError
+from private_ate.estimators.request import Request
+from private_ate.privacy.accounting import DEFAULT_DELTA, parse_delta
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.release import Estimate
+from private_ate.study import Block, MatchingStudy
+
+__all__ = ["FoldSplitOptions", "estimate_fold_split", "fold_sensitivity", "score_kernel"]
+
+Floats = npt.NDArray[np.float64]
+Score = Literal["doubly_robust", "weighted", "outcome_model"]
+
+_SCORE_BITS = 24  # scores live on the grid 2⁻²⁴ of the outcome's range
+
+
+@dataclass(frozen=True, slots=True)
+class FoldSplitOptions:
+    """Parameters of averaging models over folds.
+
+    Attributes
+    ----------
+    score : "doubly_robust", "weighted" or "outcome_model"
+        AIPW, IPW or the G-formula; the last needs the least noise.
+    folds : int
+        Number of folds (K); more folds mean less noise and cruder models.
+    overlap : float
+        Propensity scores are kept within [overlap, 1 − overlap] (η).
+    ridge : float
+        Penalty λ of the propensity models.
+    delta : str or float
+        δ of the guarantee; 0 uses Laplace noise and is pure ε.
+    """
+
+    score: Score = "doubly_robust"
+    folds: int = 20
+    overlap: float = 0.1
+    ridge: float = 0.01
+    delta: str | float = DEFAULT_DELTA
+
+    def __post_init__(self) -> None:
+        if self.score not in ("doubly_robust", "weighted", "outcome_model"):
+            msg = "score is 'doubly_robust', 'weighted' or 'outcome_model'"
+            raise ArgumentError(msg)
+        require_between("the number of folds", self.folds, 2, 1000)
+        require_between("the overlap", self.overlap, 0.02, 0.499)
+        require_between("the ridge penalty", self.ridge, 1e-5, 1e3)
+        parse_delta(self.delta)
+
+
+def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Release the mean score under models averaged over the other folds.
+
+    Neighbours: one record replaced. Cost: (ε, δ), or ε with δ = 0. Proof: docs/proofs/baselines.md.
+    """
+    options = options_of(request, FoldSplitOptions, "fold_split")
+    delta = parse_delta(options.delta)
+    parts = split_folds(study, options.folds, noise.entropy)
+    models = [fit_nuisances(part, options.ridge) for part in parts]
+    total = study.fold(score_kernel(models, parts, options))
+    effect = release_integer(
+        noise,
+        "mean score",
+        total,
+        sensitivity=fold_sensitivity(options, study.size),
+        unit=Fraction(study.domain.bounds.width) / (study.size << _SCORE_BITS),
+        budget=Budget(request.epsilon, delta, ""),
+    )
+    half = effect.half_width(request.coverage)
+    settings = {
+        "score": options.score,
+        "folds": options.folds,
+        "overlap": options.overlap,
+        "ridge": options.ridge,
+        "confidence": request.coverage,
+        "noise_standard_deviation": effect.deviation,
+        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+        "noise_interval_covers": "the noise of the mean score; not sampling, not confounding",
+        "population": "all n units (ATE)",
+    }
+    interval = (effect.value - half, effect.value + half)
+    return Estimate(effect.value, interval, None, settings, delta=delta)
+
+
+def fold_sensitivity(options: FoldSplitOptions, size: int) -> int:
+    """Return how far one record moves the sum of scores, in steps.
+
+    Its own score by twice the largest one; every other score because one of K − 1 averaged models
+    changes: by B(2/η − 1)/(K − 1) for the doubly robust score, by B(1/η − 1)/(2(K − 1)) for the
+    weighted one, by 2B/(K − 1) for the outcome model. One step each for rounding.
+    """
+    inverse = 1 / Fraction(options.overlap)
+    own, others = {
+        "doubly_robust": (2 * inverse, 2 * inverse - 1),
+        "weighted": (inverse, (inverse - 1) / 2),
+        "outcome_model": (Fraction(2), Fraction(2)),
+    }[options.score]
+    steps = 1 << _SCORE_BITS
+    moved = math.ceil(others * steps / (options.folds - 1)) + 1
+    return math.ceil(own * steps) + 1 + (size - 1) * moved
+
+
+def score_kernel(
+    models: list[Nuisances], parts: list[Part], options: FoldSplitOptions
+) -> Callable[[Block], int]:
+    """Return the kernel that adds the scores in exact integers."""
+    edges = np.array([part.high for part in parts[:-1]])
+
+    def kernel(block: Block) -> int:
+        places = places_of(block.first, block.treatment.size, parts[0].salt)
+        fold = np.searchsorted(edges, places, side="right")
+        centred = Block(2.0 * block.covariates - 1.0, block.treatment, block.outcome, block.first)
+        averages = _averages(models, centred, fold, options.overlap)
+        outcome = (
+            np.full(fold.size, 0.5) if block.outcome is None else block.outcome / OUTCOME_STEPS
+        )
+        scores = _scores(averages, block.treatment, outcome, options.score)
+        return int(np.rint(scores * (1 << _SCORE_BITS)).astype(np.int64).sum())
+
+    return kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Averages:
+    """Per row: inverse scores of either arm and expected outcomes, over the other folds."""
+
+    treated_weight: Floats
+    control_weight: Floats
+    treated: Floats
+    control: Floats
+
+
+def _averages(
+    models: list[Nuisances], block: Block, fold: npt.NDArray[np.intp], overlap: float
+) -> _Averages:
+    sums = np.zeros((4, fold.size))
+    for place, model in enumerate(models):
+        other = fold != place
+        scores = model.scores(block, overlap)
+        treated, control = model.outcomes(block)
+        values = np.stack((1 / scores, 1 / (1 - scores), treated, control))
+        sums += np.where(other, values, 0.0)
+    first, second, treated, control = sums / (len(models) - 1)
+    return _Averages(first, second, treated, control)
+
+
+def _scores(
+    averages: _Averages, treatment: npt.NDArray[np.bool_], outcome: Floats, score: Score
+) -> Floats:
+    """Return the scores of all rows in units of the outcome's range."""
+    if score == "weighted":
+        weight = np.where(treatment, averages.treated_weight, -averages.control_weight)
+        return weight * (outcome - 0.5)
+    modelled = averages.treated - averages.control
+    if score == "outcome_model":
+        return modelled
+    corrected = np.where(
+        treatment,
+        averages.treated_weight * (outcome - averages.treated),
+        averages.control_weight * (averages.control - outcome),
+    )
+    return modelled + corrected

@@ -1,0 +1,68 @@
+"""The pages that `private-ate estimate` writes when asked: a report, a curator's page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from private_ate.errors import ArgumentError, SchemaError
+
+if TYPE_CHECKING:
+    from private_ate.domain import Domain
+    from private_ate.release import Release
+    from private_ate.report.html import PublicFacts
+
+__all__ = ["curator_text", "public_facts", "require_folder"]
+
+
+def require_folder(path: Path | None) -> None:
+    """Refuse a page that could not be written, before any ε is spent."""
+    if path is not None and not path.parent.is_dir():
+        msg = f"the folder of {str(path)!r} does not exist; nothing was spent"
+        raise ArgumentError(msg)
+
+
+def public_facts(
+    release: Release, data: Path, domain: Domain, covariates: list[str] | None
+) -> PublicFacts:
+    """Gather what a page may add to the release: the command, the domain, public overlap."""
+    from private_ate.report.html import PublicFacts  # noqa: PLC0415  # keeps --help fast
+
+    overlap = None
+    if release.level == "label":
+        from private_ate.estimators.overlap import describe_overlap  # noqa: PLC0415  # as above
+
+        overlap = describe_overlap(data, domain=domain, covariates=covariates)
+    return PublicFacts(
+        command=shlex.join(["private-ate", *map(_without_secrets, sys.argv[1:])]),
+        domain=domain.to_toml(),
+        treatment=domain.treatment.column,
+        outcome=domain.outcome.column,
+        overlap=overlap,
+    )
+
+
+def curator_text(release: Release, data: Path, domain: Domain, covariates: list[str] | None) -> str:
+    """Return the curator's page; what it cannot show it says on the page and nowhere else."""
+    from private_ate.estimators.exact import diagnose_ate  # noqa: PLC0415  # numba loads here
+    from private_ate.report.curator import refused_page  # noqa: PLC0415  # keeps --help fast
+
+    try:
+        diagnostics = diagnose_ate(
+            data,
+            domain=domain,
+            covariates=covariates,
+            epsilon=float(release.epsilon),
+            neighbors=release.settings.get("neighbors") or 5,
+        )
+    except SchemaError as error:  # an empty arm is private at sample level
+        return refused_page(str(error))
+    return diagnostics.to_html(release)
+
+
+def _without_secrets(argument: str) -> str:
+    """Keep of a URL its scheme only: the address of a team's ledger may hold a password."""
+    return re.sub(r"(\w+://).*", r"\1…", argument, flags=re.DOTALL)

@@ -1,0 +1,218 @@
+"""A DoWhy estimator: ``method_name="backdoor.private_ate.dowhy.PrivateATE"``.
+
+DoWhy refits estimators behind the scenes, for bootstraps, significance tests and refutations. Each
+refit would spend ε, so it is refused unless a ledger is there to count. Needs the extra ``dowhy``.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from private_ate.domain import Domain, label_text
+from private_ate.effects import standard_error
+from private_ate.errors import ArgumentError, BudgetError
+from private_ate.estimation import estimate_ate
+from private_ate.estimators.request import Estimand
+from private_ate.privacy.budget import Level
+from private_ate.release import Pair, Release
+
+try:
+    from dowhy.causal_estimator import CausalEstimate, CausalEstimator
+except ImportError as cause:
+    msg = "this module needs DoWhy: pip install 'private-ate[dowhy]'"
+    raise ImportError(msg) from cause
+
+__all__ = ["PrivateATE"]
+
+
+class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotations
+    """Average treatment effect released with differential privacy, with its own interval.
+
+    Parameters go into DoWhy's ``method_params``. ``fit`` makes the one release and spends ε;
+    everything else reads it. The estimate holds no data, but DoWhy's ``CausalModel`` keeps the
+    whole frame: never save or send the model.
+
+    Parameters
+    ----------
+    level, epsilon, domain, method, estimand, confidence, rows_per_person, options
+        As for ``estimate_ate``. The domain names treatment and outcome; the covariates are the
+        back-door variables that DoWhy identified.
+    ledger, dataset : str, optional
+        The path or URL of a ledger and the data set's name in it. With one, refits are allowed
+        as long as the budget lasts.
+    """
+
+    def __init__(  # noqa: PLR0913  # one keyword per question, and DoWhy's own
+        self,
+        identified_estimand: Any,  # noqa: ANN401  # DoWhy's
+        *,
+        level: Level,
+        epsilon: str | float | Fraction | Decimal,
+        domain: Domain,
+        method: str = "auto",
+        estimand: Estimand = "ate",
+        confidence: float | None = 0.95,
+        rows_per_person: int = 1,
+        options: object | None = None,
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+        test_significance: bool | str = False,
+        evaluate_effect_strength: bool = False,
+        confidence_intervals: bool | str = False,
+        **_: Any,  # noqa: ANN401  # DoWhy passes the estimator's name again
+    ) -> None:
+        if evaluate_effect_strength:
+            message = "the strength of effect uses an estimate without noise; leave it out"
+            raise ArgumentError(message)
+        super().__init__(
+            identified_estimand,
+            test_significance=test_significance,
+            confidence_intervals=confidence_intervals,
+            confidence_level=confidence or 0.95,
+            need_conditional_estimates=False,
+        )
+        self._request: dict[str, Any] = {
+            "level": level, "epsilon": epsilon, "domain": domain, "method": method,
+            "estimand": estimand, "confidence": confidence,
+            "rows_per_person": rows_per_person, "options": options,
+        }  # fmt: skip
+        self._ledger = None if ledger is None else str(ledger)
+        self._dataset = dataset
+        # What DoWhy's refits ask an estimator for.
+        self._effect_modifier_names: list[str] = []
+        self._target_units = estimand
+        self._treatment_value, self._control_value = (
+            domain.treatment.treated,
+            domain.treatment.control,
+        )
+        self.release: Release | None = None
+        if test_significance:
+            self._require_ledger("a significance test")
+
+    def fit(self, data: object, effect_modifier_names: object = None, **_: object) -> PrivateATE:
+        """Release the effect; spends ε. A second fit, of this estimator or a copy, needs a ledger.
+
+        Effect modifiers are not used: the effect is an average.
+        """
+        del effect_modifier_names
+        if self.release is not None:
+            self._require_ledger("fitting again")
+        estimand = self._target_estimand
+        domain: Domain = self._request["domain"]
+        for role, names, declared in (
+            ("treatment", estimand.treatment_variable, domain.treatment.column),
+            ("outcome", estimand.outcome_variable, domain.outcome.column),
+        ):
+            if list(names) != [declared]:
+                message = f"the model's {role} is {list(names)}, the domain's is {declared!r}"
+                raise ArgumentError(message)
+        account: dict[str, Any] = {}
+        if self._ledger is not None:
+            account = {"ledger": self._ledger, "dataset": self._dataset}
+        self.release = estimate_ate(
+            data,
+            covariates=[str(name) for name in estimand.get_backdoor_variables()],
+            **self._request,
+            **account,
+        )
+        return self
+
+    def estimate_effect(
+        self,
+        data: object = None,
+        treatment_value: object = 1,
+        control_value: object = 0,
+        target_units: object = None,
+        **_: object,
+    ) -> Any:  # noqa: ANN401  # DoWhy's
+        """Return the release as DoWhy's estimate; reads no data and spends nothing."""
+        del data
+        release = self._released()
+        self._require_same(treatment_value, control_value, target_units)
+        domain: Domain = self._request["domain"]
+        estimate = CausalEstimate(
+            data=None,  # DoWhy would keep it
+            treatment_name=[domain.treatment.column],
+            outcome_name=[domain.outcome.column],
+            estimate=release.ate,
+            target_estimand=self._target_estimand,
+            realized_estimand_expr=self.construct_symbolic_estimator(self._target_estimand),
+            control_value=control_value,
+            treatment_value=treatment_value,
+            release=release,
+        )
+        estimate.add_estimator(self)
+        return estimate
+
+    def construct_symbolic_estimator(self, estimand: object) -> str:
+        """Say in a line what was estimated."""
+        del estimand
+        release = self._released()
+        return f"private-ate, {release.method}, {release.guarantee}"
+
+    def estimate_confidence_intervals(
+        self,
+        data: object,
+        estimate_value: float,
+        confidence_level: float | None = None,
+        method: object = None,
+        **options: object,
+    ) -> Pair | None:
+        """Return the release's own interval; a bootstrap needs a ledger."""
+        if method == "bootstrap":
+            self._require_ledger("a bootstrap")
+            bootstrapped: Pair = super().estimate_confidence_intervals(
+                data, estimate_value, confidence_level, method, **options
+            )
+            return bootstrapped
+        release = self._released()
+        paid = float(release.settings.get("confidence", 0.95))
+        if confidence_level is not None and abs(confidence_level - paid) > 1e-9:
+            message = f"the release paid for an interval of {paid:g}; ask for that confidence"
+            raise ArgumentError(message)
+        return release.interval
+
+    def estimate_std_error(
+        self, data: object = None, method: object = None, **options: object
+    ) -> float | None:
+        """Return the standard error behind the release's interval; a bootstrap needs a ledger."""
+        if method == "bootstrap":
+            self._require_ledger("a bootstrap")
+            error: float = super().estimate_std_error(data, method, **options)
+            return error
+        return standard_error(self._released())
+
+    def test_significance(self, *arguments: object, **options: object) -> Any:  # noqa: ANN401
+        """Test by simulation as DoWhy does, if a ledger counts the refits."""
+        self._require_ledger("a significance test")
+        return super().test_significance(*arguments, **options)
+
+    def _released(self) -> Release:
+        if self.release is None:
+            message = "fit the estimator first"
+            raise ArgumentError(message)
+        return self.release
+
+    def _require_ledger(self, what: str) -> None:
+        if self._ledger is None:
+            message = (
+                f"{what} makes DoWhy refit, and each refit spends ε again; "
+                "give ledger= and dataset= in method_params to have it counted"
+            )
+            raise BudgetError(message)
+
+    def _require_same(self, treated: object, control: object, units: object) -> None:
+        """Refuse other arms or units than those the release speaks of."""
+        labels = self._request["domain"].treatment
+        asked = (label_text(treated), label_text(control))
+        declared = (label_text(labels.treated), label_text(labels.control))
+        # DoWhy's defaults 1 and 0 stand for whatever the domain declares.
+        if asked not in (declared, ("1", "0")):
+            message = f"the domain declares {declared[0]!r} against {declared[1]!r}"
+            raise ArgumentError(message)
+        if units not in (None, self._request["estimand"]):
+            message = f"this release speaks of the {self._request['estimand']}; set estimand"
+            raise ArgumentError(message)

@@ -1,0 +1,170 @@
+"""What follows from a release without spending more: ratios, standard errors, E-values.
+
+Every function here reads a release and nothing else, so its answer is as private as the release.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from private_ate.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from private_ate.release import Release
+
+__all__ = [
+    "ArmMeans",
+    "EValue",
+    "arm_means",
+    "e_value",
+    "odds_ratio",
+    "risk_ratio",
+    "standard_error",
+]
+
+# A standardised difference d of a continuous outcome acts like a risk ratio of exp(0.91 d)
+# (VanderWeele and Ding 2017, after Chinn 2000).
+_RISK_PER_DEVIATION = 0.91
+
+
+@dataclass(frozen=True, slots=True)
+class ArmMeans:
+    """Released means of the outcome if all were treated and if none were."""
+
+    treated: float
+    control: float
+
+
+@dataclass(frozen=True, slots=True)
+class EValue:
+    """How strong an unmeasured confounder would have to be to explain an effect away.
+
+    Attributes
+    ----------
+    estimate : float
+        Least risk ratio that links the confounder to treatment and to outcome alike and could
+        turn the released effect into none.
+    limit : float or None
+        The same for the interval's end nearer to no effect; 1 if the interval holds no effect,
+        None if the release has no interval.
+    risk_ratio : float
+        The effect as a risk ratio, exact or approximate, from which both were computed.
+    """
+
+    estimate: float
+    limit: float | None
+    risk_ratio: float
+
+
+def arm_means(release: Release) -> ArmMeans:
+    """Return both means; the release must have been made with ``CalibratedOptions(means=True)``."""
+    means = release.settings.get("means")
+    if not means:
+        msg = "this release holds no arm means; make one with CalibratedOptions(means=True)"
+        raise ArgumentError(msg)
+    return ArmMeans(float(means["treated"]), float(means["control"]))
+
+
+def risk_ratio(release: Release) -> float:
+    """Return the ratio of both risks of a binary outcome; infinite if the control risk is 0."""
+    means = _risks(release)
+    if means.control == 0:
+        return math.inf if means.treated > 0 else math.nan
+    return means.treated / means.control
+
+
+def odds_ratio(release: Release) -> float:
+    """Return the ratio of both odds of a binary outcome; infinite if the control odds are 0."""
+    means = _risks(release)
+    above = means.treated * (1 - means.control)
+    below = means.control * (1 - means.treated)
+    if below == 0:
+        return math.inf if above > 0 else math.nan
+    return above / below
+
+
+def standard_error(release: Release) -> float | None:
+    """Return the standard error of a normal estimate whose interval would be as wide.
+
+    Noise and sampling are both in it. None if the release has no interval.
+    """
+    if release.interval is None:
+        return None
+    # The longer side: the shorter one may have been cut at the outcome's range.
+    half = max(release.interval[1] - release.ate, release.ate - release.interval[0])
+    confidence = float(release.settings.get("confidence", 0.95))
+    return half / NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def e_value(
+    release: Release, *, outcome_sd: float | None = None, baseline_risk: float | None = None
+) -> EValue:
+    """Return the E-value of a released effect and of its interval.
+
+    Parameters
+    ----------
+    release : Release
+        Its interval covers privacy noise as well, so the limit's E-value allows for it.
+    outcome_sd : float, optional
+        For a continuous outcome: its standard deviation, from public knowledge.
+    baseline_risk : float, optional
+        For a binary outcome: the risk of the controls, from public knowledge. May be left out if
+        the release holds arm means of a binary outcome. It is taken as known.
+
+    Examples
+    --------
+    A risk ratio of 3.9 with an interval from 1.8 (VanderWeele and Ding 2017):
+
+    >>> round(_e_value(3.9), 2), round(_e_value(1.8), 1)
+    (7.26, 3.0)
+    """
+    if baseline_risk is None and outcome_sd is None and "risk_ratio" in release.settings:
+        baseline_risk = arm_means(release).control
+    if (outcome_sd is None) == (baseline_risk is None):
+        msg = (
+            "an E-value needs outcome_sd (continuous outcomes) or baseline_risk (binary ones), "
+            "from public knowledge"
+        )
+        raise ArgumentError(msg)
+    ends = (release.ate, *(release.interval or ()))
+    if outcome_sd is not None:
+        ratios = [_standardised(end, outcome_sd) for end in ends]
+    else:
+        ratios = [_relative(end, float(baseline_risk or 0.0)) for end in ends]
+    limit = None
+    if len(ratios) == 3:
+        low, high = ratios[1:]
+        limit = 1.0 if low <= 1 <= high else _e_value(low if low > 1 else high)
+    return EValue(_e_value(ratios[0]), limit, ratios[0])
+
+
+def _risks(release: Release) -> ArmMeans:
+    if "risk_ratio" not in release.settings:
+        msg = "ratios need a declared binary outcome and CalibratedOptions(means=True)"
+        raise ArgumentError(msg)
+    return arm_means(release)
+
+
+def _standardised(effect: float, deviation: float) -> float:
+    if not 0 < deviation < math.inf:
+        msg = "outcome_sd is a positive number in units of the outcome"
+        raise ArgumentError(msg)
+    return math.exp(min(max(_RISK_PER_DEVIATION * effect / deviation, -700.0), 700.0))
+
+
+def _relative(effect: float, baseline: float) -> float:
+    if not 0 < baseline < 1:
+        msg = "baseline_risk lies strictly between 0 and 1"
+        raise ArgumentError(msg)
+    return min(max(baseline + effect, 0.0), 1.0) / baseline
+
+
+def _e_value(ratio: float) -> float:
+    """Return ``r + sqrt(r(r − 1))`` for the ratio or its inverse, whichever is above one."""
+    if ratio == 0:
+        return math.inf
+    above = max(ratio, 1 / ratio)
+    return above + math.sqrt(above * (above - 1))

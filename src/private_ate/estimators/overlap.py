@@ -1,0 +1,76 @@
+"""Where the arms overlap along the propensity score; public where covariates are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.domain import Domain, Interval, Outcome, Treatment
+from private_ate.engines.local import LocalStudy
+from private_ate.inputs import prepare_table, resolve_domain
+from private_ate.propensity import fit_logistic
+from private_ate.report.overlap import Overlap
+from private_ate.study import Block, Study
+
+__all__ = ["count_overlap", "describe_overlap"]
+
+_BINS: Final = 20
+
+
+def describe_overlap(
+    data: object,
+    *,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Sequence[str] | None = None,
+    domain: Domain | None = None,
+) -> Overlap:
+    """Count units by propensity score and arm; reads covariates and treatment only.
+
+    At label level these are public, so the counts may be shown. At sample level they are not:
+    use them there as you would ``diagnose_ate``.
+    """
+    named = resolve_domain(domain, treatment, outcome)
+    # The outcome is not read, so any bounds do where none are declared.
+    unread = Outcome(named.outcome.column, named.outcome.bounds or Interval(0, 1))
+    prepared = prepare_table(
+        data, treatment=None, outcome=None, covariates=covariates,
+        domain=Domain(named.treatment, unread, named.covariates),
+        level="label", from_data=False,
+    )  # fmt: skip
+    return count_overlap(LocalStudy.encode_public(prepared.table, prepared.domain))
+
+
+def count_overlap(study: Study) -> Overlap:
+    """Fit the propensity model of the label level and count its scores in equal bins."""
+    coefficients = fit_logistic(study, 1.0 / study.size).coefficients
+    counts = study.fold(_binning(coefficients), title="overlap")
+    return Overlap(tuple(map(int, counts.treated)), tuple(map(int, counts.control)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Counts per bin of either arm; adds up over blocks."""
+
+    treated: npt.NDArray[np.int64]
+    control: npt.NDArray[np.int64]
+
+    def __add__(self, other: _Counts) -> _Counts:
+        return _Counts(self.treated + other.treated, self.control + other.control)
+
+
+def _binning(coefficients: npt.NDArray[np.float64]) -> Callable[[Block], _Counts]:
+    def kernel(block: Block) -> _Counts:
+        linear = np.clip(coefficients[0] + block.covariates @ coefficients[1:], -700.0, 700.0)
+        scores = 1.0 / (1.0 + np.exp(-linear))
+        bins = np.minimum((scores * _BINS).astype(np.int64), _BINS - 1)
+        treated, control = (
+            np.bincount(bins[arm], minlength=_BINS) for arm in (block.treatment, ~block.treatment)
+        )
+        return _Counts(treated, control)
+
+    return kernel

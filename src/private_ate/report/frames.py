@@ -1,0 +1,77 @@
+"""What the plots show, as polars frames for people who draw their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from private_ate.planning import Plan
+    from private_ate.release import Release
+    from private_ate.report.overlap import Overlap
+
+__all__ = ["balance_frame", "budget_frame", "error_frame", "overlap_frame", "plan_frame"]
+
+
+def balance_frame(balance: Mapping[str, Sequence[float]]) -> pl.DataFrame:
+    """Return a row per covariate: standardised differences before and after weighting."""
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    return pl.DataFrame(
+        {
+            "covariate": list(balance),
+            "before": [float(pair[0]) for pair in balance.values()],
+            "after": [float(pair[1]) for pair in balance.values()],
+        }
+    )
+
+
+def overlap_frame(overlap: Overlap) -> pl.DataFrame:
+    """Return a row per bin of the propensity score, with the units of either arm in it."""
+    import polars as pl  # noqa: PLC0415  # as above
+
+    bins = len(overlap.treated)
+    return pl.DataFrame(
+        {
+            "from": [index / bins for index in range(bins)],
+            "to": [(index + 1) / bins for index in range(bins)],
+            "treated": list(overlap.treated),
+            "control": list(overlap.control),
+        }
+    )
+
+
+def plan_frame(plan: Plan) -> pl.DataFrame:
+    """Return a row per ε of a plan."""
+    import polars as pl  # noqa: PLC0415  # as above
+
+    return pl.DataFrame(plan.to_dict()["rows"])
+
+
+def budget_frame(release: Release) -> pl.DataFrame:
+    """Return a row per step that spent, with its ε and its share."""
+    import polars as pl  # noqa: PLC0415  # as above
+
+    steps: Mapping[str, float] = release.settings.get("budget", {})
+    total = float(release.epsilon)
+    return pl.DataFrame(
+        {
+            "step": list(steps),
+            "epsilon": list(steps.values()),
+            "share": [spent / total for spent in steps.values()],
+        }
+    )
+
+
+def error_frame(errors: Mapping[str, Mapping[float, float]]) -> pl.DataFrame:
+    """Return a row per method and ε of measured errors."""
+    import polars as pl  # noqa: PLC0415  # as above
+
+    rows = [
+        (method, epsilon, error)
+        for method, by_epsilon in errors.items()
+        for epsilon, error in sorted(by_epsilon.items())
+    ]
+    return pl.DataFrame(rows, schema=["method", "epsilon", "error"], orient="row")

@@ -1,0 +1,113 @@
+"""HTML and SVG in which every text is escaped unless it was built here."""
+
+from __future__ import annotations
+
+from html import escape
+
+__all__ = ["Markup", "element", "join", "page"]
+
+_VOID = frozenset({"meta", "br", "line", "rect", "circle", "path"})
+
+# No request may leave a page: nothing is loaded, and the policy forbids it should a text slip in.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+
+
+class Markup(str):
+    """A text that is markup already; anything else is escaped on its way into an element."""
+
+    __slots__ = ()
+
+
+def element(name: str, /, *parts: str, **attributes: str | float) -> Markup:
+    """Return an element; ``class_`` stands for class and ``_`` in names for a hyphen."""
+    pairs = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
+        for key, value in attributes.items()
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{pairs}>" if name in {"meta", "br"} else f"<{name}{pairs}/>")
+    return Markup(f"<{name}{pairs}>{join(*parts)}</{name}>")
+
+
+def join(*parts: str) -> Markup:
+    """Put parts after each other, escaping what is not markup."""
+    return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
+
+
+def page(title: str, *parts: str, watermark: str = "") -> str:
+    """Return a whole self-contained document, with a watermark behind it and on top if given."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'),
+        element("meta", name="robots", content="noindex"),
+        element("title", title),
+        element("style", Markup(_STYLE)),
+    )
+    marks = (
+        [
+            element("div", *(element("span", watermark) for _ in range(12)),
+                    class_="watermark", aria_hidden="true"),
+            element("header", watermark, class_="banner"),
+        ]
+        if watermark
+        else []
+    )  # fmt: skip
+    body = element("body", *marks, element("main", *parts))
+    return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+
+
+def _plain(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+_STYLE = """
+:root { color-scheme: light; --ink: #1b1f24; --soft: #55606c; --line: #d5dae0; --deep: #0b4f8a;
+  --pale: #eef3f8; --warm: #9a3b00; }
+* { box-sizing: border-box; }
+body { margin: 0; background: #fff; color: var(--ink); line-height: 1.5; overflow-wrap: anywhere;
+  font: 1rem/1.5 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 46rem; margin: 0 auto; padding: 1.25rem 1rem 3rem; position: relative; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: .25rem 0 1rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line);
+  padding-bottom: .25rem; }
+h3 { font-size: 1rem; margin: 1.25rem 0 .25rem; }
+p { margin: .5rem 0; max-width: 42rem; }
+.soft { color: var(--soft); font-size: .925rem; }
+.effect { font-size: 2.4rem; font-weight: 650; line-height: 1.1; margin: .25rem 0;
+  font-variant-numeric: tabular-nums; }
+.promise { background: var(--pale); border-left: 4px solid var(--deep); padding: .6rem .9rem; }
+.warning, .banner { background: #fff1e6; border-left: 4px solid var(--warm); color: #5c2300;
+  padding: .6rem .9rem; font-weight: 600; }
+.banner { position: sticky; top: 0; margin: 0; z-index: 2; max-width: none; text-align: center;
+  border-left: 0; border-bottom: 2px solid var(--warm); text-transform: uppercase;
+  letter-spacing: .04em; }
+.watermark { position: fixed; inset: 0; overflow: hidden; display: grid; z-index: 0;
+  grid-template-columns: 1fr 1fr; align-items: center; justify-items: center;
+  pointer-events: none; }
+.watermark span { transform: rotate(-24deg); font-weight: 700; font-size: clamp(.8rem, 3vw, 1.6rem);
+  color: rgba(154, 59, 0, .10); white-space: nowrap; }
+svg { display: block; width: 100%; overflow: visible; }
+svg text { font: 13px system-ui, "Segoe UI", Roboto, Arial, sans-serif; fill: var(--ink);
+  paint-order: stroke; stroke: #fff; stroke-width: 3px; stroke-linejoin: round; }
+table { border-collapse: collapse; width: 100%; font-size: .925rem; }
+caption { text-align: left; color: var(--soft); padding-bottom: .35rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .5rem .3rem 0;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; } td.number, th.number { text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
+td.track { width: 40%; min-width: 6rem; vertical-align: middle; }
+pre { background: #f4f5f7; padding: .75rem; margin: .5rem 0; font-size: .85rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+code { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace; }
+details > summary { cursor: pointer; color: var(--deep); }
+hr { border: 0; border-top: 3px double var(--line); margin: 2.5rem 0; }
+footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
+@media (max-width: 30rem) { td.track { min-width: 4.5rem; width: 30%; }
+  .effect { font-size: 1.9rem; } th, td { padding-right: .35rem; } }
+@media print { main { max-width: none; padding: 0; } h2, h3 { break-after: avoid; }
+  figure, table, pre, .promise { break-inside: avoid; } details { display: block; }
+  .banner { position: static; } }
+figure { margin: .75rem 0; } figcaption { color: var(--soft); font-size: .875rem; }
+"""

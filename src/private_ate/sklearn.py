@@ -1,0 +1,179 @@
+"""A scikit-learn style estimator; every call of ``fit`` is a release and spends ε.
+
+Needs the extra ``sklearn``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from private_ate.domain import Categories, Domain, Interval, Outcome
+from private_ate.errors import ArgumentError
+from private_ate.estimation import estimate_ate
+from private_ate.privacy.budget import Level
+from private_ate.release import Pair, Release
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils import check_consistent_length, column_or_1d
+    from sklearn.utils.validation import validate_data
+except ImportError as cause:
+    msg = "this module needs scikit-learn 1.6 or later: pip install 'private-ate[sklearn]'"
+    raise ImportError(msg) from cause
+
+__all__ = ["PrivateATE"]
+
+Bounds = Pair | Sequence[Pair] | None
+
+
+class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no annotations
+    """Average treatment effect of a binary treatment, released with differential privacy.
+
+    There is nothing to predict or to score, so no search or cross-validation refits it by itself.
+    Give numeric arrays: scikit-learn's own checks of object arrays quote what they choke on. What
+    a pipeline learns from the data before this step is not covered by the guarantee, unless it
+    looks at columns that are public at the chosen level.
+
+    Parameters
+    ----------
+    epsilon : str or float
+        The budget of each fit.
+    level : "label" or "sample"
+        Whether outcomes alone are private or whole records.
+    outcome_bounds : pair of float
+        Declared bounds of the outcome.
+    covariate_bounds : pair, or a pair per covariate, optional
+        Declared bounds; needed at sample level.
+    treatment_column : int, optional
+        Column of X that holds the treatment, if ``fit`` is not given one.
+    method, confidence, rows_per_person
+        As for ``estimate_ate``.
+    ledger, dataset : str, optional
+        A budget ledger that every fit is charged to, and the data set's name in it.
+
+    Attributes
+    ----------
+    release_ : Release
+        What may be shown to anybody.
+    ate_, interval_ : float, pair or None
+        The effect and its interval, from the release.
+    """
+
+    def __init__(  # noqa: PLR0913  # scikit-learn wants every parameter here
+        self,
+        *,
+        epsilon: str | float = "1.0",
+        level: str = "sample",
+        outcome_bounds: Pair | None = None,
+        covariate_bounds: Bounds = None,
+        treatment_column: int | None = None,
+        method: str = "auto",
+        confidence: float | None = 0.95,
+        rows_per_person: int = 1,
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.level = level
+        self.outcome_bounds = outcome_bounds
+        self.covariate_bounds = covariate_bounds
+        self.treatment_column = treatment_column
+        self.method = method
+        self.confidence = confidence
+        self.rows_per_person = rows_per_person
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: object, y: object, treatment: object = None) -> PrivateATE:
+        """Release the effect of a treatment on ``y``; spends ε.
+
+        Parameters
+        ----------
+        X : array, shape (n, d)
+            Covariates.
+        y : array, shape (n,)
+            Outcomes; missing and non-numeric ones count as the middle of the bounds.
+        treatment : array, shape (n,), optional
+            1 for treated units. Ask a pipeline for it with ``set_fit_request(treatment=True)``.
+        """
+        # Neither call looks at whether values are finite: an error that does would tell of them.
+        matrix = validate_data(self, X, ensure_all_finite=False)
+        if y is None:
+            message = "PrivateATE requires y to be passed, but the target y is None"
+            raise ArgumentError(message)
+        outcome = _numbers(column_or_1d(y))
+        covariates, arm = self._split(matrix, treatment)
+        check_consistent_length(matrix, outcome, arm)
+        columns = {f"x{index}": covariates[:, index] for index in range(covariates.shape[1])}
+        self.release_: Release = estimate_ate(
+            pl.DataFrame({"treatment": arm, "outcome": outcome, **columns}),
+            domain=self._domain(list(columns)),
+            covariates=list(columns),
+            level=cast("Level", self.level),
+            epsilon=self.epsilon,
+            method=self.method,
+            confidence=self.confidence,
+            rows_per_person=self.rows_per_person,
+            **self._account(),
+        )
+        self.ate_ = self.release_.ate
+        self.interval_ = self.release_.interval
+        return self
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401  # scikit-learn's protocol
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = True
+        return tags
+
+    def _split(
+        self, matrix: npt.NDArray[Any], treatment: object
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return covariates and treatment, which is an argument or a column of X."""
+        values = matrix.astype(np.float64)
+        if treatment is not None:
+            return values, _numbers(column_or_1d(treatment))
+        if self.treatment_column is None:
+            message = "give fit a treatment, or name the column of X that holds it"
+            raise ArgumentError(message)
+        return np.delete(values, self.treatment_column, axis=1), values[:, self.treatment_column]
+
+    def _domain(self, names: list[str]) -> Domain:
+        bounds = None if self.outcome_bounds is None else Interval(*self.outcome_bounds)
+        return Domain("treatment", Outcome("outcome", bounds), self._covariates(names))
+
+    def _covariates(self, names: list[str]) -> dict[str, Interval | Categories]:
+        declared = self.covariate_bounds
+        if declared is None:
+            return {}
+        if np.ndim(cast("Any", declared)) == 1:
+            return {name: Interval(*cast("Pair", declared)) for name in names}
+        pairs = cast("Sequence[Pair]", declared)
+        if len(pairs) != len(names):
+            message = f"covariate_bounds declares {len(pairs)} columns, X has {len(names)}"
+            raise ArgumentError(message)
+        return {name: Interval(*pair) for name, pair in zip(names, pairs, strict=True)}
+
+    def _account(self) -> dict[str, Any]:
+        return {} if self.ledger is None else {"ledger": self.ledger, "dataset": self.dataset}
+
+
+def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return numbers; what is none becomes a missing value, one by one and without a word."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    return np.array([_number(value) for value in values], dtype=np.float64)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(cast("float", value))
+    except (TypeError, ValueError, OverflowError):
+        return np.nan

@@ -1,0 +1,125 @@
+"""Every Python and console block of the documentation runs, page by page, in a fresh folder."""
+
+import importlib.util
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+NEEDS = {
+    "tutorial.md": "causaldata",
+    "how-to/scikit-learn.md": "sklearn",
+    "how-to/dowhy.md": "dowhy",
+    "how-to/spark.md": "pyspark",
+}
+# What a page may show without its being run, and the pages whose commands cannot be run here.
+SHOWN = {"text", "r", "stata", "bibtex", "json", "toml", ""}
+COMMANDS_NOT_RUN = {
+    "experiments.md": "experiments take minutes to hours; their own tests run them in small",
+    "how-to/ledger.md": "one block speaks of a PostgreSQL server",
+}
+_FENCE = re.compile(
+    r"^(?:<!-- exits: (?P<code>\d) -->\n)?```(?P<head>[^\n`]*)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def blocks(page):
+    """Yield language, title, expected exit code and text of each fenced block."""
+    for found in _FENCE.finditer((DOCS / page).read_text("utf-8")):
+        language, _, rest = found["head"].strip().partition(" ")
+        title = re.search(r'title="([^"]+)"', rest)
+        yield language, title and title[1], int(found["code"] or 0), found["body"]
+
+
+def run_console(text, expected, monkeypatch):
+    from private_ate.cli.app import main
+
+    commands = re.findall(r"^\$ (.*(?:\n> .*)*)", text, re.MULTILINE)
+    for command in commands:
+        words = shlex.split(command.replace("\\\n> ", " "))
+        assert words[0] == "private-ate", f"only private-ate commands are shown: {command}"
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert (stop.value.code or 0) == expected, command
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch, capsys):
+    found = list(blocks(page))
+    needed = NEEDS.get(page)
+    if needed and importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{page.upper()} WAS NOT RUN: it needs the package {needed}")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
+    for language, title, code, body in found:
+        if title:
+            Path(title).write_text(body, encoding="utf-8")
+        if language == "python":
+            exec(compile(body, f"{page}", "exec"), names)  # noqa: S102  # our own pages
+        elif language == "console" and "$ private-ate" in body:
+            run_console(body, code, monkeypatch)
+        else:
+            assert language in SHOWN, language
+            assert page in COMMANDS_NOT_RUN or "\nprivate-ate" not in f"\n{body}", body
+    capsys.readouterr()
+
+
+def test_every_fence_is_closed_and_seen():
+    for page in PAGES:
+        fences = re.findall(r"^```", (DOCS / page).read_text("utf-8"), re.MULTILINE)
+        assert len(fences) == 2 * len(list(blocks(page))), page
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    program = shutil.which("mkdocs") or shutil.which(
+        "mkdocs", path=str(Path(sys.executable).parent)
+    )
+    if program is None:
+        pytest.skip("THE SITE WAS NOT BUILT: run `make docs` (installs mkdocs-material)")
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [program, "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """Serve the built site on this machine only."""
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+    from threading import Thread
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_site_loads_quietly_alone_and_readably(browser, inspection, site, address, width):
+    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        visit = browser.open(f"{address}/{page}", width)
+
+        assert visit.problems == [] or page == "404.html", page
+        assert [url for url in visit.requests if not url.startswith((address, "data:"))] == [], page
+        assert browser.evaluate(inspection) == [], page

@@ -1,0 +1,84 @@
+import pytest
+
+from private_ate import CalibratedOptions, Domain, Interval, diagnose_ate, estimate_ate
+from private_ate.datasets.clinic import draw_clinic
+from private_ate.estimators.overlap import describe_overlap
+from private_ate.report.html import PublicFacts, releases_page
+
+WIDTHS = (360, 1280)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    study = draw_clinic(600)
+    overlap = describe_overlap(study.frame, domain=study.domain)
+    facts = PublicFacts(
+        "private-ate estimate a-file-with-a-long-name-that-has-to-wrap-somewhere-or-be-cut.csv",
+        study.domain.to_toml(), "drug", "pressure_drop", overlap,
+    )  # fmt: skip
+    label, sample = (
+        estimate_ate(study.frame, domain=study.domain, level=level, epsilon=1)
+        for level in ("label", "sample")
+    )
+    wide = Domain(study.domain.treatment, ("pressure_drop", Interval(-4e9, 6e9)))
+    means = estimate_ate(
+        study.frame, domain=wide, level="label", epsilon=8, seed=1,
+        options=CalibratedOptions(means=True),
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("pages")
+    for name, text in {
+        "label": label.to_html(facts),
+        "sample": sample.to_html(),
+        "seeded": means.to_html(facts),
+        "both": releases_page(
+            [(label, facts), (sample, PublicFacts())], title="Two", introduction="x"
+        ),
+        "curator": diagnose_ate(study.frame, domain=study.domain).to_html(sample),
+    }.items():  # fmt: skip
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["label", "sample", "seeded", "both", "curator"])
+def test_a_page_loads_quietly_alone_and_readably(browser, inspection, folder, name, width):
+    url = (folder / f"{name}.html").as_uri()
+
+    visit = browser.open(url, width)
+
+    assert visit.problems == []
+    assert visit.requests == [url]
+    assert browser.evaluate(inspection) == []
+
+
+def test_the_inspection_finds_planted_faults(browser, inspection, tmp_path):
+    page = tmp_path / "bad.html"
+    page.write_text(
+        '<!DOCTYPE html><html><body><main><h1>a</h1><h3>b</h3><p style="color:#bbb">pale</p>'
+        '<p style="white-space:nowrap;width:99px">' + "long " * 200 + "</p><img src='data:,'>"
+        "<svg role=img></svg><table><tr><td>1</td></tr></table></main>"
+        "<script>console.error('oops'); fetch('http://127.0.0.1:9/x').catch(() => 0)</script>",
+        encoding="utf-8",
+    )
+
+    visit = browser.open(page.as_uri(), 360)
+    found = "\n".join(browser.evaluate(inspection))
+
+    assert any("oops" in problem for problem in visit.problems)
+    assert "http://127.0.0.1:9/x" in visit.requests
+    for fault in (
+        "no language", "no title", "sideways", "skips a level", "contrast 1.9", "leaves the screen",
+        "alternative text", "no description", "no header",
+    ):  # fmt: skip
+        assert fault in found, fault
+
+
+def test_the_curators_page_stays_watermarked_while_it_scrolls(browser, folder):
+    browser.open((folder / "curator.html").as_uri(), 360)
+
+    top = browser.evaluate(
+        "window.scrollTo(0, 1e6); const box = document.querySelector('.banner')"
+        ".getBoundingClientRect(); [Math.round(box.top), scrollY > 0]"
+    )
+
+    assert top == [0, True]
