@@ -161,8 +161,9 @@ def _newton_kernel(coefficients: Floats, stride: int) -> Callable[[Block], _Sums
     def kernel(block: Block) -> _Sums:
         covariates, treatment = block.covariates[::stride], block.treatment[::stride]
         linear = covariates @ coefficients[1:] + coefficients[0]
-        probability = _sigmoid(linear)
-        loss = np.logaddexp(0.0, linear).sum() - linear[treatment].sum()
+        small = np.exp(-np.abs(linear))
+        probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
+        loss = np.log(1.0 + small).sum() + np.maximum(linear, 0.0).sum() - treatment @ linear
         residual = probability - treatment
         weight = probability * (1.0 - probability)
         weighted = covariates * weight[:, None]

@@ -290,9 +290,11 @@ class _Seen:
         self.labels.update(fresh[: 201 - len(self.labels)])
         if not self.holds_texts:
             values = table.numbers(name)
-            finite = values[np.isfinite(values)]
-            self.low = min(self.low, float(finite.min(initial=np.inf)))
-            self.high = max(self.high, float(finite.max(initial=-np.inf)))
+            low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+            if not (np.isfinite(low) and np.isfinite(high)):
+                finite = values[np.isfinite(values)]
+                low, high = finite.min(initial=np.inf), finite.max(initial=-np.inf)
+            self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
 
     def declare(self, name: str) -> Interval | Categories:
         if not self.holds_texts:
