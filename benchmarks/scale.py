@@ -85,7 +85,15 @@ def run(peers, exponents):
             able = exponent <= LARGEST.get(name, 7)
             if able and (shutil.which("Rscript") if name == "MatchIt" else python):
                 found.append(measure(name, path, exponent, python))
-        RESULTS.write_text(json.dumps([one for one in found if one], indent=1))
+        keep([one for one in found if one])
+
+
+def keep(found):
+    """Add to the results of earlier runs, or replace what was measured again."""
+    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    fresh = {(one["job"], one["rows"]) for one in found}
+    merged = [one for one in earlier if (one["job"], one["rows"]) not in fresh] + found
+    RESULTS.write_text(json.dumps(merged, indent=1))
 
 
 def table(found, jobs, key, form):
