@@ -101,7 +101,8 @@ def diagnose_ate(  # the columns and the request
 
 def _public_pool(study: LocalStudy) -> LocalPool:
     public = study.public()
-    pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
+    with single_threaded_blas():
+        pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
     require_both_arms(pool.arms)
     return pool
 
