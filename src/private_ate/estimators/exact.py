@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights
+from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights, single_threaded_blas
 from private_ate.estimators.overlap import count_overlap
 from private_ate.estimators.published import (
     PublishedOptions,
