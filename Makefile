@@ -59,7 +59,7 @@ data: $(STAMP)
 # The site lands in site/; `make browser test` also opens it.
 docs: $(STAMP)
 	$(BIN)/pip install --quiet --group docs
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # Tests open pages in a headless Chromium; without one they are skipped and say so.
 browser:

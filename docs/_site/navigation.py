@@ -15,6 +15,7 @@ _SECTIONS = {
         "how-to/several-outcomes.md",
         "how-to/repeated-rows.md",
         "how-to/large-files.md",
+        "how-to/spark.md",
         "how-to/ledger.md",
         "how-to/reports.md",
     ],

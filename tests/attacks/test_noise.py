@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from children import draw_some
 from private_ate import NumericRangeError
 from private_ate.audit.bounds import epsilon_bound
 from private_ate.audit.samplers import check_rate, check_samplers
@@ -199,17 +200,12 @@ def test_rows_that_would_wrap_are_refused():
         )
 
 
-def draw_some(_=None):
-    noise = Noise(SecureEntropy())
-    return tuple(noise.laplace("t", [0] * 6, sensitivity=1 << 40, epsilon=Fraction(1)))
-
-
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_processes_never_repeat_a_stream(start):
     context = multiprocessing.get_context(start)
     draw_some()
     with context.Pool(2) as pool:
-        drawn_there = pool.map(draw_some, range(8), chunksize=1)
+        drawn_there = pool.map_async(draw_some, range(8), chunksize=1).get(timeout=120)
     everything = [value for part in (*drawn_there, draw_some()) for value in part]
     assert len(set(everything)) == len(everything)
 

@@ -22,6 +22,7 @@ REFERENCES = [
     ("smooth_matching", SmoothMatchingOptions(("x0",), "1e-5"), 4, 0.11),
     ("ipw", IpwOptions(delta="1e-5"), 4, 0.23),
     ("ipw", IpwOptions(delta="1e-5", ridge=0.1), 1, 0.80),
+    ("ipw", IpwOptions(delta="1e-5", truncation=0.2), 1, 0.48),
     ("doubly_robust", DoublyRobustOptions("conditional", delta="1e-5"), 1, 1.2),
     ("doubly_robust", DoublyRobustOptions("conditional", delta="1e-5"), 4, 0.40),
     ("doubly_robust", DoublyRobustOptions("conditional", overlap=0.2, delta="1e-5"), 1, 0.68),

@@ -70,6 +70,14 @@ class Browser:
         self.evaluate("new Promise(done => setTimeout(done, 60))")
         return self.visit
 
+    def use_paper(self, *, paper: bool) -> None:
+        """Lay pages out as for a printer, or as for a screen again."""
+        self.call("Emulation.setEmulatedMedia", media="print" if paper else "")
+
+    def print_pages(self) -> bytes:
+        """Return the page as a PDF."""
+        return b64decode(self.call("Page.printToPDF")["data"])
+
     def evaluate(self, script: str) -> Any:
         """Run a script in the page and return its value."""
         answer = self.call(

@@ -73,6 +73,20 @@ def test_the_inspection_finds_planted_faults(browser, inspection, tmp_path):
         assert fault in found, fault
 
 
+@pytest.mark.parametrize("name", ["label", "curator"])
+def test_a_page_prints_on_a_few_sheets_without_losing_text(browser, inspection, folder, name):
+    browser.use_paper(paper=True)
+
+    browser.open((folder / f"{name}.html").as_uri(), 718)  # A4 between usual margins
+    found = browser.evaluate(inspection)
+    pdf = browser.print_pages()
+    browser.use_paper(paper=False)
+
+    assert found == []
+    assert pdf.startswith(b"%PDF")
+    assert 1 <= pdf.count(b"/Type /Page\n") <= 6
+
+
 def test_the_curators_page_stays_watermarked_while_it_scrolls(browser, folder):
     browser.open((folder / "curator.html").as_uri(), 360)
 

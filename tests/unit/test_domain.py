@@ -22,7 +22,7 @@ NUMBERS = st.floats(-1e150, 1e150, allow_nan=False)
 NAMES = st.text(min_size=1, max_size=20)
 LABELS = st.one_of(
     NAMES.filter(lambda text: text.strip()),
-    st.integers(-(10**20), 10**20),
+    st.integers(-(10**19), 10**19),
     st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
 )

@@ -46,6 +46,7 @@ __all__ = [
 _SCORE_BITS = 24  # scores live on the grid 2⁻²⁴ of the outcome's range
 _EFFECT_SHARE = Fraction(4, 5)  # shares of the joint vector; 0.8² + 0.6² = 1
 _VARIANCE_SHARE = Fraction(3, 5)
+_CAUTION = 1.2816  # the variance is taken at the upper end of its one-sided 90 % noise interval
 _PUBLISHED_RIDGE = 1e-3
 _VOID = (
     "none (the published method fits its models on the training rows without noise, so those rows "
@@ -217,10 +218,13 @@ def _effect_and_variance(
     )
     steps = 1 << _SCORE_BITS
     unit = float(mean_unit) / steps
-    spread = min(max(noisy[1] * float(variance_unit), 0.0), float(largest) ** 2)
+    deviation = _unit_deviation(budget)
+    # Cut off at zero, a noisy variance would leave sampling out of half of the intervals.
+    upper = (noisy[1] + _CAUTION * deviation) * float(variance_unit)
+    spread = min(max(upper, 0.0), float(largest) ** 2)
     return _Result(
         noisy[0] * unit,
-        _unit_deviation(budget) * unit,
+        deviation * unit,
         math.sqrt(spread / size) / steps,
     )
 

@@ -89,6 +89,10 @@ def estimate(
     )  # fmt: skip
     for path in (report, diagnostics):
         pages.require_folder(path)
+    here = None if engine == "spark" else Path(data)  # a cluster's rows do not come here
+    if diagnostics is not None and here is None:
+        msg = "the curator's page needs all rows on this machine; leave out --engine spark"
+        raise ArgumentError(msg)
     with watch("estimating", quiet=json) as progress:
         release = estimate_ate(
             data,
@@ -118,10 +122,10 @@ def estimate(
         write_whole(out, release.to_json() + "\n")
     show(release, as_json=json)  # first: what was paid for is not lost if a page fails
     if report is not None:
-        facts = pages.public_facts(release, Path(data), known, split_names(covariates))
+        facts = pages.public_facts(release, here, known, split_names(covariates))
         write_whole(report, release.to_html(facts))
-    if diagnostics is not None:
-        text = pages.curator_text(release, Path(data), known, split_names(covariates))
+    if diagnostics is not None and here is not None:
+        text = pages.curator_text(release, here, known, split_names(covariates))
         write_whole(diagnostics, text)
 
 

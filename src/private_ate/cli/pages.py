@@ -26,13 +26,16 @@ def require_folder(path: Path | None) -> None:
 
 
 def public_facts(
-    release: Release, data: Path, domain: Domain, covariates: list[str] | None
+    release: Release, data: Path | None, domain: Domain, covariates: list[str] | None
 ) -> PublicFacts:
-    """Gather what a page may add to the release: the command, the domain, public overlap."""
+    """Gather what a page may add to the release: the command, the domain, public overlap.
+
+    Without data, as when a cluster holds them, there is no overlap to show.
+    """
     from private_ate.report.html import PublicFacts  # noqa: PLC0415  # keeps --help fast
 
     overlap = None
-    if release.level == "label":
+    if release.level == "label" and data is not None:
         from private_ate.estimators.overlap import describe_overlap  # noqa: PLC0415  # as above
 
         overlap = describe_overlap(data, domain=domain, covariates=covariates)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from private_ate.effects import e_value
 from private_ate.report.drawings import Mark, draw_bar, draw_intervals, draw_track
 from private_ate.report.markup import Markup, element, page
 from private_ate.report.overlap import Overlap, overlap_figure
@@ -211,7 +212,7 @@ def _population(release: Release, facts: PublicFacts, level: str) -> list[Markup
         parts.append(element("p", "Mean outcome "
             f"{number_text(means['treated'], scale)} if all were treated, "
             f"{number_text(means['control'], scale)} if none were.",
-            *_ratios(release)))  # fmt: skip
+            *_ratios(release), *_confounding(release)))  # fmt: skip
     if settings.get("balance"):
         parts.append(balance_table(settings["balance"]))
     if facts.overlap is not None:
@@ -226,6 +227,17 @@ def _ratios(release: Release) -> list[str]:
         for name, title in names.items()
         if release.settings.get(name) is not None
     ]
+
+
+def _confounding(release: Release) -> list[str]:
+    """Say how strong an unmeasured confounder would have to be, where the release alone tells."""
+    if not 0 < release.settings["means"]["control"] < 1 or "risk_ratio" not in release.settings:
+        return []
+    found = e_value(release)
+    text = f" E-value {found.estimate:.3g}"
+    if found.limit is not None:
+        text += f", {found.limit:.3g} for the interval's end nearer to no effect"
+    return [f"{text} (with the control risk taken as known)."]
 
 
 def _citation(release: Release, level: str) -> list[Markup]:

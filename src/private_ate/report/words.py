@@ -21,8 +21,9 @@ __all__ = [
 ]
 
 PAPER = (
-    "Yuan, Li, Du, Chen et al., PrivATE: Differentially Private Average Treatment Effect "
-    "Estimation for Observational Data"
+    "Quan Yuan, Xiaochen Li, Linkang Du, Min Chen, Mingyang Sun, Yunjun Gao, Shibo He, Jiming Chen "
+    "and Zhikun Zhang, PrivATE: Differentially Private Average Treatment Effect Estimation for "
+    "Observational Data"
 )
 _NAMES = {
     "ate": "average treatment effect (ATE)",

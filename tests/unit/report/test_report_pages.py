@@ -3,7 +3,17 @@ import re
 import polars as pl
 import pytest
 
-from private_ate import Domain, Interval, Release, diagnose_ate, estimate_ate
+from private_ate import (
+    Binary,
+    CalibratedOptions,
+    Domain,
+    Interval,
+    Release,
+    diagnose_ate,
+    e_value,
+    estimate_ate,
+    risk_ratio,
+)
 from private_ate.cli.app import app
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.report.html import PublicFacts
@@ -134,6 +144,16 @@ def test_a_password_in_the_command_stays_off_the_page(releases, study, monkeypat
     )
 
 
+def test_a_curators_page_from_a_cluster_is_refused_before_anything_is_spent(files, monkeypatch):
+    monkeypatch.setattr(
+        "private_ate.estimation.estimate_ate", lambda *_, **__: pytest.fail("spent")
+    )
+    flags = ("--level", "label", "--epsilon", "1", "--engine", "spark")
+
+    with pytest.raises(ValueError, match="leave out --engine spark"):
+        run(files, monkeypatch, *flags, "--diagnostics", "mine.html")
+
+
 def test_texts_from_outside_are_escaped():
     domain = Domain("a<b", ("c", Interval(0, 1)))
     frame = {"a<b": [0, 1, 1, 0], "c": [0.1, 0.2, 0.3, 0.4], "<script>x": [1.0, 2.0, 3.0, 5.0]}
@@ -144,6 +164,19 @@ def test_texts_from_outside_are_escaped():
     assert "<script" not in page
     assert "<img" not in page
     assert "&lt;script&gt;x" in page
+
+
+def test_a_binary_outcome_with_means_brings_ratios_and_an_e_value(study):
+    domain = Domain(study.domain.treatment, ("diabetes", Binary()))
+    release = estimate_ate(
+        study.frame, domain=domain, level="label", epsilon=50, covariates=["age"],
+        options=CalibratedOptions(means=True),
+    )  # fmt: skip
+
+    page = release.to_html()
+
+    assert f"Risk ratio {risk_ratio(release):.3g}." in page
+    assert f"E-value {e_value(release).estimate:.3g}" in page
 
 
 def test_every_step_that_spent_has_a_bar(releases):
