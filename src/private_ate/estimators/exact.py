@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights
+from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights, single_threaded_blas
 from private_ate.estimators.overlap import count_overlap
 from private_ate.estimators.published import (
     PublishedOptions,
@@ -101,7 +101,8 @@ def diagnose_ate(  # the columns and the request
 
 def _public_pool(study: LocalStudy) -> LocalPool:
     public = study.public()
-    pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
+    with single_threaded_blas():
+        pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
     require_both_arms(pool.arms)
     return pool
 
