@@ -39,7 +39,12 @@ test-spark: .venv-spark/.installed
 	.venv-spark/bin/pip install --quiet --editable ".[spark]" --group test
 	touch $@
 
-bench: $(STAMP) bench-peers
+bench: $(STAMP) data bench-peers
+	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/accuracy_label.py
+	$(BIN)/python benchmarks/accuracy_sample.py
+	$(BIN)/python benchmarks/baselines.py
+	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/scale.py --peers .venv-bench/bin/python
 
 # What others offer for matching, in an environment of its own. CausalML pulls a newer scipy than

@@ -28,7 +28,9 @@ Model = Literal["treatment", "outcome"]
 _START_ROWS = 20_000
 _START_PASSES = 20  # over the rows of the start
 _FULL_PASSES = 7  # over all rows
+_RENEWED = 2  # which of them computes second derivatives anew; the others keep what they have
 _EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
+_NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
 
 
@@ -57,6 +59,7 @@ class _State:
     point: Floats
     loss: float
     gradient: Floats
+    hessian: Floats
     direction: Floats
 
     @property
@@ -112,39 +115,51 @@ class LogisticObjective:
         start = self._state(np.zeros(self.dimension), tilt, stride)
         start = self._newton(start, tilt, stride, _START_PASSES)
         state = self._state(start.point, tilt, 1)
-        state = self._newton(state, tilt, 1, _FULL_PASSES)
+        state = self._newton(state, tilt, 1, _FULL_PASSES, renewed=_RENEWED)
         for _ in range(_EXTRA_PASSES):
             if state.norm <= tilt.tolerance:
                 break
             state = self._newton(state, tilt, 1, 2)
         return state.point
 
-    def _newton(self, state: _State, tilt: Tilt, stride: int, passes: int) -> _State:
-        """Try Newton steps; one that does not help is shortened in the next pass."""
+    def _newton(
+        self, state: _State, tilt: Tilt, stride: int, passes: int, renewed: int | None = None
+    ) -> _State:
+        """Try Newton steps; one that does not help is shortened in the next pass.
+
+        Second derivatives are computed in every pass, or only in the one that is ``renewed``: near
+        the minimum old ones serve as well and a pass without them costs a third.
+        """
         length = state.first_length
-        for _ in range(passes):
-            trial = self._state(state.point - length * state.direction, tilt, stride)
+        for index in range(passes):
+            kept = None if renewed is None or index == renewed else state.hessian
+            trial = self._state(state.point - length * state.direction, tilt, stride, kept)
             if trial.loss < state.loss or trial.norm < state.norm / 2:
                 state, length = trial, trial.first_length
             else:
                 length = min(length / 4, state.safe_length)
         return state
 
-    def _state(self, point: Floats, tilt: Tilt, stride: int) -> _State:
-        sums = self._fold(point, stride)
+    def _state(
+        self, point: Floats, tilt: Tilt, stride: int, hessian: Floats | None = None
+    ) -> _State:
+        sums = self._fold(point, stride, curved=hessian is None)
         weight = self.size / sums.rows
         gradient: Floats = weight * sums.gradient + tilt.ridge * point + tilt.linear
-        hessian = weight * sums.hessian + tilt.ridge * np.eye(self.dimension)
+        if hessian is None:
+            hessian = weight * sums.hessian + tilt.ridge * np.eye(self.dimension)
         loss = weight * sums.loss + tilt.ridge / 2 * float(point @ point)
         direction = np.linalg.solve(hessian, gradient).astype(np.float64, copy=False)
-        return _State(point, loss + float(tilt.linear @ point), gradient, direction)
+        return _State(point, loss + float(tilt.linear @ point), gradient, hessian, direction)
 
-    def _fold(self, point: Floats, stride: int) -> _Sums:
-        kernel = by_chunks(_kernel(self.scaling, self.model, point), stride)
+    def _fold(self, point: Floats, stride: int, *, curved: bool = False) -> _Sums:
+        kernel = by_chunks(_kernel(self.scaling, self.model, point, curved=curved), stride)
         return self.study.fold(kernel, title=f"model of the {self.model}")
 
 
-def _kernel(scaling: Scaling, model: Model, point: Floats) -> Callable[[Block], _Sums]:
+def _kernel(
+    scaling: Scaling, model: Model, point: Floats, *, curved: bool
+) -> Callable[[Block], _Sums]:
     def kernel(block: Block) -> _Sums:
         features = scaling.features(block)
         linear = point @ features
@@ -153,6 +168,8 @@ def _kernel(scaling: Scaling, model: Model, point: Floats) -> Callable[[Block], 
         probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
         loss = np.log1p(small).sum() + np.maximum(linear, 0.0).sum() - float(share @ linear)
         gradient = features @ (probability - share)
+        if not curved:
+            return _Sums(share.size, float(loss), gradient, _NO_HESSIAN)
         features *= np.sqrt(probability * (1.0 - probability))  # in place: no second large array
         return _Sums(share.size, float(loss), gradient, features @ features.T)
 

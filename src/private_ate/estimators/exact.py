@@ -41,7 +41,7 @@ def exact_effect(  # the columns and the number of neighbours
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
-    study = LocalStudy.encode(table.table, table.domain)
+    study = LocalStudy.encode_public(table.table, table.domain)
     pool = _public_pool(study)
     weights = 1.0 + pool.shared_mass(neighbors)
     bounds = table.domain.bounds
