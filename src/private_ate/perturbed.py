@@ -28,7 +28,7 @@ Model = Literal["treatment", "outcome"]
 _START_ROWS = 20_000
 _START_PASSES = 20  # over the rows of the start
 _FULL_PASSES = 7  # over all rows
-_RENEWED = 2  # which of them computes second derivatives anew; the others keep what they have
+_RENEWED = (0, 1, 2)  # which of them compute second derivatives anew; the others keep theirs
 _EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
 _NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
@@ -116,6 +116,8 @@ class LogisticObjective:
         start = self._newton(start, tilt, stride, _START_PASSES)
         state = self._state(start.point, tilt, 1)
         state = self._newton(state, tilt, 1, _FULL_PASSES, renewed=_RENEWED)
+        if state.norm > tilt.tolerance:  # old second derivatives promise no progress: renew them
+            state = self._state(state.point, tilt, 1)
         for _ in range(_EXTRA_PASSES):
             if state.norm <= tilt.tolerance:
                 break
@@ -123,16 +125,21 @@ class LogisticObjective:
         return state.point
 
     def _newton(
-        self, state: _State, tilt: Tilt, stride: int, passes: int, renewed: int | None = None
+        self,
+        state: _State,
+        tilt: Tilt,
+        stride: int,
+        passes: int,
+        renewed: tuple[int, ...] | None = None,
     ) -> _State:
         """Try Newton steps; one that does not help is shortened in the next pass.
 
-        Second derivatives are computed in every pass, or only in the one that is ``renewed``: near
+        Second derivatives are computed in every pass, or only in those that are ``renewed``: near
         the minimum old ones serve as well and a pass without them costs a third.
         """
         length = state.first_length
         for index in range(passes):
-            kept = None if renewed is None or index == renewed else state.hessian
+            kept = None if renewed is None or index in renewed else state.hessian
             trial = self._state(state.point - length * state.direction, tilt, stride, kept)
             if trial.loss < state.loss or trial.norm < state.norm / 2:
                 state, length = trial, trial.first_length
