@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Model = Literal["treatment", "outcome"]
 
 _START_ROWS = 20_000
-_START_PASSES = 20  # over the rows of the start
+_START_PASSES = 15  # over the rows of the start
 _FULL_PASSES = 7  # over all rows
 _RENEWED = (0, 1, 2)  # which of them compute second derivatives anew; the others keep theirs
 _EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
