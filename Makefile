@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/private-ate demo
 
-test: lint
+test: lint data
 	$(BIN)/pytest -n 2
 
 lint: $(STAMP)
