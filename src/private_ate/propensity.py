@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 SOLVER_GRADIENT = 1e-9  # γ: the gradient norm that the oblivious fit provably reaches
 _PUBLIC_GRADIENT = 1e-10
-_WARM_START_ROWS = 20_000
+_FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
 _NEWTON_STEPS = 6
 _CLOSE = 1e-2  # squared Newton decrement below which full steps contract
@@ -59,14 +59,16 @@ class _Sums:
 def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     """Fit by damped Newton until the gradient norm is at most 1e-10; for public columns.
 
-    Large studies start from the fit of an evenly spaced subset of their rows.
+    Large studies start from the fit of an evenly spaced subset of their rows, which then also
+    tells how the Hessian changes from step to step: one full Hessian and few gradients suffice.
     """
     start = np.zeros(study.dimension + 1)
-    stride = study.size // _WARM_START_ROWS
-    if stride > 1:
-        few = study.fold(_gather_kernel(stride), title=_TITLE)
-        start = _newton(few, ridge, start, tolerance=1e-6).coefficients
-    return _newton(study, ridge, start, tolerance=_PUBLIC_GRADIENT)
+    stride = study.size // _FEW
+    if stride <= 1:
+        return _newton(study, None, ridge, start, tolerance=_PUBLIC_GRADIENT)
+    few = study.fold(_gather_kernel(stride), title=_TITLE)
+    start = _newton(few, None, ridge, start, tolerance=1e-6).coefficients
+    return _newton(study, few, ridge, start, tolerance=_PUBLIC_GRADIENT)
 
 
 class _Folds(Protocol):
@@ -135,55 +137,83 @@ def gradient_steps(dimension: int, ridge: float) -> int:
     return math.ceil(math.log(reduction) / -math.log1p(-math.sqrt(ridge / smoothness)))
 
 
-def _newton(study: _Folds, ridge: float, start: Floats, *, tolerance: float) -> LogisticFit:
-    """Run damped Newton, then keep the last Hessian for cheap steps near the minimum."""
+def _newton(
+    study: _Folds, few: _Folds | None, ridge: float, start: Floats, *, tolerance: float
+) -> LogisticFit:
+    """Run damped Newton; near the minimum, steps with a Hessian that was not computed anew."""
     current = start
     gradient, hessian, loss = _derivatives(study, ridge, current)
-    step = np.linalg.solve(hessian, gradient)
     for _ in range(100):
-        if float(gradient @ step) <= _CLOSE or np.linalg.norm(gradient) <= tolerance:
+        if np.linalg.norm(gradient) <= tolerance:
             break
-        size = 1.0
-        while True:
-            candidate = current - size * step
-            derivatives = _derivatives(study, ridge, candidate)
-            if derivatives[2] < loss or size < 1e-6:
-                break
-            size /= 2
-        current = candidate
-        gradient, hessian, loss = derivatives
-        step = np.linalg.solve(hessian, gradient)
-    return _polish(study, ridge, current, gradient, hessian, tolerance=tolerance)
+        step = np.linalg.solve(hessian, gradient).astype(np.float64)
+        if float(gradient @ step) > _CLOSE:
+            current, (gradient, hessian, loss) = _descend(study, ridge, current, step, loss)
+            continue
+        current, gradient = _polish(
+            study, few, ridge, _Point(current, gradient), hessian, tolerance=tolerance
+        )
+        if np.linalg.norm(gradient) > tolerance:
+            gradient, hessian, loss = _derivatives(study, ridge, current)
+    return LogisticFit(current, float(np.linalg.norm(gradient)))
+
+
+def _descend(
+    study: _Folds, ridge: float, current: Floats, step: Floats, loss: float
+) -> tuple[Floats, tuple[Floats, Floats, float]]:
+    """Go along a Newton step, half as far until the loss falls."""
+    size = 1.0
+    while True:
+        candidate = current - size * step
+        derivatives = _derivatives(study, ridge, candidate)
+        if derivatives[2] < loss or size < 1e-6:
+            return candidate, derivatives
+        size /= 2
+
+
+class _Point(NamedTuple):
+    coefficients: Floats
+    gradient: Floats
 
 
 def _polish(  # the state of a Newton iteration
     study: _Folds,
+    few: _Folds | None,
     ridge: float,
-    current: Floats,
-    gradient: Floats,
+    point: _Point,
     hessian: Floats,
     *,
     tolerance: float,
-) -> LogisticFit:
-    """Repeat steps with one Hessian; renew it when the gradient stops falling fast."""
-    norm = float(np.linalg.norm(gradient))
-    for _ in range(100):
-        if norm <= tolerance:
+) -> _Point:
+    """Repeat steps with one Hessian, while each shortens the gradient eightfold.
+
+    If a few rows are at hand, the change of their Hessian since the first point is added to it:
+    its sampling error shrinks with the distance, so that steps are nearly Newton's own.
+    """
+    before = None
+    norm = float(np.linalg.norm(point.gradient))
+    while norm > tolerance:
+        curvature = hessian
+        if few is not None:
+            now = _derivatives(few, ridge, point.coefficients)[1]
+            before = now if before is None else before
+            curvature = hessian + (now - before)
+        ahead = point.coefficients - np.linalg.solve(curvature, point.gradient)
+        sums = study.fold(_gradient_kernel(ahead), title=_TITLE)
+        gradient = sums.gradient / sums.rows + ridge * ahead
+        previous, norm = norm, float(np.linalg.norm(gradient))
+        if norm < previous:
+            point = _Point(ahead, gradient)
+        if norm > previous / 8:
             break
-        current = current - np.linalg.solve(hessian, gradient)
-        sums = study.fold(_gradient_kernel(current), title=_TITLE)
-        gradient = sums.gradient / sums.rows + ridge * current
-        before, norm = norm, float(np.linalg.norm(gradient))
-        if norm > before / 8 and norm > tolerance:
-            gradient, hessian, _ = _derivatives(study, ridge, current)
-    return LogisticFit(current, norm)
+    return point
 
 
 def _derivatives(study: _Folds, ridge: float, coefficients: Floats) -> tuple[Floats, Floats, float]:
     sums = study.fold(_newton_kernel(coefficients), title=_TITLE)
     gradient = sums.gradient / sums.rows + ridge * coefficients
     hessian = sums.hessian / sums.rows + ridge * np.eye(coefficients.size)
-    loss = sums.loss / sums.rows + ridge / 2 * float(coefficients @ coefficients)
+    loss = float(sums.loss / sums.rows + ridge / 2 * coefficients @ coefficients)
     return gradient, hessian, loss
 
 
@@ -196,10 +226,10 @@ def _newton_kernel(coefficients: Floats) -> Callable[[Block], _Sums]:
         loss = np.log(1.0 + small).sum() + np.maximum(linear, 0.0).sum() - treatment @ linear
         residual = probability - treatment
         weight = probability * (1.0 - probability)
-        weighted = covariates * weight[:, None]
+        root = covariates * np.sqrt(weight)[:, None]
         hessian = np.empty((coefficients.size, coefficients.size))
-        hessian[1:, 1:] = weighted.T @ covariates
-        hessian[0, 1:] = hessian[1:, 0] = weighted.sum(axis=0)
+        hessian[1:, 1:] = root.T @ root  # one half of it is computed, the other copied
+        hessian[0, 1:] = hessian[1:, 0] = weight @ covariates
         hessian[0, 0] = weight.sum()
         return _Sums(treatment.size, float(loss), _gradient(covariates, residual), hessian)
 

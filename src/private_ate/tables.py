@@ -6,8 +6,11 @@ be parsed is a missing value. Whether reading succeeds never depends on a privat
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,7 +40,8 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
 
-_CACHED_ROWS = 1 << 14  # rows of a column that stay in the processor's cache
+_CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
+_MANY_ENTRIES = 1 << 23  # covariates of so many rows times columns are encoded on threads
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -214,13 +218,26 @@ def complete_domain(
 def encode_covariates(table: Table, domain: Domain) -> Floats:
     """Return the covariates in [0, 1], one row per feature, shape (d, n)."""
     encoded = np.empty((len(domain.features), table.rows))
-    first = 0
-    for name, kind in domain.covariates.items():
+    widths = [
+        1 if isinstance(kind, Interval) else len(kind.labels) for kind in domain.covariates.values()
+    ]
+    firsts = accumulate(widths, initial=0)
+
+    def encode(first: int, name: str) -> None:
+        kind = domain.covariates[name]
         if isinstance(kind, Interval):
             _scale_into(encoded[first], table.numbers(name), kind)
-            first += 1
         else:
-            first = _one_hot_into(encoded, first, table, name, kind)
+            _one_hot_into(encoded, first, table, name, kind)
+
+    jobs = zip(firsts, domain.covariates, strict=False)
+    if encoded.size < _MANY_ENTRIES:
+        for first, name in jobs:
+            encode(first, name)
+        return encoded
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+        for done in [pool.submit(encode, first, name) for first, name in jobs]:
+            done.result()
     return encoded
 
 
@@ -252,14 +269,13 @@ def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:
         part[np.isnan(part)] = middle
 
 
-def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Categories) -> int:
+def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Categories) -> None:
     known = np.zeros(table.rows, dtype=np.bool_)
     for offset, label in enumerate(kind.labels):
         hit = table.equals(name, label)
         known |= hit
         out[first + offset] = hit
     out[first + kind.labels.index(kind.other)][~known] = 1.0
-    return first + len(kind.labels)
 
 
 def observe_columns(

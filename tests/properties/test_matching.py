@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import match_within_limits
+from oracles import match_within_limits, share_ties
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights
 from private_ate.engines.order import ScoreOrder
@@ -65,6 +65,18 @@ def test_uses_without_a_limit_agree_with_a_quadratic_count(seed):
         assert uses.tolist() == expected
         sizes = {arm: int((treatment == arm).sum()) for arm in (True, False)}
         assert found == [min(neighbors, sizes[not arm]) for arm in treatment.tolist()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sharing_ties_agrees_with_a_quadratic_count(seed):
+    rng = np.random.default_rng(200 + seed)
+    for _ in range(250):
+        scores, treatment, neighbors = draw_case(rng)
+
+        mass = ScoreOrder.sort(scores, treatment).match_sharing_ties(neighbors)
+
+        expected = share_ties(scores, treatment, neighbors, same=0)
+        np.testing.assert_allclose(mass, expected, atol=MASS_ROUNDING)
 
 
 def test_scores_at_both_ends_of_their_range_are_matched_without_wrapping():

@@ -306,6 +306,12 @@ def test_the_demonstration_writes_its_files(run, tmp_path):
     assert "private-ate estimate" in out
 
 
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "private_ate", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("private-ate ")
+
+
 def test_typer_itself_reports_help_and_version():
     runner = CliRunner()
     assert "estimate" in runner.invoke(app, ["--help"]).output

@@ -84,12 +84,26 @@ def test_the_public_fit_reaches_its_gradient_on_adversarial_data(name):
 def test_a_large_study_starts_warm_and_ends_at_the_same_minimum(monkeypatch):
     study = draw_study(9, 60_000, 3)
     warm = fit_logistic(study, 1e-4)
-    monkeypatch.setattr("private_ate.propensity._WARM_START_ROWS", 10**9)
+    monkeypatch.setattr("private_ate.propensity._FEW", 10**9)
     monkeypatch.setattr(local, "_BLOCK_ROWS", 1_000)
     cold = fit_logistic(study, 1e-4)
 
     assert max(warm.gradient_norm, cold.gradient_norm) <= 1e-10
     np.testing.assert_allclose(warm.coefficients, cold.coefficients, atol=1e-5)
+
+
+def test_a_start_from_rows_unlike_the_others_does_not_lead_astray():
+    rng = np.random.default_rng(10)
+    rows = np.arange(60_000)
+    first = rows % 10 == 0  # the evenly spaced rows that the fit starts from
+    covariates = rng.random((3, rows.size)) * np.where(first, 0.01, 1.0)
+    treatment = np.where(first, rng.random(rows.size) < 0.99, covariates[0] < 0.3)
+    study = study_of(covariates, treatment)
+
+    fit = fit_logistic(study, 1 / study.size)
+
+    slope = loss_and_gradient(fit.coefficients, study, 1 / study.size)[1]
+    assert np.linalg.norm(slope) <= 1.01e-10
 
 
 @pytest.mark.parametrize("ridge", [0.001, 0.01, 0.1, 10.0, 1e6])

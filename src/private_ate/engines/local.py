@@ -178,7 +178,8 @@ class LocalStudy:
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""
         scores = np.empty(self.size, dtype=np.int64)
-        for start in range(0, self.size, _BLOCK_ROWS):
+
+        def score(start: int) -> None:
             rows = slice(start, start + _BLOCK_ROWS)
             # Feature by feature: a matrix product may round equal rows differently.
             linear = np.full(scores[rows].size, coefficients[0])
@@ -186,6 +187,9 @@ class LocalStudy:
                 linear += slope * feature[rows]
             np.clip(linear, -700.0, 700.0, out=linear)
             scores[rows] = np.rint(2.0**bits / (1.0 + np.exp(-linear)))
+
+        for _ in _threads(os.getpid()).map(score, range(0, self.size, _BLOCK_ROWS)):
+            pass
         return scores
 
 

@@ -9,8 +9,10 @@ O(n N) after a sort of O(n log n), in O(n) memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numba
 import numpy as np
@@ -29,44 +31,60 @@ _kernel = numba.njit(cache=True, nogil=True, boundscheck=False)
 
 @dataclass(frozen=True, slots=True)
 class _Arm:
-    """One arm in score order: its rows, and where each group of equal scores begins."""
+    """One arm in score order: its rows and their scores."""
 
     rows: Indices = field(repr=False)
-    group_score: Integers = field(repr=False)
-    group_start: Indices = field(repr=False)
+    scores: Integers = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
+class _Groups:
+    """Where the groups of equal scores of an arm begin, and the score of each."""
+
+    score: Integers = field(repr=False)
+    start: Indices = field(repr=False)
+
+
+@dataclass(frozen=True)
 class ScoreOrder:
-    """Both arms sorted along a score, and the place of every row in the opposite arm."""
+    """Both arms sorted along a score."""
 
     treatment: Bits = field(repr=False)
     scores: Integers = field(repr=False)
     treated: _Arm = field(repr=False)
     control: _Arm = field(repr=False)
-    place: Indices = field(repr=False)
 
     @classmethod
     def sort(cls, scores: Integers, treatment: Bits) -> ScoreOrder:
         """Sort rows by score and row index, in one stable sort."""
-        order = _stable_order(scores)
-        arm_of = treatment[order]
-        treated, control = (_group(order[arm_of], scores), _group(order[~arm_of], scores))
-        place = np.empty(scores.size, dtype=np.int32)
-        _locate(treated.rows, scores, control.group_score, place)
-        _locate(control.rows, scores, treated.group_score, place)
-        return cls(treatment, scores, treated, control, place)
+        return cls(treatment, scores, *_sorted_arms(scores, treatment))
+
+    @cached_property
+    def _groups(self) -> tuple[_Groups, _Groups]:
+        """The groups of the treated and of the control arm."""
+        return _group(self.treated.scores), _group(self.control.scores)
+
+    @cached_property
+    def _place(self) -> Indices:
+        """For each row, the first group of the other arm whose score is not below its own."""
+        place = np.empty(self.scores.size, dtype=np.int32)
+        treated, control = self._groups
+        _locate(self.treated.rows, self.scores, control.score, place)
+        _locate(self.control.rows, self.scores, treated.score, place)
+        return place
 
     def count_uses(self, neighbors: int) -> Indices:
         """Return how often each row is among the first neighbours of an opposite unit."""
         counts = np.zeros(self.scores.size, dtype=np.int32)
 
-        def count(arms: tuple[_Arm, _Arm]) -> None:
-            units, others = arms
+        place, (treated, control) = self._place, self._groups
+
+        def count(units: _Arm, others: _Arm) -> None:
+            groups = treated if others is self.treated else control
             # Any order of the units gives the same counts; along the score is cheapest.
             uses, _ = _match(
-                units.rows, self.scores, self.place,
-                others.rows, others.group_score, others.group_start, neighbors, _NO_LIMIT,
+                units.rows, self.scores, place,
+                others.rows, groups.score, groups.start, neighbors, _NO_LIMIT,
             )  # fmt: skip
             counts[others.rows] = uses
 
@@ -78,14 +96,14 @@ class ScoreOrder:
     ) -> Floats:
         """Return the mass each row receives when units are matched in row order."""
         mass = np.zeros(self.scores.size)
-        limits = {id(self.treated): treated_limit, id(self.control): control_limit}
+        place, (treated, control) = self._place, self._groups
 
-        def match(arms: tuple[_Arm, _Arm]) -> None:
-            units, others = arms
-            limit = limits[id(others)]
+        def match(_: _Arm, others: _Arm) -> None:
+            to_treated = others is self.treated
+            groups, limit = (treated, treated_limit) if to_treated else (control, control_limit)
             _, received = _match(
-                np.flatnonzero(self.treatment == (units is self.treated)), self.scores, self.place,
-                others.rows, others.group_score, others.group_start,
+                np.flatnonzero(self.treatment != to_treated), self.scores, place,
+                others.rows, groups.score, groups.start,
                 neighbors, _NO_LIMIT if limit is None else min(limit, _NO_LIMIT),
             )  # fmt: skip
             mass[others.rows] = received
@@ -97,52 +115,73 @@ class ScoreOrder:
         """Return the mass each row receives without limits, equal distances sharing."""
         mass = np.zeros(self.scores.size)
 
-        def match(arms: tuple[_Arm, _Arm]) -> None:
-            units, others = arms
-            received = _share(
-                units.rows, self.scores, self.place,
-                others.group_score, others.group_start, neighbors,
-            )  # fmt: skip
-            sizes = np.diff(others.group_start)
-            mass[others.rows] = np.repeat(received, sizes)
+        def match(units: _Arm, others: _Arm) -> None:
+            _share(units.scores, others.scores, others.rows, neighbors, mass)
 
         self._both_ways(match)
         return mass
 
-    def _both_ways(self, job: object) -> None:
+    def _both_ways(self, job: Callable[[_Arm, _Arm], None]) -> None:
         """Run a job for treated among controls and for controls among treated, side by side."""
-        directions = [(self.treated, self.control), (self.control, self.treated)]
         if self.scores.size < 20_000:
-            for direction in directions:
-                job(direction)  # type: ignore[operator]  # a callable of two arms
+            job(self.treated, self.control)
+            job(self.control, self.treated)
             return
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(job, directions))  # type: ignore[arg-type]  # as above
+        with ThreadPoolExecutor(1) as other:
+            backward = other.submit(job, self.control, self.treated)
+            job(self.treated, self.control)
+            backward.result()
 
 
-def _stable_order(scores: Integers) -> Indices:
-    """Return row indices by score and then by row.
+def _sorted_arms(scores: Integers, treatment: Bits) -> tuple[_Arm, _Arm]:
+    """Return both arms by score and then by row.
 
     Where score and row fit one machine word together, sorting the words is several times faster
-    than a stable argsort.
+    than a stable argsort, and they hold all that is needed afterwards.
     """
     lowest = int(scores.min(initial=0))
     row_bits = int(scores.size).bit_length()
     if (int(scores.max(initial=0)) - lowest).bit_length() + row_bits > 64:
-        return np.argsort(scores, kind="stable").astype(np.int32)
-    words = (scores - lowest).view(np.uint64) << np.uint64(row_bits)
+        order = np.argsort(scores, kind="stable").astype(np.int32)
+        arms = (order[treatment[order]], order[~treatment[order]])
+        return _Arm(arms[0], scores[arms[0]]), _Arm(arms[1], scores[arms[1]])
+    words = (scores - lowest).view(np.uint64)
+    words <<= np.uint64(row_bits)
     words |= np.arange(scores.size, dtype=np.uint64)
     words.sort()
-    words &= np.uint64((1 << row_bits) - 1)
-    return words.astype(np.int32)
+    treated = int(np.count_nonzero(treatment))
+    first, second = (
+        _Arm(np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64))
+        for size in (treated, scores.size - treated)
+    )
+    _split(
+        words, np.uint64(row_bits), lowest, treatment,
+        first.rows, first.scores, second.rows, second.scores,
+    )  # fmt: skip
+    return first, second
 
 
-def _group(rows: Indices, scores: Integers) -> _Arm:
-    sorted_scores = scores[rows]
-    fresh = np.ones(rows.size, dtype=np.bool_)
-    np.not_equal(sorted_scores[1:], sorted_scores[:-1], out=fresh[1:])
+def _group(scores: Integers) -> _Groups:
+    fresh = np.ones(scores.size, dtype=np.bool_)
+    np.not_equal(scores[1:], scores[:-1], out=fresh[1:])
     start = np.flatnonzero(fresh).astype(np.int32)
-    return _Arm(rows, sorted_scores[start], np.append(start, np.int32(rows.size)))
+    return _Groups(scores[start], np.append(start, np.int32(scores.size)))
+
+
+@_kernel
+def _split(words, row_bits, lowest, treatment, rows, scores, other_rows, other_scores):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913  # compiled
+    """Take sorted words apart into rows and scores of the treated and of the others."""
+    low_bits = (np.uint64(1) << row_bits) - np.uint64(1)
+    treated = control = 0
+    for word in words:
+        row = np.int64(word & low_bits)
+        score = np.int64(word >> row_bits) + lowest
+        if treatment[row]:
+            rows[treated], scores[treated] = row, score
+            treated += 1
+        else:
+            other_rows[control], other_scores[control] = row, score
+            control += 1
 
 
 @_kernel
@@ -234,37 +273,51 @@ def _match(units, scores, place, rows, group_score, group_start, neighbors, limi
 
 
 @_kernel
-def _share(units, scores, place, group_score, group_start, neighbors):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # compiled
-    """Return the mass that each member of a group receives when equal distances share."""
-    groups = group_score.size
-    received = np.zeros(groups)
-    candidates = group_start[groups]
-    wanted = min(neighbors, candidates)
-    if wanted == 0:
-        return received
-    for unit in units:
-        score = scores[unit]
-        left, right = place[unit] - 1, place[unit]
-        missing = wanted
-        while missing > 0:
-            reach_left = left >= 0
-            reach_right = right < groups
-            if reach_left and reach_right:
-                nearer = (score - group_score[left]) - (group_score[right] - score)
-                reach_left = nearer <= 0
-                reach_right = nearer >= 0
-            size = 0
-            if reach_left:
-                size += group_start[left + 1] - group_start[left]
-            if reach_right:
-                size += group_start[right + 1] - group_start[right]
-            taken = min(size, missing)
-            share = taken / (size * wanted)
-            if reach_left:
-                received[left] += share
-                left -= 1
-            if reach_right:
-                received[right] += share
-                right += 1
-            missing -= taken
-    return received
+def _share(units, scores, rows, neighbors, mass):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, C901  # compiled
+    """Write the mass that each candidate receives when equal distances share.
+
+    Units and candidates come in score order, so the window of a unit's nearest candidates only
+    moves to the right. Whole windows are counted by where they begin and end. Where the distance
+    of the last neighbour occurs outside the window too, all candidates at that distance share what
+    the nearer ones leave.
+    """
+    size = scores.size
+    wanted = min(neighbors, size)
+    change = np.zeros(size + 1, dtype=np.int32)  # windows that begin minus windows that end
+    shares = np.zeros(size)  # of the group that begins here
+    first = 0
+    begin = end = left = right = 0
+    share = 0.0
+    for index in range(units.size if wanted > 0 else 0):
+        unit = units[index]
+        if index == 0 or unit != units[index - 1]:
+            while first + wanted < size and scores[first + wanted] - unit < unit - scores[first]:
+                first += 1
+            begin, end = first, first + wanted
+            share = 0.0
+            reach = max(unit - scores[begin], scores[end - 1] - unit)
+            if (begin > 0 and unit - scores[begin - 1] == reach) or (
+                end < size and scores[end] - unit == reach
+            ):
+                left = np.searchsorted(scores, unit - reach)
+                begin = np.searchsorted(scores, unit - reach, side="right")
+                end = right = begin
+                tied = begin - left
+                if reach > 0:
+                    end = np.searchsorted(scores, unit + reach)
+                    right = np.searchsorted(scores, unit + reach, side="right")
+                    tied += right - end
+                share = (wanted - (end - begin)) / (tied * wanted)
+        change[begin] += 1
+        change[end] -= 1
+        if share > 0.0:
+            if left < begin:
+                shares[left] += share
+            if end < right:
+                shares[end] += share
+    windows = group = 0
+    for position in range(size):
+        if position > 0 and scores[position] != scores[position - 1]:
+            group = position
+        windows += change[position]
+        mass[rows[position]] = windows / wanted + shares[group]

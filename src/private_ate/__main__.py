@@ -1,0 +1,5 @@
+"""Lets ``python -m private_ate`` do what ``private-ate`` does."""
+
+from private_ate.cli import main
+
+main()
