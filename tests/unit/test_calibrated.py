@@ -28,6 +28,7 @@ from private_ate.estimators.caps import (
     walk_caps,
 )
 from private_ate.estimators.features import UNEXPLAINED, fit_features
+from private_ate.estimators.pairs import order_along
 from private_ate.estimators.request import Request
 from private_ate.propensity import fit_logistic
 
@@ -183,6 +184,32 @@ def test_a_study_larger_than_the_path_sample_is_solved_on_all_rows(monkeypatch):
     assert sampled.ate == pytest.approx(whole.ate, rel=0.02)
     worst = max(abs(after) for _, after in sampled.settings["balance"].values())
     assert worst < 0.01
+
+
+def test_second_derivatives_of_a_few_rows_lead_to_the_weights_of_all(monkeypatch):
+    from private_ate.estimators import caps
+
+    covariates, treated, _ = confounded(rows=6000)
+    study = study_of(covariates, treated)
+    monkeypatch.setattr(caps, "_PATH_ROWS", 500)
+    path = path_of(study)
+    point = path.points[len(path.points) // 2]
+    whole = settle_weights(study, path, point).of(study._block(0), None)
+    monkeypatch.setattr(caps, "_CURVED_ROWS", 40)  # too few: the solver has to ask again
+
+    weights = settle_weights(study, path, point).of(study._block(0), None)
+
+    features = path.problem.features.map(covariates.T)
+    totals, expected = weights[treated] @ features[treated], whole[treated] @ features[treated]
+    np.testing.assert_allclose(totals, expected, atol=3e-5 * treated.size)
+    np.testing.assert_allclose(weights, whole, atol=0.01)
+
+
+def test_rows_are_ordered_along_a_score_and_then_by_row():
+    rng = np.random.default_rng(3)
+    for score in (rng.normal(size=999), rng.integers(0, 5, 999) / 7, np.zeros(9), np.zeros(0)):
+        expected = np.argsort(score, kind="stable")
+        assert order_along(score.astype(np.float64)).tolist() == expected.tolist()
 
 
 def test_features_have_the_declared_shares_of_variance():

@@ -31,7 +31,13 @@ from private_ate.estimators.caps import (
 )
 from private_ate.estimators.clipping import DECLARED_RANGE, OutcomeRange, release_range
 from private_ate.estimators.features import fit_features
-from private_ate.estimators.pairs import release_pair_variance
+from private_ate.estimators.pairs import (
+    NO_PAIRS,
+    PairSums,
+    add_pairs,
+    order_along,
+    release_pair_variance,
+)
 from private_ate.estimators.published import require_both_arms
 from private_ate.estimators.request import Request
 from private_ate.intervals import (
@@ -108,12 +114,13 @@ class CalibratedOptions:
 
 @dataclass(frozen=True, slots=True)
 class _OutcomeSums:
-    """Exact integer sums of weighted centred outcomes, and the largest weights beside them."""
+    """Exact integer sums over outcomes, and the largest weights beside them."""
 
     treated: int
     control: int
     largest_treated: int
     largest_control: int
+    pairs: PairSums
 
     def __add__(self, other: _OutcomeSums) -> _OutcomeSums:
         return _OutcomeSums(
@@ -121,6 +128,7 @@ class _OutcomeSums:
             self.control + other.control,
             max(self.largest_treated, other.largest_treated),
             max(self.largest_control, other.largest_control),
+            self.pairs + other.pairs,
         )
 
 
@@ -144,11 +152,14 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     kept = DECLARED_RANGE
     if clip:
         kept = release_range(study, request.epsilon * clip, rows, noise)
-    released = _release_sums(study, weights, kept, epsilon, request, noise, means=options.means)
+    sums = fold_with_base(
+        study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
+    )
+    released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
     settings = _settings(request, weights, study) | released.settings
     interval = None
     if pays_interval:
-        sampling = release_pair_variance(study, weights, kept, request.epsilon * share, rows, noise)
+        sampling = release_pair_variance(sums.pairs, request.epsilon * share, rows, noise)
         imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
         unit = study.domain.bounds.width / study.size
         deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
@@ -219,8 +230,8 @@ class _ReleasedSums:
 
 
 def _release_sums(  # what is released, with what budget, in which form
+    sums: _OutcomeSums,
     study: MatchingStudy,
-    weights: CappedWeights,
     kept: OutcomeRange,
     epsilon: Fraction,
     request: Request,
@@ -234,7 +245,6 @@ def _release_sums(  # what is released, with what budget, in which form
     integer weight in use (of each arm, if released apart) times the outcome's range, times the
     rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
-    sums = fold_with_base(study, weights.problem.base, _outcome_kernel(weights, kept))
     rows, bounds = request.rows_per_person, study.domain.bounds
     unit = bounds.width / study.size
     whole = 1 << (OUTCOME_BITS + WEIGHT_BITS)
@@ -283,15 +293,26 @@ def _means_settings(levels: list[float], study: MatchingStudy) -> dict[str, Any]
 
 
 def _outcome_kernel(
-    weights: CappedWeights, kept: OutcomeRange = DECLARED_RANGE
+    weights: CappedWeights, kept: OutcomeRange, *, paired: bool
 ) -> Callable[[Block, Floats | None], _OutcomeSums]:
+    slopes = weights.problem.features.coefficients[1:]
+
     def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
-        steps = quantize_weights(weights.of(block, base))
+        values = weights.of(block, base)
         centred = kept.centre(_outcomes(block))
-        arms = (block.treatment, ~block.treatment)
-        first, second = (weighted_sum(steps[arm], centred[arm]) for arm in arms)
-        largest = [int(steps[arm].max(initial=0)) for arm in arms]
-        return _OutcomeSums(first, second, largest[0], largest[1])
+        rows = np.arange(values.size)
+        if paired:
+            rows = order_along(block.covariates @ slopes)
+        treated = block.treatment[rows]
+        totals, largest, pairs = [], [], NO_PAIRS
+        for members in (rows[treated], rows[~treated]):
+            steps = quantize_weights(values[members])
+            outcomes = centred[members]
+            totals.append(weighted_sum(steps, outcomes))
+            largest.append(int(steps.max(initial=0)))
+            if paired:
+                pairs += add_pairs(values[members], outcomes, kept.width)
+        return _OutcomeSums(totals[0], totals[1], largest[0], largest[1], pairs)
 
     return kernel
 

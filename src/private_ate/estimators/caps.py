@@ -50,6 +50,7 @@ Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
+_CURVED_ROWS: Final = 100_000  # rows of an arm that stand for all in second derivatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,17 +347,23 @@ def _solve_on_all(
     ]
     questions: list[DualQuestion | None] = [next(climber) for climber in climbers]
     solved: list[Solution] = list(point.solutions)
+    matrix = problem.features.matrix()
+    sizes = (problem.arms.treated, problem.arms.control)
+    # Some rows tell the first second derivatives well enough; who asks again gets those of all.
+    shares = [min(1.0, _CURVED_ROWS / size) for size in sizes]
     while any(question is not None for question in questions):
         asked = [
             DualQuestion(solved[arm].dual, curved=False) if question is None else question
             for arm, question in enumerate(questions)
         ]
-        sums = fold_with_base(public, problem.base, _joint_kernel(problem, asked, point.cap))
+        kernel = _joint_kernel(problem, asked, point.cap, shares)
+        sums = fold_with_base(public, problem.base, kernel)
+        shares = [1.0, 1.0]
         for arm, answer in enumerate((sums.treated, sums.control)):
             if questions[arm] is None:
                 continue
             try:
-                questions[arm] = climbers[arm].send(answer)
+                questions[arm] = climbers[arm].send(answer.mapped(matrix))
             except StopIteration as reached:
                 solved[arm] = reached.value
                 questions[arm] = None
@@ -382,40 +389,47 @@ class _Prices:
         self, basis: Floats, treatment: npt.NDArray[np.bool_], base: Floats | None
     ) -> tuple[Floats, Floats, Floats]:
         """Return each row's price in its own arm, its weight, and the weight to stay close to."""
-        both = self.slopes @ basis
-        price = np.where(treatment, both[0] + self.offsets[0], both[1] + self.offsets[1])
+        # Two products with vectors are faster than one with a matrix of two rows.
+        treated, control = (
+            slope @ basis + offset for slope, offset in zip(self.slopes, self.offsets, strict=True)
+        )
+        price = np.where(treatment, treated, control)
         near = np.where(treatment, *self.equal_weights) if base is None else base
         return price, weights_at(price, near, self.cap), near
 
 
 def _joint_kernel(
-    problem: CapProblem, questions: list[DualQuestion], cap: float
+    problem: CapProblem, questions: list[DualQuestion], cap: float, shares: list[float]
 ) -> Callable[[Block, Floats | None], _Both]:
+    """Answer both arms' questions in terms of the basis; curvature from a share of the rows."""
     prices = _Prices.of(problem, np.stack([question.dual for question in questions]), cap)
-    matrix = problem.features.matrix()
 
     def kernel(block: Block, base: Floats | None) -> _Both:
         basis = problem.features.basis(block.covariates)
         price, weights, near = prices.weigh(basis, block.treatment, base)
         free = (weights > 0.0) & (weights < cap)
+        if min(shares) < 1.0:
+            drawn = _scattered(block.first, block.treatment.size)
+            free &= drawn < np.where(block.treatment, *shares)
         members = np.stack([block.treatment, ~block.treatment])
         for arm in (0, 1):
             if problem.is_constant(arm, cap):
                 weights = np.where(members[arm], problem.equal_weights[arm], weights)
         shared = members * weights
-        totals = shared @ basis.T
         values = members @ (UNEXPLAINED / 2 * (weights - near) ** 2 + price * weights)
-        sums = [
-            DualSums(
-                totals[arm],
-                float(shared[arm].sum()),
-                float(shared[arm] @ weights),
-                float(values[arm]),
-                curvature_of(basis.T, members[arm] & free if questions[arm].curved else None),
+        sums = []
+        for arm, question in enumerate(questions):
+            counted = members[arm] & free if question.curved else None
+            sums.append(
+                DualSums(
+                    basis @ shared[arm],
+                    float(shared[arm].sum()),
+                    float(shared[arm] @ weights),
+                    float(values[arm]),
+                    curvature_of(basis.T, counted) / shares[arm],
+                )
             )
-            for arm in (0, 1)
-        ]
-        return _Both(sums[0].mapped(matrix), sums[1].mapped(matrix))
+        return _Both(sums[0], sums[1])
 
     return kernel
 
