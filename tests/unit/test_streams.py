@@ -18,7 +18,7 @@ from private_ate import (
     exact_effect,
     plan_ate,
 )
-from private_ate.engines.cached import encode_stream
+from private_ate.engines.cached import CompactColumns, encode_stream
 from private_ate.engines.local import LocalStudy
 from private_ate.streams import StreamedTable, open_table, parse_memory
 
@@ -98,6 +98,20 @@ def test_encoded_columns_lie_in_files_without_a_name(folder, monkeypatch, tmp_pa
     maps = Path("/proc/self/maps")
     if maps.exists():
         assert f"{tmp_path}/" in maps.read_text()
+
+
+def test_indicators_of_labels_take_one_byte_a_row(folder):
+    columns = encode_stream(
+        open_table(folder / "study.parquet", 0), DOMAIN, outcome=True, progress=None
+    )
+    held = LocalStudy.encode(open_table(folder / "study.parquet", 1 << 40), DOMAIN)
+
+    assert isinstance(columns.covariates, CompactColumns)
+    assert columns.covariates.indicators.itemsize == 1
+    assert columns.covariates.shape == held.covariates.shape
+    np.testing.assert_array_equal(columns.covariates[:, 7:500], held.covariates[:, 7:500])
+    for one, other in zip(columns.covariates, held.covariates, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_full_disk_is_an_error_before_anything_is_read(folder, monkeypatch):

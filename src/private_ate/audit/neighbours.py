@@ -119,7 +119,7 @@ def _ends(study: LocalStudy, row: int) -> tuple[LocalStudy, LocalStudy]:
 def _moved(
     study: LocalStudy, row: int, place: float, treated: int, outcome: int = OUTCOME_STEPS
 ) -> LocalStudy:
-    covariates, treatment = study.covariates.copy(), study.treatment.copy()
+    covariates, treatment = study.covariates[:, :].copy(), study.treatment.copy()
     covariates[:, row], treatment[row] = place, bool(treated)
     return LocalStudy(study.domain, covariates, treatment, _outcomes(study, row, outcome))
 

@@ -9,28 +9,60 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.domain import Domain
+from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.streams import StreamedTable
 from private_ate.tables import encode_covariates, encode_outcome, encode_treatment
 
-__all__ = ["EncodedColumns", "encode_stream"]
+__all__ = ["CompactColumns", "EncodedColumns", "encode_stream"]
 
 _TITLE = "reading the file"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactColumns:
+    """Covariates of shape (d, n): numbers as floats, indicators of labels as single bytes."""
+
+    numbers: npt.NDArray[np.float64] = field(repr=False)
+    indicators: npt.NDArray[np.bool_] = field(repr=False)
+    is_number: npt.NDArray[np.bool_]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of features and of rows."""
+        return self.is_number.size, self.numbers.shape[1]
+
+    def __getitem__(self, rows: tuple[slice, slice]) -> npt.NDArray[np.float64]:
+        """Return some rows of all features as floats."""
+        numbers, indicators = self.numbers[:, rows[1]], self.indicators[:, rows[1]]
+        block = np.empty((self.is_number.size, numbers.shape[1]))
+        block[self.is_number] = numbers
+        block[~self.is_number] = indicators
+        return block[rows[0]]
+
+    def __setitem__(self, rows: tuple[slice, slice], values: npt.NDArray[np.float64]) -> None:
+        """Write some rows of all features."""
+        self.numbers[:, rows[1]] = values[self.is_number]
+        self.indicators[:, rows[1]] = values[~self.is_number] > 0
+
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        """Go through the features."""
+        numbers, indicators = iter(self.numbers), iter(self.indicators)
+        return (next(numbers if is_number else indicators) for is_number in self.is_number)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedColumns:
     """Covariates of shape (d, n), treatment and outcomes of shape (n,), mapped from disk."""
 
-    covariates: npt.NDArray[np.float64] = field(repr=False)
+    covariates: npt.NDArray[np.float64] | CompactColumns = field(repr=False)
     treatment: npt.NDArray[np.bool_] = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
 
@@ -48,7 +80,7 @@ def encode_stream(
         columns.append(domain.outcome.column)
     for name in columns:
         table.require(name, "declared")
-    covariates = _on_disk((len(domain.features), table.capacity), np.float64)
+    covariates = _compact(domain, table.capacity)
     treatment = _on_disk((table.capacity,), np.bool_)
     steps = _on_disk((table.capacity,), np.int32) if outcome else None
     size = 0
@@ -65,7 +97,27 @@ def encode_stream(
         msg = "the table has no rows"
         raise SchemaError(msg)
     whole = None if steps is None else steps[:size]
-    return EncodedColumns(covariates[:, :size], treatment[:size], whole)
+    filled = CompactColumns(
+        covariates.numbers[:, :size], covariates.indicators[:, :size], covariates.is_number
+    )
+    # Numbers alone need no unpacking.
+    plain = filled.numbers if covariates.is_number.all() else filled
+    return EncodedColumns(plain, treatment[:size], whole)
+
+
+def _compact(domain: Domain, capacity: int) -> CompactColumns:
+    """Return room for the covariates; only labels are known to be indicators."""
+    widths = [
+        (isinstance(kind, Interval), 1 if isinstance(kind, Interval) else len(kind.labels))
+        for kind in domain.covariates.values()
+    ]
+    is_number = np.array([number for number, width in widths for _ in range(width)], np.bool_)
+    numbers = int(np.count_nonzero(is_number))
+    return CompactColumns(
+        _on_disk((numbers, capacity), np.float64),
+        _on_disk((is_number.size - numbers, capacity), np.bool_),
+        is_number,
+    )
 
 
 def _on_disk(shape: tuple[int, ...], kind: type) -> npt.NDArray[Any]:

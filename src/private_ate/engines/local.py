@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Domain
-from private_ate.engines.cached import encode_stream
+from private_ate.engines.cached import CompactColumns, encode_stream
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
@@ -47,7 +47,7 @@ class LocalStudy:
     """Rows in memory or mapped from disk: covariates by feature, treatment, outcomes or none."""
 
     domain: Domain
-    covariates: Floats = field(repr=False)
+    covariates: Floats | CompactColumns = field(repr=False)
     treatment: Bits = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     progress: Progress | None = field(default=None, repr=False, compare=False)

@@ -61,6 +61,11 @@ class RunSettings:
         size = "A quick run, good for a look only:" if self.quick else "The full run:"
         return f"{size} base seed {self.seed}."
 
+    def command(self, name: str) -> str:
+        """Return the command that repeats this run."""
+        quick = " --quick" if self.quick else ""
+        return f"private-ate experiment run {name}{quick} --seed {self.seed}"
+
 
 def experiment_named(name: str) -> Experiment:
     """Return the experiment of that name."""
@@ -88,7 +93,8 @@ def run_experiment(
 def write_index(reports: Sequence[Report], out: Path, settings: RunSettings) -> Path:
     """Write the page that leads to the pages of several experiments."""
     path = out / "README.md"
-    write_atomically(path, index_page(reports, out, settings.sentence))
+    origin = f"{settings.sentence} Command: `{settings.command('all')}`."
+    write_atomically(path, index_page(reports, out, origin))
     return path
 
 
@@ -118,6 +124,7 @@ def _write(
     drawn = [] if experiment.draw is None else experiment.draw(summary, folder)
     answered = summary.select(lambda row: row.n > 0)
     report = Report(experiment, folder, experiment.claims(answered, timings), drawn)
-    page = results_page(report, rows, summary, timings, settings.sentence)
+    origin = f"{settings.sentence} Command: `{settings.command(experiment.name)}`."
+    page = results_page(report, rows, summary, timings, origin)
     write_atomically(folder / "page.md", page)
     return report
