@@ -48,7 +48,8 @@ bench: $(STAMP) data bench-peers
 	$(BIN)/python benchmarks/scale.py --peers .venv-bench/bin/python
 
 # What others offer for matching, in an environment of its own. CausalML pulls a newer scipy than
-# DoWhy asks for, and both work. MatchIt comes from Debian: apt install r-cran-matchit (4.5, slow).
+# DoWhy asks for, and both work. R's come from Debian: apt install r-cran-matchit r-cran-matching
+# (MatchIt 4.5 is slow); without them their rows stay empty.
 bench-peers: .venv-bench/.installed
 
 .venv-bench/.installed:

@@ -19,9 +19,12 @@ RESULTS = HERE / "results" / "scale.json"
 PAGE = HERE.parent / "docs" / "scale.md"
 OURS = ("private-ate exact_effect", "label level", "sample level")
 LIMITS = ("reading the file", "gradient pass", "argsort")
-PEERS = ("scikit-learn", "causallib", "CausalML", "DoWhy (1 neighbour)", "dense argsort", "MatchIt")
+R_SCRIPTS = {"MatchIt": "matchit.R", "Matching": "matching.R"}
+PEERS = (
+    "scikit-learn", "causallib", "CausalML", "DoWhy (1 neighbour)", "dense argsort", *R_SCRIPTS,
+)  # fmt: skip
 LARGEST = {
-    "dense argsort": 4, "MatchIt": 4, "DoWhy (1 neighbour)": 4, "causallib": 4, "CausalML": 5,
+    "dense argsort": 4, "MatchIt": 4, "Matching": 4, "DoWhy (1 neighbour)": 4, "causallib": 4, "CausalML": 6,
     "private-ate exact_effect": 6, "scikit-learn": 6,
 }  # fmt: skip
 PATIENCE = 120  # seconds for one measurement
@@ -55,8 +58,8 @@ def make_data(folder, exponent):
 
 
 def measure(name, path, exponent, python):
-    if name == "MatchIt":
-        command = ["Rscript", str(HERE / "matchit.R"), str(path.with_suffix(".csv"))]
+    if name in R_SCRIPTS:
+        command = ["Rscript", str(HERE / R_SCRIPTS[name]), str(path.with_suffix(".csv"))]
     else:
         repeats = 20 if exponent == 3 else 3 if exponent < 7 else 1
         command = [python, str(HERE / "scale_job.py"), name, str(path), str(repeats)]
@@ -83,7 +86,7 @@ def run(peers, exponents):
         for name in (*LIMITS, *OURS, *PEERS):
             python = sys.executable if name in (*LIMITS, *OURS) else peers
             able = exponent <= LARGEST.get(name, 7)
-            if able and (shutil.which("Rscript") if name == "MatchIt" else python):
+            if able and (shutil.which("Rscript") if name in R_SCRIPTS else python):
                 found.append(measure(name, path, exponent, python))
         keep([one for one in found if one])
 

@@ -32,7 +32,10 @@ _CLOSE = 1e-2  # squared Newton decrement below which full steps contract
 
 @dataclass(frozen=True, slots=True)
 class LogisticFit:
-    """A fitted model: intercept first, then one slope per feature; shape (d + 1,)."""
+    """A fitted model: intercept first, then one slope per feature; shape (d + 1,).
+
+    The gradient was at most as long as ``gradient_norm`` when it was last measured.
+    """
 
     coefficients: Floats
     gradient_norm: float
@@ -155,7 +158,9 @@ def _newton(
         )
         if np.linalg.norm(gradient) > tolerance:
             gradient, hessian, loss = _derivatives(study, ridge, current)
-    return LogisticFit(current, float(np.linalg.norm(gradient)))
+    # The last step needs no pass, and leaves a small part of the error that was measured.
+    last = np.linalg.solve(hessian, gradient)
+    return LogisticFit(current - last, float(np.linalg.norm(gradient)))
 
 
 def _descend(
