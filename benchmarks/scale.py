@@ -24,8 +24,8 @@ PEERS = (
     "scikit-learn", "causallib", "CausalML", "DoWhy (1 neighbour)", "dense argsort", *R_SCRIPTS,
 )  # fmt: skip
 LARGEST = {
-    "dense argsort": 4, "MatchIt": 4, "Matching": 4, "DoWhy (1 neighbour)": 4, "causallib": 4, "CausalML": 6,
-    "private-ate exact_effect": 6, "scikit-learn": 6,
+    "dense argsort": 4, "MatchIt": 4, "Matching": 4, "DoWhy (1 neighbour)": 4, "causallib": 4,
+    "CausalML": 6, "private-ate exact_effect": 6, "scikit-learn": 6,
 }  # fmt: skip
 PATIENCE = 120  # seconds for one measurement
 
