@@ -58,9 +58,10 @@ def draw_intervals(marks: Sequence[Mark], *, describe: str) -> Markup:
     """
     scale = _Scale.over([0.0, *(end for mark in marks for end in (mark.low, mark.high))])
     bottom = 46 * len(marks) + 8
-    parts = [_vertical(scale.place(0.0), 0, bottom, _SOFT)]
+    parts = []
     for index, mark in enumerate(marks):
         y = 46 * index + 34
+        parts.append(_vertical(scale.place(0.0), y - 9, y + 19, _SOFT))  # not through the names
         color = _DEEP if mark.strong else _WARM
         low, high = scale.place(mark.low), scale.place(mark.high)
         parts += [
