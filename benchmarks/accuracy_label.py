@@ -17,7 +17,8 @@ from private_ate.datasets import load, synth
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators import calibrated, published
 from private_ate.estimators.calibrated import CalibratedOptions, outcome_share, pose_caps
-from private_ate.estimators.caps import fold_with_base, settle_weights, walk_caps
+from private_ate.estimators.capped import settle_weights
+from private_ate.estimators.caps import fold_with_base, walk_caps
 from private_ate.estimators.request import Request
 from private_ate.intervals import staircase_variance
 from private_ate.privacy.entropy import SeededEntropy

@@ -21,12 +21,8 @@ from private_ate import (
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.calibrated import pose_caps
 from private_ate.estimators.calibration import ArmProblem, dual_sums, maximize_dual, weights_at
-from private_ate.estimators.caps import (
-    predicted_error,
-    settle_weights,
-    stop_after_minimum,
-    walk_caps,
-)
+from private_ate.estimators.capped import settle_weights
+from private_ate.estimators.caps import predicted_error, stop_after_minimum, walk_caps
 from private_ate.estimators.features import UNEXPLAINED, fit_features
 from private_ate.estimators.pairs import order_along
 from private_ate.estimators.request import Request
@@ -187,7 +183,7 @@ def test_a_study_larger_than_the_path_sample_is_solved_on_all_rows(monkeypatch):
 
 
 def test_second_derivatives_of_a_few_rows_lead_to_the_weights_of_all(monkeypatch):
-    from private_ate.estimators import caps
+    from private_ate.estimators import capped, caps
 
     covariates, treated, _ = confounded(rows=6000)
     study = study_of(covariates, treated)
@@ -195,7 +191,7 @@ def test_second_derivatives_of_a_few_rows_lead_to_the_weights_of_all(monkeypatch
     path = path_of(study)
     point = path.points[len(path.points) // 2]
     whole = settle_weights(study, path, point).of(study._block(0), None)
-    monkeypatch.setattr(caps, "_CURVED_ROWS", 40)  # too few: the solver has to ask again
+    monkeypatch.setattr(capped, "_CURVED_ROWS", 40)  # too few: the solver has to ask again
 
     weights = settle_weights(study, path, point).of(study._block(0), None)
 

@@ -20,12 +20,11 @@ import numpy.typing as npt
 
 from private_ate.errors import ArgumentError
 from private_ate.estimators.calibration import Solution
+from private_ate.estimators.capped import CappedWeights, settle_weights
 from private_ate.estimators.caps import (
-    CappedWeights,
     CapProblem,
     fold_with_base,
     pose_problem,
-    settle_weights,
     stop_after_minimum,
     walk_caps,
 )

@@ -21,8 +21,6 @@ from private_ate.estimators.calibration import (
     DualQuestion,
     DualSums,
     Solution,
-    climb,
-    curvature_of,
     dual_sums,
     maximize_dual,
     weighted_sums,
@@ -36,11 +34,10 @@ __all__ = [
     "CapPath",
     "CapPoint",
     "CapProblem",
-    "CappedWeights",
     "fold_with_base",
     "pose_problem",
     "predicted_error",
-    "settle_weights",
+    "scatter",
     "stop_after_minimum",
     "walk_caps",
 ]
@@ -50,7 +47,6 @@ Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
-_CURVED_ROWS: Final = 100_000  # rows of an arm that stand for all in second derivatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +94,6 @@ class CapPath:
 
 
 @dataclass(frozen=True, slots=True)
-class CappedWeights:
-    """Weights under one cap as a function of a block of rows; their sums are exact.
-
-    ``lifts`` and ``cuts`` repair each arm's sum by moving every weight in proportion to its room
-    below the cap or above zero.
-    """
-
-    problem: CapProblem = field(repr=False)
-    cap: float
-    solutions: tuple[Solution, Solution] = field(repr=False)
-    lifts: tuple[float, float]
-    cuts: tuple[float, float]
-
-    def of(self, block: Block, base: Floats | None) -> Floats:
-        """Return the weights of a block's rows, all from 0 to the cap, shape (m,)."""
-        duals = np.stack([solution.dual for solution in self.solutions])
-        prices = _Prices.of(self.problem, duals, self.cap)
-        basis = self.problem.features.basis(block.covariates)
-        weights = prices.weigh(basis, block.treatment, base)[1]
-        treated = block.treatment
-        weights += np.where(treated, *self.lifts) * (self.cap - weights)
-        weights *= 1.0 - np.where(treated, *self.cuts)
-        for arm, rows in enumerate((treated, ~treated)):
-            if self.problem.is_constant(arm, self.cap):
-                weights[rows] = self.problem.equal_weights[arm]
-        return weights
-
-
-@dataclass(frozen=True, slots=True)
 class _Totals:
     """Sums of features and of weighted features in either arm, shape (2, p)."""
 
@@ -149,17 +116,6 @@ class _Sample:
             (self.features[0] + other.features[0], self.features[1] + other.features[1]),
             (self.base[0] + other.base[0], self.base[1] + other.base[1]),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Both:
-    """The dual's sums of both arms from one pass."""
-
-    treated: DualSums
-    control: DualSums
-
-    def __add__(self, other: _Both) -> _Both:
-        return _Both(self.treated + other.treated, self.control + other.control)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,24 +198,6 @@ def predicted_error(point: CapPoint, noise_variance: float, outcome_share: float
     return noise_variance * point.cap**2 + outcome_share**2 * point.loss
 
 
-def settle_weights(public: MatchingStudy, path: CapPath, point: CapPoint) -> CappedWeights:
-    """Solve on all rows at the chosen cap, then repair the sums of both arms exactly."""
-    problem = path.problem
-    solutions = point.solutions
-    if not path.is_complete:
-        solutions = _solve_on_all(public, problem, point)
-    sizes = (problem.arms.treated, problem.arms.control)
-    lifts, cuts = [0.0, 0.0], [0.0, 0.0]
-    for arm in (0, 1):
-        weight = solutions[arm].sums.weight
-        gap, room = problem.arms.total - weight, sizes[arm] * point.cap - weight
-        if gap > 0 and room > 0:
-            lifts[arm] = min(gap / room, 1.0)
-        elif gap < 0:
-            cuts[arm] = -gap / weight
-    return CappedWeights(problem, point.cap, solutions, (lifts[0], lifts[1]), (cuts[0], cuts[1]))
-
-
 def fold_with_base(
     study: MatchingStudy, base: RowWeights | None, kernel: Callable[[Block, Floats | None], S]
 ) -> S:
@@ -332,108 +270,6 @@ def _loss(problem: CapProblem, arm: int, rows: _ArmRows, solution: Solution, cap
     return UNEXPLAINED * squares + float(imbalance @ imbalance)
 
 
-def _solve_on_all(
-    public: MatchingStudy, problem: CapProblem, point: CapPoint
-) -> tuple[Solution, Solution]:
-    """Solve both arms on all rows together, one pass per question."""
-    climbers = [
-        climb(
-            problem.targets[arm],
-            point.solutions[arm].dual,
-            tolerance=math.inf if problem.is_constant(arm, point.cap) else 10 * TOLERANCE,
-            reuses=True,
-        )
-        for arm in (0, 1)
-    ]
-    questions: list[DualQuestion | None] = [next(climber) for climber in climbers]
-    solved: list[Solution] = list(point.solutions)
-    matrix = problem.features.matrix()
-    sizes = (problem.arms.treated, problem.arms.control)
-    # Some rows tell the first second derivatives well enough; who asks again gets those of all.
-    shares = [min(1.0, _CURVED_ROWS / size) for size in sizes]
-    while any(question is not None for question in questions):
-        asked = [
-            DualQuestion(solved[arm].dual, curved=False) if question is None else question
-            for arm, question in enumerate(questions)
-        ]
-        kernel = _joint_kernel(problem, asked, point.cap, shares)
-        sums = fold_with_base(public, problem.base, kernel)
-        shares = [1.0, 1.0]
-        for arm, answer in enumerate((sums.treated, sums.control)):
-            if questions[arm] is None:
-                continue
-            try:
-                questions[arm] = climbers[arm].send(answer.mapped(matrix))
-            except StopIteration as reached:
-                solved[arm] = reached.value
-                questions[arm] = None
-    return solved[0], solved[1]
-
-
-@dataclass(frozen=True, slots=True)
-class _Prices:
-    """Prices of both arms as a function of the basis of the features, and the weights there."""
-
-    slopes: Floats  # shape (2, b)
-    offsets: Floats  # shape (2,)
-    equal_weights: tuple[float, float]
-    cap: float
-
-    @classmethod
-    def of(cls, problem: CapProblem, duals: Floats, cap: float) -> _Prices:
-        """Express duals of the features in terms of their basis."""
-        mapped = duals[:, :-1] @ problem.features.matrix()
-        return cls(mapped[:, :-1], mapped[:, -1] + duals[:, -1], problem.equal_weights, cap)
-
-    def weigh(
-        self, basis: Floats, treatment: npt.NDArray[np.bool_], base: Floats | None
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return each row's price in its own arm, its weight, and the weight to stay close to."""
-        # Two products with vectors are faster than one with a matrix of two rows.
-        treated, control = (
-            slope @ basis + offset for slope, offset in zip(self.slopes, self.offsets, strict=True)
-        )
-        price = np.where(treatment, treated, control)
-        near = np.where(treatment, *self.equal_weights) if base is None else base
-        return price, weights_at(price, near, self.cap), near
-
-
-def _joint_kernel(
-    problem: CapProblem, questions: list[DualQuestion], cap: float, shares: list[float]
-) -> Callable[[Block, Floats | None], _Both]:
-    """Answer both arms' questions in terms of the basis; curvature from a share of the rows."""
-    prices = _Prices.of(problem, np.stack([question.dual for question in questions]), cap)
-
-    def kernel(block: Block, base: Floats | None) -> _Both:
-        basis = problem.features.basis(block.covariates)
-        price, weights, near = prices.weigh(basis, block.treatment, base)
-        free = (weights > 0.0) & (weights < cap)
-        if min(shares) < 1.0:
-            drawn = _scattered(block.first, block.treatment.size)
-            free &= drawn < np.where(block.treatment, *shares)
-        members = np.stack([block.treatment, ~block.treatment])
-        for arm in (0, 1):
-            if problem.is_constant(arm, cap):
-                weights = np.where(members[arm], problem.equal_weights[arm], weights)
-        shared = members * weights
-        values = members @ (UNEXPLAINED / 2 * (weights - near) ** 2 + price * weights)
-        sums = []
-        for arm, question in enumerate(questions):
-            counted = members[arm] & free if question.curved else None
-            sums.append(
-                DualSums(
-                    basis @ shared[arm],
-                    float(shared[arm].sum()),
-                    float(shared[arm] @ weights),
-                    float(values[arm]),
-                    curvature_of(basis.T, counted) / shares[arm],
-                )
-            )
-        return _Both(sums[0], sums[1])
-
-    return kernel
-
-
 def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _Totals]:
     def kernel(block: Block, base: Floats | None) -> _Totals:
         rows = features.map(block.covariates)
@@ -450,7 +286,7 @@ def _sample_kernel(
     """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
 
     def kernel(block: Block, base: Floats | None) -> _Sample:
-        drawn = _scattered(block.first, block.treatment.size)
+        drawn = scatter(block.first, block.treatment.size)
         picked = [
             np.flatnonzero(arm & (drawn < share))
             for arm, share in zip((block.treatment, ~block.treatment), shares, strict=True)
@@ -462,7 +298,7 @@ def _sample_kernel(
     return kernel
 
 
-def _scattered(start: int, size: int) -> Floats:
+def scatter(start: int, size: int) -> Floats:
     """Return a fixed number in [0, 1) for each of a run of rows, scattered like random ones.
 
     Every k-th row would meet any rhythm in the order of rows; the mixing is SplitMix64's.
