@@ -1,4 +1,4 @@
-"""Kernels over short runs of rows, so that their work stays in the processor's cache."""
+"""What folds add up, and kernels over short runs of rows that stay in the processor's cache."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from functools import reduce
 from operator import add
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from private_ate.privacy.objective import SUM_ROWS
 from private_ate.study import Block, Summable
 
-__all__ = ["Total", "by_chunks", "rows_of"]
+__all__ = ["LossSums", "Total", "by_chunks", "rows_of"]
 
 S = TypeVar("S", bound=Summable)
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +30,30 @@ class Total:
         return Total(self.steps + other.steps)
 
 
-def by_chunks(kernel: Callable[[Block], S], stride: int = 1) -> Callable[[Block], S]:
-    """Return a kernel that adds up ``kernel`` over runs of 2¹² of every ``stride``-th row."""
+@dataclass(frozen=True, slots=True)
+class LossSums:
+    """Sums over rows of the logistic loss and its derivatives; they add up over blocks."""
+
+    rows: int
+    loss: float
+    gradient: Floats
+    hessian: Floats
+
+    def __add__(self, other: LossSums) -> LossSums:
+        return LossSums(
+            self.rows + other.rows,
+            self.loss + other.loss,
+            self.gradient + other.gradient,
+            self.hessian + other.hessian,
+        )
+
+
+def by_chunks(kernel: Callable[[Block], S]) -> Callable[[Block], S]:
+    """Return a kernel that adds up ``kernel`` over runs of 2¹² rows."""
 
     def chunked(block: Block) -> S:
-        reach = SUM_ROWS * stride
-        starts = range(0, max(block.treatment.size, 1), reach)
-        parts = (kernel(rows_of(block, slice(start, start + reach, stride))) for start in starts)
+        starts = range(0, max(block.treatment.size, 1), SUM_ROWS)
+        parts = (kernel(rows_of(block, slice(start, start + SUM_ROWS))) for start in starts)
         return reduce(add, parts)
 
     return chunked

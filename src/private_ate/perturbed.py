@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.folds import by_chunks
+from private_ate.folds import LossSums, by_chunks
 from private_ate.privacy.objective import Tilt
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.standardization import Scaling
@@ -32,24 +32,6 @@ _RENEWED = (0, 1, 2)  # which of them compute second derivatives anew; the other
 _EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
 _NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
-
-
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums over rows of the logistic loss and its derivatives."""
-
-    rows: int
-    loss: float
-    gradient: Floats
-    hessian: Floats
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.rows + other.rows,
-            self.loss + other.loss,
-            self.gradient + other.gradient,
-            self.hessian + other.hessian,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +85,7 @@ class LogisticObjective:
 
     def gradient(self, point: Floats) -> Floats:
         """Return the gradient of the loss alone, a sum over rows."""
-        return self._fold(point, stride=1).gradient
+        return self._fold(self.study, point).gradient
 
     def minimize(self, tilt: Tilt) -> Floats:
         """Run damped Newton in a fixed number of passes, on a part of the rows, then on all.
@@ -111,24 +93,25 @@ class LogisticObjective:
         Passes are added only while the gradient norm exceeds the tolerance, so the result always
         meets it (what this may show is said in docs/proofs/orthogonal.md).
         """
-        stride = max(1, self.size // _START_ROWS)
-        start = self._state(np.zeros(self.dimension), tilt, stride)
-        start = self._newton(start, tilt, stride, _START_PASSES)
-        state = self._state(start.point, tilt, 1)
-        state = self._newton(state, tilt, 1, _FULL_PASSES, renewed=_RENEWED)
+        stride = self.size // _START_ROWS
+        few = self.study.thinned(stride) if stride > 1 else self.study
+        start = self._state(few, np.zeros(self.dimension), tilt)
+        start = self._newton(few, start, tilt, _START_PASSES)
+        state = self._state(self.study, start.point, tilt)
+        state = self._newton(self.study, state, tilt, _FULL_PASSES, renewed=_RENEWED)
         if state.norm > tilt.tolerance:  # old second derivatives promise no progress: renew them
-            state = self._state(state.point, tilt, 1)
+            state = self._state(self.study, state.point, tilt)
         for _ in range(_EXTRA_PASSES):
             if state.norm <= tilt.tolerance:
                 break
-            state = self._newton(state, tilt, 1, 2)
+            state = self._newton(self.study, state, tilt, 2)
         return state.point
 
     def _newton(
         self,
+        rows: Study,
         state: _State,
         tilt: Tilt,
-        stride: int,
         passes: int,
         renewed: tuple[int, ...] | None = None,
     ) -> _State:
@@ -140,7 +123,7 @@ class LogisticObjective:
         length = state.first_length
         for index in range(passes):
             kept = None if renewed is None or index in renewed else state.hessian
-            trial = self._state(state.point - length * state.direction, tilt, stride, kept)
+            trial = self._state(rows, state.point - length * state.direction, tilt, kept)
             if trial.loss < state.loss or trial.norm < state.norm / 2:
                 state, length = trial, trial.first_length
             else:
@@ -148,9 +131,10 @@ class LogisticObjective:
         return state
 
     def _state(
-        self, point: Floats, tilt: Tilt, stride: int, hessian: Floats | None = None
+        self, rows: Study, point: Floats, tilt: Tilt, hessian: Floats | None = None
     ) -> _State:
-        sums = self._fold(point, stride, curved=hessian is None)
+        """Look at a point from all rows, or from some that stand for all."""
+        sums = self._fold(rows, point, curved=hessian is None)
         weight = self.size / sums.rows
         gradient: Floats = weight * sums.gradient + tilt.ridge * point + tilt.linear
         if hessian is None:
@@ -159,15 +143,15 @@ class LogisticObjective:
         direction = np.linalg.solve(hessian, gradient).astype(np.float64, copy=False)
         return _State(point, loss + float(tilt.linear @ point), gradient, hessian, direction)
 
-    def _fold(self, point: Floats, stride: int, *, curved: bool = False) -> _Sums:
-        kernel = by_chunks(_kernel(self.scaling, self.model, point, curved=curved), stride)
-        return self.study.fold(kernel, title=f"model of the {self.model}")
+    def _fold(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
+        kernel = by_chunks(_kernel(self.scaling, self.model, point, curved=curved))
+        return rows.fold(kernel, title=f"model of the {self.model}")
 
 
 def _kernel(
     scaling: Scaling, model: Model, point: Floats, *, curved: bool
-) -> Callable[[Block], _Sums]:
-    def kernel(block: Block) -> _Sums:
+) -> Callable[[Block], LossSums]:
+    def kernel(block: Block) -> LossSums:
         features = scaling.features(block)
         linear = point @ features
         share = _share(block, model)
@@ -176,9 +160,9 @@ def _kernel(
         loss = np.log1p(small).sum() + np.maximum(linear, 0.0).sum() - float(share @ linear)
         gradient = features @ (probability - share)
         if not curved:
-            return _Sums(share.size, float(loss), gradient, _NO_HESSIAN)
+            return LossSums(share.size, float(loss), gradient, _NO_HESSIAN)
         features *= np.sqrt(probability * (1.0 - probability))  # in place: no second large array
-        return _Sums(share.size, float(loss), gradient, features @ features.T)
+        return LossSums(share.size, float(loss), gradient, features @ features.T)
 
     return kernel
 

@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.study import Block, Study
+from private_ate.folds import LossSums
+from private_ate.study import Block, Rows, Study
 
 __all__ = ["SOLVER_GRADIENT", "LogisticFit", "fit_logistic", "fit_logistic_obliviously"]
 
@@ -41,24 +42,6 @@ class LogisticFit:
     gradient_norm: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums over rows of the logistic loss and its derivatives."""
-
-    rows: int
-    loss: float
-    gradient: Floats
-    hessian: Floats
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.rows + other.rows,
-            self.loss + other.loss,
-            self.gradient + other.gradient,
-            self.hessian + other.hessian,
-        )
-
-
 def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     """Fit by damped Newton until the gradient norm is at most 1e-10; for public columns.
 
@@ -77,7 +60,7 @@ def fit_logistic(study: Study, ridge: float) -> LogisticFit:
 class _Folds(Protocol):
     """What the solver asks of a study."""
 
-    def fold(self, kernel: Callable[[Block], _Sums], *, title: str = "") -> _Sums:
+    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:
         """Return the sum of the kernel over all blocks."""
 
 
@@ -91,7 +74,7 @@ class _FewRows:
     def __add__(self, other: _FewRows) -> _FewRows:
         return _FewRows(self.covariates + other.covariates, self.treatment + other.treatment)
 
-    def fold(self, kernel: Callable[[Block], _Sums], *, title: str = "") -> _Sums:  # noqa: ARG002
+    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:  # noqa: ARG002
         """Return the sum of the kernel over the gathered rows."""
         pairs = zip(self.covariates, self.treatment, strict=True)
         return reduce(add, (kernel(Block(rows, arm, None)) for rows, arm in pairs))
@@ -105,7 +88,7 @@ def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
     return kernel
 
 
-def fit_logistic_obliviously(study: Study, ridge: float) -> LogisticFit:
+def fit_logistic_obliviously(study: Rows, ridge: float) -> LogisticFit:
     """Fit in a number of passes that depends on d and λ only, whatever the rows are.
 
     Accelerated gradient steps reach the region where Newton's method squares its error, for every
@@ -222,8 +205,8 @@ def _derivatives(study: _Folds, ridge: float, coefficients: Floats) -> tuple[Flo
     return gradient, hessian, loss
 
 
-def _newton_kernel(coefficients: Floats) -> Callable[[Block], _Sums]:
-    def kernel(block: Block) -> _Sums:
+def _newton_kernel(coefficients: Floats) -> Callable[[Block], LossSums]:
+    def kernel(block: Block) -> LossSums:
         covariates, treatment = block.covariates, block.treatment
         linear = covariates @ coefficients[1:] + coefficients[0]
         small = np.exp(-np.abs(linear))
@@ -236,17 +219,17 @@ def _newton_kernel(coefficients: Floats) -> Callable[[Block], _Sums]:
         hessian[1:, 1:] = root.T @ root  # one half of it is computed, the other copied
         hessian[0, 1:] = hessian[1:, 0] = weight @ covariates
         hessian[0, 0] = weight.sum()
-        return _Sums(treatment.size, float(loss), _gradient(covariates, residual), hessian)
+        return LossSums(treatment.size, float(loss), _gradient(covariates, residual), hessian)
 
     return kernel
 
 
-def _gradient_kernel(coefficients: Floats) -> Callable[[Block], _Sums]:
-    def kernel(block: Block) -> _Sums:
+def _gradient_kernel(coefficients: Floats) -> Callable[[Block], LossSums]:
+    def kernel(block: Block) -> LossSums:
         covariates, treatment = block.covariates, block.treatment
         linear = covariates @ coefficients[1:] + coefficients[0]
         residual = _sigmoid(linear) - treatment
-        return _Sums(residual.size, 0.0, _gradient(covariates, residual), np.zeros((0, 0)))
+        return LossSums(residual.size, 0.0, _gradient(covariates, residual), np.zeros((0, 0)))
 
     return kernel
 

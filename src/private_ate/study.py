@@ -23,6 +23,7 @@ __all__ = [
     "MatchingLimits",
     "MatchingStudy",
     "RowWeights",
+    "Rows",
     "Study",
     "Summable",
 ]
@@ -59,12 +60,8 @@ class Block:
     first: int = 0
 
 
-class Study(Protocol):
-    """Encoded rows behind the boundary."""
-
-    @property
-    def domain(self) -> Domain:
-        """The declared domain."""
+class Rows(Protocol):
+    """Encoded rows that answer folds."""
 
     @property
     def size(self) -> int:
@@ -77,8 +74,19 @@ class Study(Protocol):
     def fold(self, kernel: Callable[[Block], S], *, title: str = "") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
 
+
+class Study(Rows, Protocol):
+    """Encoded rows behind the boundary."""
+
+    @property
+    def domain(self) -> Domain:
+        """The declared domain."""
+
     def public(self) -> Self:
         """Return a view without outcomes, for the public phase of the label level."""
+
+    def thinned(self, stride: int) -> Self:
+        """Return one row in ``stride`` as a study of its own, behind the same boundary."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,14 @@ def test_blocks_know_their_place_in_the_study(cluster):
     assert cluster.fold(places).steps == ROWS * (ROWS - 1) // 2
 
 
+def test_a_thinned_study_holds_some_rows_of_every_block(cluster):
+    few = cluster.thinned(100)
+
+    counted = few.fold(lambda block: Total(block.treatment.size)).steps
+    assert counted == few.size
+    assert ROWS / 100 <= few.size <= ROWS / 100 + 70
+
+
 def test_a_public_view_shows_no_outcome(cluster):
     hidden = cluster.public().fold(lambda block: Total(int(block.outcome is None)))
     shown = cluster.fold(lambda block: Total(int(block.outcome is None)))

@@ -114,6 +114,19 @@ def test_indicators_of_labels_take_one_byte_a_row(folder):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("limit", [0, 1 << 40])
+def test_a_thinned_study_holds_every_kth_row(folder, limit):
+    study = LocalStudy.encode(open_table(folder / "study.parquet", limit), DOMAIN)
+
+    few = study.thinned(7)
+
+    assert few.size == -(-ROWS // 7)
+    np.testing.assert_array_equal(few.covariates, study.covariates[:, ::7])
+    np.testing.assert_array_equal(few.treatment, study.treatment[::7])
+    np.testing.assert_array_equal(few.outcome, study.outcome[::7])
+    assert study.public().thinned(7).outcome is None
+
+
 def test_a_full_disk_is_an_error_before_anything_is_read(folder, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

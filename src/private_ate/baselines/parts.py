@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ _PLACES = 1 << 32  # a row's hash is a place below this
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of one part as a study of their own, covariates rescaled to [−1, 1].
+    """The rows of one part by themselves, covariates rescaled to [−1, 1].
 
     ``size`` is at least one so that an empty part, which only a tiny n can bring about, still has
     means (of nothing, zero); whether it ``is_empty`` is public.
@@ -48,11 +48,6 @@ class Part:
     def dimension(self) -> int:
         """The number of encoded covariates (d)."""
         return self.study.dimension
-
-    def public(self) -> Self:
-        """Parts hold private rows; there is no public view of them."""
-        msg = "a part of the rows has no public view"
-        raise TypeError(msg)
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over a part") -> S:
         """Return the sum of the kernel over this part's rows."""

@@ -93,6 +93,14 @@ class LocalStudy:
         """Return a view without outcomes."""
         return replace(self, outcome=None)
 
+    def thinned(self, stride: int) -> Self:
+        """Return a copy of one row in ``stride``."""
+        outcome = None if self.outcome is None else self.outcome[::stride].copy()
+        covariates = np.ascontiguousarray(self.covariates[:, ::stride])
+        return replace(
+            self, covariates=covariates, treatment=self.treatment[::stride].copy(), outcome=outcome
+        )
+
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
         return self._fold(lambda start: kernel(self._block(start)), title)

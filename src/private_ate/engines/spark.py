@@ -123,13 +123,11 @@ class SparkStudy:
         encoded = frame.mapInArrow(_encoder(domain, typed=columns.typed), "rows int, block binary")
         blocks = encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
         blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
-        counts = dict(blocks.mapPartitionsWithIndex(_count_rows).collect())
-        sizes = [counts.get(index, 0) for index in range(blocks.getNumPartitions())]
-        if sum(sizes) == 0:
+        size, starts = _places(blocks)
+        if size == 0:
             msg = "the table has no rows"
             raise SchemaError(msg)
-        starts = tuple(accumulate(sizes, initial=0))[:-1]
-        return cls(domain, sum(sizes), blocks, starts, progress=progress)
+        return cls(domain, size, blocks, starts, progress=progress)
 
     @property
     def dimension(self) -> int:
@@ -139,6 +137,14 @@ class SparkStudy:
     def public(self) -> Self:
         """Return a view without outcomes."""
         return replace(self, shows_outcome=False)
+
+    def thinned(self, stride: int) -> Self:
+        """Return one row in ``stride`` of every block; Spark forgets it when nobody holds it."""
+        from pyspark import StorageLevel  # noqa: PLC0415  # an extra
+
+        blocks = self.blocks.map(_thinner(stride)).persist(StorageLevel.MEMORY_AND_DISK)
+        size, starts = _places(blocks)
+        return replace(self, size=size, blocks=blocks, starts=starts)
 
     def close(self) -> None:
         """Let the executors forget the encoded rows."""
@@ -248,6 +254,21 @@ def _whole_blocks(batches: Iterable[Any], *, typed: bool) -> Iterator[Table]:
         rows -= end
     if rows:
         yield table_of(pa.Table.from_batches(kept), typed=typed)
+
+
+def _places(blocks: Any) -> tuple[int, tuple[int, ...]]:  # noqa: ANN401  # an RDD
+    """Return the number of rows, and the place of the first one of each partition."""
+    counts = dict(blocks.mapPartitionsWithIndex(_count_rows).collect())
+    sizes = [counts.get(index, 0) for index in range(blocks.getNumPartitions())]
+    return sum(sizes), tuple(accumulate(sizes, initial=0))[:-1]
+
+
+def _thinner(stride: int) -> Callable[[tuple[int, bytes]], tuple[int, bytes]]:
+    def thin(one: tuple[int, bytes]) -> tuple[int, bytes]:
+        arrays = [np.ascontiguousarray(array[..., ::stride]) for array in pickle.loads(one[1])]  # noqa: S301  # written by our own tasks
+        return arrays[1].size, pickle.dumps(tuple(arrays), protocol=5)
+
+    return thin
 
 
 def _count_rows(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, int]]:
