@@ -18,8 +18,9 @@ MARKER = "<!-- measured -->\n"
 def publish(results: Path) -> None:
     """Copy every experiment's page and figures, then renew the index."""
     names = re.findall(r"\]\(([\w-]+)/page\.md\)", (results / "README.md").read_text("utf-8"))
-    for stale in (*PAGES.glob("*.svg"), *PAGES.glob("*.png")):
-        stale.unlink()
+    for stale in PAGES.iterdir():
+        if stale.name != "index.md":
+            stale.unlink()
     for name in names:
         page = (results / name / "page.md").read_text("utf-8")
         page = re.sub(r"\]\((figure[\w-]*\.(?:svg|png))\)", rf"]({name}-\1)", page)

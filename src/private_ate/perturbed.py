@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -94,9 +95,9 @@ class LogisticObjective:
         meets it (what this may show is said in docs/proofs/orthogonal.md).
         """
         stride = self.size // _START_ROWS
-        few = self.study.thinned(stride) if stride > 1 else self.study
-        start = self._state(few, np.zeros(self.dimension), tilt)
-        start = self._newton(few, start, tilt, _START_PASSES)
+        with self.study.thinned(stride) if stride > 1 else nullcontext(self.study) as few:
+            start = self._state(few, np.zeros(self.dimension), tilt)
+            start = self._newton(few, start, tilt, _START_PASSES)
         state = self._state(self.study, start.point, tilt)
         state = self._newton(self.study, state, tilt, _FULL_PASSES, renewed=_RENEWED)
         if state.norm > tilt.tolerance:  # old second derivatives promise no progress: renew them

@@ -52,7 +52,7 @@ def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     stride = study.size // _FEW
     if stride <= 1:
         return _newton(study, None, ridge, start, tolerance=_PUBLIC_GRADIENT)
-    few = study.fold(_gather_kernel(stride), title=_TITLE)
+    few = study.fold(_gather_kernel(stride), title=_TITLE).joined()
     start = _newton(few, None, ridge, start, tolerance=1e-6).coefficients
     return _newton(study, few, ridge, start, tolerance=_PUBLIC_GRADIENT)
 
@@ -73,6 +73,10 @@ class _FewRows:
 
     def __add__(self, other: _FewRows) -> _FewRows:
         return _FewRows(self.covariates + other.covariates, self.treatment + other.treatment)
+
+    def joined(self) -> _FewRows:
+        """Return the rows as one piece."""
+        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.treatment),))
 
     def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:  # noqa: ARG002
         """Return the sum of the kernel over the gathered rows."""
@@ -131,19 +135,20 @@ def _newton(
     gradient, hessian, loss = _derivatives(study, ridge, current)
     for _ in range(100):
         if np.linalg.norm(gradient) <= tolerance:
-            break
+            # The last step needs no pass, and leaves a small part of the error measured.
+            last = np.linalg.solve(hessian, gradient)
+            return LogisticFit(current - last, float(np.linalg.norm(gradient)))
         step = np.linalg.solve(hessian, gradient).astype(np.float64)
-        if float(gradient @ step) > _CLOSE:
+        point = _Point(current, gradient)
+        if float(gradient @ step) <= _CLOSE:
+            point = _polish(study, few, ridge, point, hessian, tolerance=tolerance)
+        if point.coefficients is current:  # far away, or near by the mean of a loss that is not
             current, (gradient, hessian, loss) = _descend(study, ridge, current, step, loss)
             continue
-        current, gradient = _polish(
-            study, few, ridge, _Point(current, gradient), hessian, tolerance=tolerance
-        )
+        current, gradient = point
         if np.linalg.norm(gradient) > tolerance:
             gradient, hessian, loss = _derivatives(study, ridge, current)
-    # The last step needs no pass, and leaves a small part of the error that was measured.
-    last = np.linalg.solve(hessian, gradient)
-    return LogisticFit(current - last, float(np.linalg.norm(gradient)))
+    return LogisticFit(current, float(np.linalg.norm(gradient)))
 
 
 def _descend(
@@ -173,7 +178,7 @@ def _polish(  # the state of a Newton iteration
     *,
     tolerance: float,
 ) -> _Point:
-    """Repeat steps with one Hessian, while each shortens the gradient eightfold.
+    """Repeat steps with one Hessian, while each shortens the gradient eightfold; keep no other.
 
     If a few rows are at hand, the change of their Hessian since the first point is added to it:
     its sampling error shrinks with the distance, so that steps are nearly Newton's own.
@@ -189,11 +194,10 @@ def _polish(  # the state of a Newton iteration
         ahead = point.coefficients - np.linalg.solve(curvature, point.gradient)
         sums = study.fold(_gradient_kernel(ahead), title=_TITLE)
         gradient = sums.gradient / sums.rows + ridge * ahead
-        previous, norm = norm, float(np.linalg.norm(gradient))
-        if norm < previous:
-            point = _Point(ahead, gradient)
-        if norm > previous / 8:
+        shorter = float(np.linalg.norm(gradient))
+        if shorter > norm / 8:
             break
+        point, norm = _Point(ahead, gradient), shorter
     return point
 
 

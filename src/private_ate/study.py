@@ -8,6 +8,7 @@ person, engines never know ε.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
@@ -85,8 +86,8 @@ class Study(Rows, Protocol):
     def public(self) -> Self:
         """Return a view without outcomes, for the public phase of the label level."""
 
-    def thinned(self, stride: int) -> Self:
-        """Return one row in ``stride`` as a study of its own, behind the same boundary."""
+    def thinned(self, stride: int) -> AbstractContextManager[Self]:
+        """Lend one row in ``stride`` as a study of its own, behind the same boundary."""
 
 
 @dataclass(frozen=True, slots=True)

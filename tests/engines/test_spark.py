@@ -96,11 +96,12 @@ def test_blocks_know_their_place_in_the_study(cluster):
 
 
 def test_a_thinned_study_holds_some_rows_of_every_block(cluster):
-    few = cluster.thinned(100)
-
-    counted = few.fold(lambda block: Total(block.treatment.size)).steps
-    assert counted == few.size
-    assert ROWS / 100 <= few.size <= ROWS / 100 + 70
+    with cluster.thinned(100) as few:
+        counted = few.fold(lambda block: Total(block.treatment.size)).steps
+        assert counted == few.size
+        assert ROWS / 100 <= few.size <= ROWS / 100 + 70
+        assert few.blocks.is_cached
+    assert not few.blocks.is_cached
 
 
 def test_a_public_view_shows_no_outcome(cluster):

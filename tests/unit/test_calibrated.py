@@ -20,7 +20,13 @@ from private_ate import (
 )
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.calibrated import pose_caps
-from private_ate.estimators.calibration import ArmProblem, dual_sums, maximize_dual, weights_at
+from private_ate.estimators.calibration import (
+    ArmProblem,
+    DualQuestion,
+    dual_sums,
+    maximize_dual,
+    weights_at,
+)
 from private_ate.estimators.capped import settle_weights
 from private_ate.estimators.caps import predicted_error, stop_after_minimum, walk_caps
 from private_ate.estimators.features import UNEXPLAINED, fit_features
@@ -192,13 +198,48 @@ def test_second_derivatives_of_a_few_rows_lead_to_the_weights_of_all(monkeypatch
     point = path.points[len(path.points) // 2]
     whole = settle_weights(study, path, point).of(study._block(0), None)
     monkeypatch.setattr(capped, "_CURVED_ROWS", 40)  # too few: the solver has to ask again
+    asked = []
+    plain = capped._joint_kernel
+
+    def noting(problem, questions, cap, shares):
+        asked.append((any(one.curved for one in questions), tuple(shares)))
+        return plain(problem, questions, cap, shares)
+
+    monkeypatch.setattr(capped, "_joint_kernel", noting)
 
     weights = settle_weights(study, path, point).of(study._block(0), None)
 
+    curved = [shares for is_curved, shares in asked if is_curved]
+    assert max(curved[0]) < 0.05
+    assert curved[1:]
+    assert set(curved[1:]) == {(1.0, 1.0)}
     features = path.problem.features.map(covariates.T)
     totals, expected = weights[treated] @ features[treated], whole[treated] @ features[treated]
     np.testing.assert_allclose(totals, expected, atol=3e-5 * treated.size)
     np.testing.assert_allclose(weights, whole, atol=0.01)
+
+
+def test_second_derivatives_of_a_share_of_rows_stand_for_all():
+    from private_ate.estimators import capped
+
+    covariates, treated, _ = confounded(rows=16_000)
+    study = study_of(covariates, treated)
+    path = path_of(study)
+    questions = [DualQuestion(one.dual, curved=True) for one in path.points[0].solutions]
+
+    whole, part = (
+        study.fold(
+            lambda block, shares=shares: capped._joint_kernel(
+                path.problem, questions, path.points[0].cap, shares
+            )(block, None)
+        )
+        for shares in ([1.0, 1.0], [0.3, 0.5])
+    )
+
+    for one, other in ((whole.treated, part.treated), (whole.control, part.control)):
+        error = np.abs(other.curvature - one.curvature).max()
+        assert 0 < error < 0.1 * np.abs(one.curvature).max()
+        np.testing.assert_array_equal(one.features, other.features)
 
 
 def test_rows_are_ordered_along_a_score_and_then_by_row():

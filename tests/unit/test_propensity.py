@@ -106,6 +106,45 @@ def test_a_start_from_rows_unlike_the_others_does_not_lead_astray():
     assert np.linalg.norm(slope) <= 1.01e-10
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_rare_label_that_the_start_hardly_saw_is_fitted_all_the_same(seed):
+    rng = np.random.default_rng(seed)
+    rows = 120_000
+    rare = rng.random(rows) < 1 / 3000
+    covariates = np.stack([rng.random(rows), rng.random(rows), rare])
+    chance = np.where(rare, 0.3, 1 / (1 + np.exp(covariates[0] - 2 * covariates[1])))
+    study = study_of(covariates, rng.random(rows) < chance)
+
+    fit = fit_logistic(study, 1 / rows)
+
+    slope = loss_and_gradient(fit.coefficients, study, 1 / rows)[1]
+    assert np.linalg.norm(slope) <= 1.01e-10
+
+
+def test_a_handful_of_treated_units_among_many_is_fitted():
+    rng = np.random.default_rng(1)
+    covariates = rng.random((2, 100_000))
+    treatment = np.zeros(100_000, dtype=bool)
+    treatment[rng.choice(100_000, 12, replace=False) // 16 * 16 + 1] = True  # none at the start
+    study = study_of(covariates, treatment)
+
+    fit = fit_logistic(study, 1e-5)
+
+    assert np.linalg.norm(loss_and_gradient(fit.coefficients, study, 1e-5)[1]) <= 1.01e-10
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_hardly_penalised_fit_of_few_rows_converges(seed):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(20, 400))
+    covariates = rng.random((3, rows)) < rng.random((3, 1)) ** 3
+    study = study_of(covariates.astype(float), rng.random(rows) < 0.2)
+
+    fit = fit_logistic(study, 1e-9)
+
+    assert np.linalg.norm(loss_and_gradient(fit.coefficients, study, 1e-9)[1]) <= 1.01e-10
+
+
 @pytest.mark.parametrize("ridge", [0.001, 0.01, 0.1, 10.0, 1e6])
 @pytest.mark.parametrize("name", ADVERSARIAL)
 def test_the_oblivious_fit_reaches_its_bound_on_adversarial_data(name, ridge):

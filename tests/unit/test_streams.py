@@ -118,13 +118,12 @@ def test_indicators_of_labels_take_one_byte_a_row(folder):
 def test_a_thinned_study_holds_every_kth_row(folder, limit):
     study = LocalStudy.encode(open_table(folder / "study.parquet", limit), DOMAIN)
 
-    few = study.thinned(7)
-
-    assert few.size == -(-ROWS // 7)
-    np.testing.assert_array_equal(few.covariates, study.covariates[:, ::7])
-    np.testing.assert_array_equal(few.treatment, study.treatment[::7])
-    np.testing.assert_array_equal(few.outcome, study.outcome[::7])
-    assert study.public().thinned(7).outcome is None
+    with study.thinned(7) as few, study.public().thinned(7) as public:
+        assert few.size == -(-ROWS // 7)
+        np.testing.assert_array_equal(few.covariates, study.covariates[:, ::7])
+        np.testing.assert_array_equal(few.treatment, study.treatment[::7])
+        np.testing.assert_array_equal(few.outcome, study.outcome[::7])
+        assert public.outcome is None
 
 
 def test_a_full_disk_is_an_error_before_anything_is_read(folder, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import add
@@ -93,11 +93,12 @@ class LocalStudy:
         """Return a view without outcomes."""
         return replace(self, outcome=None)
 
-    def thinned(self, stride: int) -> Self:
-        """Return a copy of one row in ``stride``."""
+    @contextmanager
+    def thinned(self, stride: int) -> Iterator[Self]:
+        """Lend a copy of one row in ``stride``."""
         outcome = None if self.outcome is None else self.outcome[::stride].copy()
         covariates = np.ascontiguousarray(self.covariates[:, ::stride])
-        return replace(
+        yield replace(
             self, covariates=covariates, treatment=self.treatment[::stride].copy(), outcome=outcome
         )
 

@@ -1,7 +1,8 @@
 """Neighbours along a score: exact, linear after the sort, with limits on reuse.
 
 Scores are integers, so distances and ties are exact. Each arm is kept sorted by score and then by
-row; units of equal score form a group. A unit looks outward from its place, group by group. Units
+row. Without limits the nearest candidates are a window that slides along with the units. With
+limits, units of equal score form a group, and a unit looks outward from its place. Units
 of a group are always taken in row order, so the exhausted ones are a prefix of the group, and
 groups that are exhausted are skipped by pointers that shorten as they are followed: matching costs
 O(n N) after a sort of O(n log n), in O(n) memory.
@@ -45,9 +46,9 @@ class _Groups:
     start: Indices = field(repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # without slots, which leave no room for what is cached
 class ScoreOrder:
-    """Both arms sorted along a score."""
+    """Both arms sorted along a score; groups and places are found when limits need them."""
 
     treatment: Bits = field(repr=False)
     scores: Integers = field(repr=False)
@@ -76,7 +77,6 @@ class ScoreOrder:
     def count_uses(self, neighbors: int) -> Indices:
         """Return how often each row is among the first neighbours of an opposite unit."""
         counts = np.zeros(self.scores.size, dtype=np.int32)
-
         place, (treated, control) = self._place, self._groups
 
         def count(units: _Arm, others: _Arm) -> None:

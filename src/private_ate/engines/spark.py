@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
@@ -138,13 +138,17 @@ class SparkStudy:
         """Return a view without outcomes."""
         return replace(self, shows_outcome=False)
 
-    def thinned(self, stride: int) -> Self:
-        """Return one row in ``stride`` of every block; Spark forgets it when nobody holds it."""
+    @contextmanager
+    def thinned(self, stride: int) -> Iterator[Self]:
+        """Lend one row in ``stride`` of every block, the first at least; forgotten afterwards."""
         from pyspark import StorageLevel  # noqa: PLC0415  # an extra
 
         blocks = self.blocks.map(_thinner(stride)).persist(StorageLevel.MEMORY_AND_DISK)
-        size, starts = _places(blocks)
-        return replace(self, size=size, blocks=blocks, starts=starts)
+        try:
+            size, starts = _places(blocks)
+            yield replace(self, size=size, blocks=blocks, starts=starts)
+        finally:
+            blocks.unpersist()
 
     def close(self) -> None:
         """Let the executors forget the encoded rows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from private_ate.errors import ArgumentError
 from private_ate.experiments.arms import runnable_arms
 from private_ate.experiments.catalogue import EXPERIMENTS, Experiment
 from private_ate.experiments.cells import Cell, chunks_of
-from private_ate.experiments.page import Report, index_page, results_page
+from private_ate.experiments.page import Report, index_page, machine, results_page
 from private_ate.experiments.plans import Scale
 from private_ate.experiments.plots import require_plots
 from private_ate.experiments.results import collect_rows, summarize, to_csv
@@ -93,7 +94,7 @@ def run_experiment(
 def write_index(reports: Sequence[Report], out: Path, settings: RunSettings) -> Path:
     """Write the page that leads to the pages of several experiments."""
     path = out / "README.md"
-    origin = f"{settings.sentence} Command: `{settings.command('all')}`."
+    origin = f"{settings.sentence} Command: `{settings.command('all')}`; {machine()}."
     write_atomically(path, index_page(reports, out, origin))
     return path
 
@@ -124,7 +125,11 @@ def _write(
     drawn = [] if experiment.draw is None else experiment.draw(summary, folder)
     answered = summary.select(lambda row: row.n > 0)
     report = Report(experiment, folder, experiment.claims(answered, timings), drawn)
-    origin = f"{settings.sentence} Command: `{settings.command(experiment.name)}`."
+    finished = max(path.stat().st_mtime for path in (folder / _CHUNKS).iterdir())
+    origin = (
+        f"{settings.sentence} Command: `{settings.command(experiment.name)}`. Finished on "
+        f"{datetime.fromtimestamp(finished, UTC).date()}; {machine()}."
+    )
     page = results_page(report, rows, summary, timings, origin)
     write_atomically(folder / "page.md", page)
     return report

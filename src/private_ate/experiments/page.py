@@ -7,7 +7,6 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from private_ate.experiments.arms import missing_arms
@@ -18,7 +17,7 @@ from private_ate.experiments.results import Row, Timing, versions
 from private_ate.experiments.sources import PAPER_SETS, is_installed
 from private_ate.experiments.summary import Summary
 
-__all__ = ["Report", "index_page", "results_page"]
+__all__ = ["Report", "index_page", "machine", "results_page"]
 
 _NOT_PRIVATE = (
     "**Nothing on this page is private.** Every release was drawn from a seed and says "
@@ -73,7 +72,7 @@ def index_page(reports: Sequence[Report], out: Path, scale: str) -> str:
         link = f"[{report.experiment.name}]({report.folder.relative_to(out).as_posix()}/page.md)"
         rows.append([link, report.experiment.title, report.experiment.origin, verdicts])
     table = markdown_table(["experiment", "question", "in the paper", "sentences"], rows)
-    parts = ("# Experiments", _NOT_PRIVATE, f"{scale}\n{_when_and_where()}", _left_out(), table)
+    parts = ("# Experiments", _NOT_PRIVATE, scale, _left_out(), table)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -83,7 +82,6 @@ def _what_was_run(rows: Sequence[Row], summary: Summary, scale: str) -> str:
     repetitions = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     lines = [
         f"{scale} {len(rows)} releases, {repetitions} a point; {versions()}.",
-        _when_and_where(),
         _left_out(),
     ]
     if failed:
@@ -93,15 +91,13 @@ def _what_was_run(rows: Sequence[Row], summary: Summary, scale: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _when_and_where() -> str:
-    """Name the day on which a run ended and the class of machine."""
+def machine() -> str:
+    """Name the class of machine."""
     memory = ""
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         memory = f", {size / 2**30:.0f} GB of memory"
-    today = datetime.now(UTC).date().isoformat()
-    machine = f"{platform.system()} on {platform.machine()}"
-    return f"Finished on {today}; {machine}, {os.cpu_count()} processors{memory}."
+    return f"{platform.system()} on {platform.machine()}, {os.cpu_count()} processors{memory}"
 
 
 def _left_out() -> str:
