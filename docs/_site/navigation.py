@@ -27,6 +27,7 @@ _SECTIONS = {
         "explanation/pitfalls.md",
         "explanation/unmeasured-confounding.md",
     ],
+    "Experiments": ["experiments.md", "accuracy.md", "scale.md", "results/index.md", "results/"],
     "Proofs": ["proofs/"],
     "Baselines": ["baselines/"],
     "Decisions": ["adr/"],
@@ -40,7 +41,7 @@ def on_config(config: Any) -> Any:
     navigation: list[Any] = [{"Home": "index.md"}]
     used = {"index.md"}
     for title, wanted in _SECTIONS.items():
-        listed = [page for entry in wanted for page in _matching(entry, pages)]
+        listed = list(dict.fromkeys(page for entry in wanted for page in _matching(entry, pages)))
         if title == "How to":
             rest = sorted(page for page in pages if page.startswith("how-to/"))
             listed += [page for page in rest if page not in listed]

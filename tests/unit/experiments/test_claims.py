@@ -157,7 +157,7 @@ def test_a_limit_that_always_wins_and_an_adaptive_one_that_fails_are_not_reprodu
     found = claims_parameters.claims_of_limit_label(limits(error))
 
     assert {claim.verdict for claim in found} == {"not reproduced"}
-    assert "k=1 best in 16" in found[0].measured
+    assert "of 16 settings: k=1 in 16" in found[0].measured
 
 
 def test_large_limits_at_sample_level_are_compared_with_small_ones():
