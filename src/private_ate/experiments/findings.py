@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Final
 
@@ -13,7 +13,10 @@ from private_ate.experiments.summary import Summary
 
 __all__ = [
     "PAPER_SECONDS",
-    "budget_for",
+    "against_matching",
+    "against_truth",
+    "budget_text",
+    "budgets_for",
     "claims_of_timings",
     "findings_of_size",
     "findings_of_ten_percent",
@@ -65,8 +68,9 @@ def findings_of_size(summary: Summary) -> list[Claim]:
     for method in summary.methods:
         ends = [_truth(summary.where(dataset=dataset, method=method)) for dataset in (first, last)]
         shown.append(f"{name_arm(method)} {number(ends[0])} to {number(ends[1])}")
-    words = f"How does the error against the truth change from {name_set(first)} to {last}?"
-    return [Claim(words.replace(last, name_set(last)), "; ".join(shown), "measured")]
+    sizes = [name_set(dataset).removeprefix("confounded, ") for dataset in (first, last)]
+    words = f"How does the error against the truth change from {sizes[0]} to {sizes[1]}?"
+    return [Claim(words, "; ".join(shown), "measured")]
 
 
 def findings_of_ten_percent(summary: Summary) -> list[Claim]:
@@ -84,30 +88,53 @@ def findings_of_ten_percent(summary: Summary) -> list[Claim]:
     ]
 
 
-def budget_for(rows: Sequence[SummaryRow], wanted: float = TEN_PERCENT) -> float:
-    """Return the ε from which on the error stays at or below what is wanted; infinite if none.
+def against_matching(row: SummaryRow) -> float:
+    """Return the paper's metric."""
+    return row.relative_error_mean
 
-    Between two points of the grid the error is taken to be a power of ε.
+
+def against_truth(row: SummaryRow) -> float:
+    """Return the error against the true effect; NaN where that is not known."""
+    return row.error_against_truth_mean
+
+
+def budgets_for(
+    rows: Sequence[SummaryRow],
+    error: Callable[[SummaryRow], float] = against_matching,
+    wanted: float = TEN_PERCENT,
+) -> tuple[float, float]:
+    """Return the ε at which the error is first as small as wanted, and the ε up to which it stays.
+
+    Both are infinite if it never is, the second if it stays to the end of the grid. Between two
+    points of the grid the error is taken to be a power of ε.
     """
     ordered = sorted((row for row in rows if row.n > 0), key=lambda row: row.budget)
-    if not ordered or ordered[-1].relative_error_mean > wanted:
-        return math.inf
-    above = [place for place, row in enumerate(ordered) if row.relative_error_mean > wanted]
-    if not above:
-        return ordered[0].budget
-    left, right = ordered[above[-1]], ordered[above[-1] + 1]
-    rise = math.log(left.relative_error_mean / right.relative_error_mean)
-    share = math.log(left.relative_error_mean / wanted) / rise
-    return float(left.budget * (right.budget / left.budget) ** share)
+    points = [(row.budget, error(row)) for row in ordered]
+    below = [value <= wanted for _, value in points]
+    if not any(below):
+        return math.inf, math.inf
+    first = below.index(True)
+    reached = points[0][0] if first == 0 else _crossing(points[first - 1], points[first], wanted)
+    if all(below[first:]):
+        return reached, math.inf
+    last = below.index(False, first)
+    return reached, _crossing(points[last - 1], points[last], wanted)
 
 
-def budget_text(rows: Summary) -> str:
-    """Write the ε for ten per cent, saying when it lies outside the grid."""
-    found = budget_for(rows.rows)
+def _crossing(one: tuple[float, float], other: tuple[float, float], wanted: float) -> float:
+    """Return where a power of ε through both points has the wanted value."""
+    share = math.log(one[1] / wanted) / math.log(one[1] / other[1])
+    return float(one[0] * (other[0] / one[0]) ** share)
+
+
+def budget_text(rows: Summary, error: Callable[[SummaryRow], float] = against_matching) -> str:
+    """Write the ε for ten per cent, saying when it lies outside the grid or does not last."""
+    reached, left = budgets_for(rows.rows, error)
     budgets = [row.budget for row in rows.rows]
-    if math.isinf(found):
+    if math.isinf(reached):
         return f"above {max(budgets, default=0):g}"
-    return f"at most {found:g}" if found == min(budgets) else f"{found:.2g}"
+    text = f"at most {reached:g}" if reached == min(budgets) else f"{reached:.2g}"
+    return text if math.isinf(left) else f"{text} (until {left:.2g})"
 
 
 def median_seconds(timings: Sequence[Timing]) -> dict[tuple[str, str], float]:

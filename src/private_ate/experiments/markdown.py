@@ -53,15 +53,16 @@ def table_by_size(summary: Summary) -> str:
     return markdown_table(header, rows)
 
 
-def table_of_ten_percent(summary: Summary) -> str:
-    """Write the ε for a relative error of 10 %, a column per data set."""
-    header = ["method", *(name_set(dataset) for dataset in summary.datasets)]
+def table_of_ten_percent(summary: Summary, error: Callable[[SummaryRow], float]) -> str:
+    """Write the ε for an error of 10 %, a column per data set on which the error is known."""
+    known = summary.select(lambda row: not math.isnan(error(row)))
+    header = ["method", *(name_set(dataset) for dataset in known.datasets)]
     rows = [
         [
             name_arm(method),
-            *(budget_text(summary.where(method=method, dataset=d)) for d in summary.datasets),
+            *(budget_text(known.where(method=method, dataset=d), error) for d in known.datasets),
         ]
-        for method in summary.methods
+        for method in known.methods
     ]
     return markdown_table(header, rows)
 

@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from private_ate.experiments import claims_comparison, claims_parameters, figures, findings
+from private_ate.experiments import (
+    claims_comparison,
+    claims_parameters,
+    figures,
+    findings,
+    markdown,
+)
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.claims import is_similar, number
 from private_ate.experiments.plans import allocation
@@ -230,7 +236,7 @@ def test_the_budget_for_ten_per_cent_lies_between_two_points_of_the_grid():
     rows = [row(1.0, epsilon="1"), row(0.2, epsilon="2"), row(0.05, epsilon="4")]
 
     # Between (2, 0.2) and (4, 0.05) the error is 0.8/ε², which is 0.1 at ε = √8.
-    assert findings.budget_for(rows) == pytest.approx(math.sqrt(8))
+    assert findings.budgets_for(rows) == (pytest.approx(math.sqrt(8)), math.inf)
 
 
 def test_a_budget_outside_the_grid_is_said_to_be_outside():
@@ -241,11 +247,27 @@ def test_a_budget_outside_the_grid_is_said_to_be_outside():
     assert findings.budget_text(always) == "at most 1"
 
 
-def test_a_curve_that_comes_back_above_ten_per_cent_counts_from_its_last_crossing():
-    errors = (0.05, 0.3, 0.05)
-    rows = [row(error, epsilon=eps) for error, eps in zip(errors, ("1", "2", "4"), strict=True)]
+def test_a_curve_that_comes_back_above_ten_per_cent_is_said_to_do_so():
+    errors = (0.2, 0.05, 0.2, 0.05)
+    rows = tuple(
+        row(error, epsilon=eps) for error, eps in zip(errors, ("1", "2", "4", "8"), strict=True)
+    )
 
-    assert 2 < findings.budget_for(rows) < 4
+    reached, left = findings.budgets_for(rows)
+
+    # Halfway between 1 and 2, and between 2 and 4, on the scale of logarithms.
+    assert (reached, left) == (pytest.approx(math.sqrt(2)), pytest.approx(math.sqrt(8)))
+    assert findings.budget_text(Summary(rows)) == "1.4 (until 2.8)"
+
+
+def test_ten_per_cent_against_the_truth_leaves_out_sets_without_one():
+    known = replace(BASE, dataset="synth", error_against_truth_mean=0.05)
+    unknown = replace(BASE, dataset="lalonde", error_against_truth_mean=math.nan)
+
+    table = markdown.table_of_ten_percent(Summary((known, unknown)), findings.against_truth)
+
+    assert "Synth" in table
+    assert "Lalonde" not in table
 
 
 def test_the_closest_to_the_truth_is_named_with_matching_beside_it():
