@@ -116,12 +116,13 @@ def plot(found, key, label, path):
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7.5, 4.5))
-    for job in (*OURS, *PEERS, *LIMITS):
+    for index, job in enumerate((*OURS, *PEERS, *LIMITS)):
         points = sorted((one["rows"], one[key]) for one in found if one["job"] == job)
         style = "-" if job in OURS else "--" if job in PEERS else ":"
-        axes.loglog(*zip(*points, strict=True), style, marker="o", markersize=3, label=job)
+        marker = "osD^vP*XhdpH<>"[index]
+        axes.loglog(*zip(*points, strict=True), style, marker=marker, markersize=4, label=job)
     axes.set(xlabel="rows", ylabel=label)
-    axes.legend(fontsize=7, ncols=2, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -179,11 +180,30 @@ def _optima_differ(main: Summary, name: str) -> Iterator[Claim]:
         )
         for dataset in main.datasets
     )
+    # Among equals chance decides which one is best, so only clear differences count.
+    good = [value for value in main.values("parameters") if _is_never_clearly_worse(main, value)]
+    if good:
+        names = ", ".join(value.split("=")[1] for value in good)
+        shown += f"; but nowhere clearly worse than the best (by three standard errors): {names}"
     yield judge(
-        f"There is no {name} that is best for all budgets and data sets.",
-        shown,
-        holds=len(set(best.values())) > 1,
+        f"There is no {name} that is best for all budgets and data sets.", shown, holds=not good
     )
+
+
+def _is_never_clearly_worse(main: Summary, parameters: str) -> bool:
+    for dataset in main.datasets:
+        for epsilon in main.values("epsilon"):
+            rows = main.where(dataset=dataset, epsilon=epsilon)
+            best = _best(rows)
+            for row in rows.where(parameters=parameters).rows:
+                margin = 3 * math.hypot(_standard_error(row), _standard_error(best))
+                if row.relative_error_mean - best.relative_error_mean > margin:
+                    return False
+    return True
+
+
+def _standard_error(row: SummaryRow) -> float:
+    return row.relative_error_sd / math.sqrt(row.n)
 
 
 def _default_is_good(main: Summary, name: str, default: float) -> Claim:
