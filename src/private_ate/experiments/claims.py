@@ -55,12 +55,12 @@ def is_similar(first: float, second: float) -> bool:
 
 
 def number(value: float) -> str:
-    """Write an error or a time with two significant digits."""
+    """Write an error or a time with two or three significant digits."""
     if math.isnan(value):
         return "–"
     if abs(value) < 1e-9 or 0.01 <= abs(value) < 100:
         return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
-    return f"{value:.2g}"
+    return f"{value:.2g}" if abs(value) < 1 else f"{value:,.0f}"
 
 
 def name_set(family: str) -> str:

@@ -299,12 +299,12 @@ def test_times_are_compared_with_a_second_and_with_the_paper():
     assert (fast.verdict, slow.verdict) == ("reproduced", "not reproduced")
     assert "(paper 0.06 s)" in fast.measured
     assert ratio.verdict == "reproduced"
-    assert "500" in ratio.measured.replace("5e+02", "500")
+    assert "500" in ratio.measured
 
 
-def test_numbers_are_written_with_two_digits():
-    assert [number(v) for v in (0.1234, 12.34, 0.001234, 1e-17, math.nan)] == [
-        "0.12", "12.3", "0.0012", "0.00", "–",
+def test_numbers_are_written_with_few_digits():
+    assert [number(v) for v in (0.1234, 12.34, 4861.7, 0.001234, 1e-17, math.nan)] == [
+        "0.12", "12.3", "4,862", "0.0012", "0.00", "–",
     ]  # fmt: skip
 
 
