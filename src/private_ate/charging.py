@@ -20,7 +20,15 @@ from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.request import Request
 from private_ate.inputs import PreparedTable
 from private_ate.privacy.cost import Cost, parse_delta
-from private_ate.privacy.ledger import Binding, Charge, Ledger, Receipt, check_name
+from private_ate.privacy.ledger import (
+    Binding,
+    Charge,
+    Ledger,
+    Receipt,
+    Use,
+    check_analyst,
+    check_name,
+)
 from private_ate.privacy.ledger_chain import digest
 from private_ate.release import Release
 from private_ate.tables import Columns
@@ -38,6 +46,7 @@ class Order:
     plan: str
     cost: Cost
     binding: Binding
+    use: Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,7 @@ def account_for(
         ledger,
         None if dataset is None else check_name("dataset", dataset),
         uuid4().hex if request_id is None else check_name("request id", request_id),
-        "" if analyst is None else check_name("analyst", analyst),
+        "" if analyst is None else check_analyst(analyst),
     )
 
 
@@ -125,8 +134,9 @@ def charge_and_make(account: Account, order: Order, make: Make) -> Release:
     try:
         dataset = _only_dataset(opened) if account.dataset is None else account.dataset
         charge = Charge(
-            dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding
-        )
+            dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding,
+            order.use,
+        )  # fmt: skip
         till = Till(opened, charge)
         return till.find() or till.run(make)
     finally:
@@ -167,7 +177,12 @@ def order_for(
         "covariates": list(domain.covariates),
         "binding": binding.text,
     }
-    return Order(digest(plan), Cost.of(request.epsilon, _delta_of(request, options)), binding)
+    use = Use(
+        request.level, domain.treatment.column, domain.outcome.column, tuple(domain.covariates),
+        request.rows_per_person,
+    )  # fmt: skip
+    cost = Cost.of(request.epsilon, _delta_of(request, options))
+    return Order(digest(plan), cost, binding, use)
 
 
 def _delta_of(request: Request, options: type) -> Fraction:

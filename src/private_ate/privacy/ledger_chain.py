@@ -16,19 +16,30 @@ from typing import Any, Literal
 from private_ate.errors import LedgerError
 from private_ate.privacy.cost import NOTHING, Cost
 
-__all__ = ["GENESIS", "Account", "Entry", "canonical", "digest", "replay_accounts", "verify_chain"]
+__all__ = [
+    "GENESIS",
+    "Account",
+    "Entry",
+    "canonical",
+    "digest",
+    "replay_accounts",
+    "verify_chain",
+    "verify_links",
+]
 
 GENESIS = "0" * 64
 
-EntryKind = Literal["create", "cap", "charge", "release"]
+EntryKind = Literal["create", "cap", "bind", "charge", "release"]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the history.
 
-    ``create`` and ``cap`` grant a budget, ``charge`` spends from it, ``release`` stores what the
-    charge of the same request paid for. ``body`` is the binding of a data set or the release.
+    ``create`` and ``cap`` grant a budget, ``bind`` says more about a data set, ``charge`` spends
+    from a budget, ``release`` stores what the charge of the same request paid for. ``body`` is the
+    release or, in all other entries, a JSON object: what the entry says about the data set, and the
+    hash of all balances and bindings after it (``state``; version 0.1 did not write one).
     """
 
     sequence: int
@@ -80,10 +91,26 @@ def digest(value: Any) -> str:  # noqa: ANN401  # plain JSON values
     return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
 
 
+def verify_links(entries: Sequence[Entry]) -> None:
+    """Check entries that follow one another: each hash, and that each names the one before."""
+    for place, entry in enumerate(entries):
+        before = entries[place - 1] if place else None
+        linked = before is None or (
+            entry.previous == before.hash and entry.sequence == before.sequence + 1
+        )
+        if not linked or entry.seal() != entry.hash:
+            msg = f"the ledger's history does not verify at entry {entry.sequence}: it was altered"
+            raise LedgerError(msg)
+
+
 def verify_chain(entries: Sequence[Entry], head: str | None = None) -> str:
-    """Check every link and return the last hash; ``head`` must be one of the links."""
+    """Check every link and return the last hash; ``head`` must be the hash of an entry.
+
+    The hash before the first entry belongs to no entry: no release carries it, and a history of
+    any length would contain it.
+    """
     previous = GENESIS
-    seen = {GENESIS}
+    seen = set()
     for place, entry in enumerate(entries, 1):
         if entry.sequence != place or entry.previous != previous or entry.seal() != entry.hash:
             msg = f"the ledger's history does not verify at entry {place}: it was altered"
@@ -91,7 +118,10 @@ def verify_chain(entries: Sequence[Entry], head: str | None = None) -> str:
         previous = entry.hash
         seen.add(previous)
     if head is not None and head not in seen:
-        msg = f"no entry has the hash {head[:64]!r}: the end of the history is missing"
+        msg = (
+            f"no entry has the hash {head[:64]!r}: the end of the history is missing, or the hash "
+            "is not one of this ledger's"
+        )
         raise LedgerError(msg)
     return previous
 
@@ -107,6 +137,8 @@ def replay_accounts(entries: Sequence[Entry]) -> dict[tuple[str, str], Account]:
             key = (entry.dataset, entry.analyst)
             _require(key not in accounts, entry)
             accounts[key] = Account(entry.dataset, entry.analyst, entry.cost)
+        elif entry.kind == "bind":
+            _require((entry.dataset, "") in accounts and entry.cost == NOTHING, entry)
         elif entry.kind == "charge":
             _require(request not in charged, entry)
             charged.add(request)

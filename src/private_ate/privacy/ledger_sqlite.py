@@ -1,10 +1,16 @@
-"""The ledger in one SQLite file; durable at every commit, one writer at a time."""
+"""The ledger in one SQLite file; durable at every commit, one writer at a time.
+
+A rollback journal, not a write-ahead log: after a commit the file itself holds everything, so a
+copy of that one file never shows budget that is spent. A log would have to be copied too.
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +23,7 @@ from private_ate.privacy.ledger_store import Answer, Execute
 __all__ = ["SqliteStore"]
 
 _WAIT_SECONDS = 60.0
+_PATIENCE = 0.2  # seconds of each attempt to open
 _abandoned: list[sqlite3.Connection] = []  # a parent's connections must not be closed in a child
 
 _APPEND_ONLY = (
@@ -58,10 +65,10 @@ class SqliteStore:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield _executor(connection)
+                connection.commit()
             except BaseException:
                 connection.rollback()
                 raise
-            connection.commit()
 
     @contextmanager
     def snapshot(self) -> Iterator[Execute]:
@@ -86,18 +93,8 @@ class SqliteStore:
             return self._connection
         if self._connection is not None:
             _abandoned.append(self._connection)
-        connection = sqlite3.connect(
-            self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        try:
-            # A commit in the write-ahead log with FULL is one fsync and survives a power cut.
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-        except BaseException:
-            connection.close()
-            raise
-        self._connection, self._owner = connection, os.getpid()
-        return connection
+        self._connection, self._owner = _connect(self.path), os.getpid()
+        return self._connection
 
     @contextmanager
     def _typed_errors(self) -> Iterator[None]:
@@ -116,6 +113,37 @@ class SqliteStore:
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         self.__init__(state[1]["path"])  # type: ignore[misc]  # a fresh store on the same file
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open the file; one that version 0.1 left with a write-ahead log takes the log in first."""
+    give_up = time.monotonic() + _WAIT_SECONDS
+    while True:
+        connection = sqlite3.connect(
+            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode=TRUNCATE")
+            # FULL synchronises the journal after it was emptied: no power cut brings it back and
+            # undoes a charge.
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(f"PRAGMA busy_timeout={int(1000 * _WAIT_SECONDS)}")
+        except BaseException as cause:
+            connection.close()
+            if not _is_busy(cause) or time.monotonic() > give_up:
+                raise
+        else:
+            return connection
+        # Others have the file open with its log, perhaps to take it in as well: let go, try again.
+        time.sleep(random.uniform(0.01, 0.1))  # noqa: S311  # a pause, not a secret
+
+
+def _is_busy(cause: BaseException) -> bool:
+    return isinstance(cause, sqlite3.OperationalError) and cause.sqlite_errorcode in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_BUSY_RECOVERY,
+        sqlite3.SQLITE_LOCKED,
+    )
 
 
 def _executor(connection: sqlite3.Connection) -> Execute:

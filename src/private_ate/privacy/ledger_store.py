@@ -14,7 +14,7 @@ from private_ate.privacy.ledger_chain import GENESIS, Account, Entry
 
 __all__ = [
     "TABLES", "Answer", "Execute", "Store", "append", "find_entry",
-    "last_hash", "read_accounts", "read_entries", "store_for",
+    "last_hash", "read_accounts", "read_entries", "read_tail", "store_for",
 ]  # fmt: skip
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
@@ -116,6 +116,17 @@ def read_entries(execute: Execute, dataset: str | None = None) -> list[Entry]:
     rows = execute(
         f"SELECT {_COLUMNS} FROM entries {chosen}ORDER BY sequence",  # noqa: S608  # constants
         () if dataset is None else (dataset,),
+    ).rows
+    return [Entry(*row) for row in rows]
+
+
+def read_tail(execute: Execute) -> list[Entry]:
+    """Return the entries from the last one that is not a release to the end."""
+    rows = execute(
+        f"SELECT {_COLUMNS} FROM entries WHERE sequence >= "  # noqa: S608  # constants
+        "(SELECT sequence FROM entries WHERE kind <> 'release' ORDER BY sequence DESC LIMIT 1) "
+        "ORDER BY sequence",
+        (),
     ).rows
     return [Entry(*row) for row in rows]
 

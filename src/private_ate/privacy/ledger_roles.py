@@ -1,0 +1,198 @@
+"""Which level a data set serves and which of its columns are public, decided once.
+
+A release at label level treats treatment and covariates as public and prints exact facts about
+them. So a column is either public or private in a data set, for ever: an outcome that came
+back as a covariate would leave without noise. Under these rules every release of a data set bound
+to label level protects all of a person's private columns, and every release of one bound to sample
+level the whole record, so that costs add up to one promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from private_ate.errors import ArgumentError, LedgerError
+from private_ate.privacy.budget import Level
+
+__all__ = ["UNBOUND", "Roles", "Use", "declared_roles"]
+
+_NONE: frozenset[str] = frozenset()
+_MOST_ROWS = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How a request uses a data set: its level, the roles of columns, rows of one person."""
+
+    level: Level
+    treatment: str
+    outcome: str
+    covariates: tuple[str, ...] = ()
+    rows_per_person: int = 1
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The use as plain JSON values."""
+        return {
+            "level": self.level,
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "covariates": list(self.covariates),
+            "rows_per_person": self.rows_per_person,
+        }
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Use:
+        """Read back what :attr:`plain` gave."""
+        return cls(
+            plain["level"], plain["treatment"], plain["outcome"], tuple(plain["covariates"]),
+            plain["rows_per_person"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What a data set is bound to.
+
+    Attributes
+    ----------
+    level : "label", "sample" or None
+        None until the data set is bound. From then on a column that is not public is private.
+    public : set of text
+        The public columns; none at sample level.
+    private : set of text
+        Columns known to be private for a reason of their own: they were outcomes, or a history
+        without roles does not tell them from outcomes.
+    unclear : set of text
+        Those of the private columns for which a history without roles does not tell.
+    rows_per_person : int or None
+        How many rows a person may have; None until said or used.
+    """
+
+    level: Level | None = None
+    public: frozenset[str] = _NONE
+    private: frozenset[str] = _NONE
+    unclear: frozenset[str] = _NONE
+    rows_per_person: int | None = None
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The roles as plain JSON values."""
+        return {
+            "level": self.level,
+            "public": sorted(self.public),
+            "private": sorted(self.private),
+            "unclear": sorted(self.unclear),
+            "rows_per_person": self.rows_per_person,
+        }
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Roles:
+        """Read back what :attr:`plain` gave."""
+        return cls(
+            plain["level"], frozenset(plain["public"]), frozenset(plain["private"]),
+            frozenset(plain["unclear"]), plain["rows_per_person"],
+        )  # fmt: skip
+
+    def admit(self, use: Use, dataset: str) -> Roles:
+        """Return the roles after a request, or say which column or number it cannot have."""
+        bound = self if self.level is not None else self._first(use)
+        if bound.level == "sample" and use.level == "label":
+            msg = (
+                f"data set {dataset!r} is bound to sample level, where no column is public, so it "
+                "never serves label level; ask at sample level"
+            )
+            raise LedgerError(msg)
+        rows = bound.rows_per_person or use.rows_per_person
+        if rows != use.rows_per_person:
+            msg = (
+                f"data set {dataset!r} is bound to rows_per_person={rows}, "
+                f"not {use.rows_per_person}; ask with {rows}"
+            )
+            raise LedgerError(msg)
+        if use.level == "label":
+            _require_public(bound, use.treatment, "treatment", dataset)
+            for column in use.covariates:
+                _require_public(bound, column, "covariate", dataset)
+        if use.outcome in bound.public:
+            msg = (
+                f"column {use.outcome!r} is public in data set {dataset!r}, so it cannot be an "
+                "outcome: exact facts about it may have been released"
+            )
+            raise LedgerError(msg)
+        return replace(bound, private=bound.private | {use.outcome}, rows_per_person=rows)
+
+    def declare(self, wanted: Roles, dataset: str) -> Roles:
+        """Return the roles after its holder said more of them; nothing said is ever unsaid."""
+        for name in ("level", "rows_per_person"):
+            mine, other = getattr(self, name), getattr(wanted, name)
+            if None not in (mine, other) and mine != other:
+                msg = f"data set {dataset!r} is bound to {name.replace('_', ' ')} {mine} already"
+                raise LedgerError(msg)
+        open_columns = self.unclear if self.level is not None else wanted.public - self.private
+        closed = sorted(wanted.public - self.public - open_columns)
+        if closed:
+            msg = f"column {closed[0]!r} is private in data set {dataset!r} and stays so"
+            raise LedgerError(msg)
+        level = self.level or wanted.level
+        return Roles(
+            level,
+            self.public | wanted.public,
+            (self.private | wanted.private) - wanted.public,
+            self.unclear - wanted.public,
+            self.rows_per_person or wanted.rows_per_person or (None if level is None else 1),
+        )
+
+    def _first(self, use: Use) -> Roles:
+        """Bind at first use: at label level what it uses as public is public, and no more."""
+        if use.level == "sample":
+            return replace(self, level="sample")
+        used = frozenset((use.treatment, *use.covariates))
+        return replace(self, level="label", public=used - self.private)
+
+
+UNBOUND = Roles()
+
+
+def declared_roles(
+    level: Level | None, public: Collection[str] | None, rows_per_person: int | None
+) -> Roles:
+    """Check what is said about a data set before its first use."""
+    if level not in (None, *get_args(Level)):
+        msg = f"level is 'label' or 'sample', not {str(level)[:40]!r}"
+        raise ArgumentError(msg)
+    names: list[object] = [] if public is None else list(public)
+    if isinstance(public, str) or not all(isinstance(name, str) and name for name in names):
+        msg = "public is a list of column names"
+        raise ArgumentError(msg)
+    if public and level != "label":
+        msg = "public columns belong to level 'label'; at sample level whole records are private"
+        raise ArgumentError(msg)
+    if level == "label" and not public:
+        msg = "level 'label' needs the names of the public columns: treatment and covariates"
+        raise ArgumentError(msg)
+    if rows_per_person is not None and (
+        type(rows_per_person) is not int or not 1 <= rows_per_person <= _MOST_ROWS
+    ):
+        msg = f"rows_per_person is a whole number from 1 to {_MOST_ROWS}"
+        raise ArgumentError(msg)
+    return Roles(level, frozenset(public or ()), rows_per_person=rows_per_person)
+
+
+def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
+    if column in roles.public:
+        return
+    if column in roles.unclear:
+        why = "its history does not tell whether it was an outcome (see private-ate ledger bind)"
+    elif column in roles.private:
+        why = "it is an outcome there, or was used as private data"
+    else:
+        named = ", ".join(map(repr, sorted(roles.public))) or "none"
+        why = f"it was not named public when the data set was bound (public: {named})"
+    msg = (
+        f"column {column!r} is private in data set {dataset!r}: {why}; it cannot be a {role} at "
+        "label level, where that is public. Leave it out, or ask at sample level"
+    )
+    raise LedgerError(msg)
