@@ -29,7 +29,7 @@ def program(*arguments):
 @pytest.fixture
 def ledger(tmp_path):
     path = tmp_path / "budget.db"
-    made = run("create", path, "--dataset", "trial", "--epsilon", "1.0", "--cap", "bob=0.25")
+    made = run("create", path, "--dataset", "trial", "--epsilon", "1.0", "--cap", "bob=0.95")
     assert made.exit_code == 0
     return path
 
@@ -38,7 +38,7 @@ def test_a_new_data_set_shows_its_budget(ledger):
     shown = json.loads(run("show", ledger, "--json").stdout)
     assert [(row["dataset"], row["analyst"], row["left"]) for row in shown] == [
         ("trial", None, 1.0),
-        ("trial", "bob", 0.25),
+        ("trial", "bob", 0.95),
     ]
     assert "trial" in run("show", ledger).stdout
 
@@ -79,7 +79,7 @@ def test_the_program_charges_repeats_and_refuses_with_exit_code_three(tmp_path, 
     data.write_text(CSV)
     asked = [
         "estimate", data, "--treatment", "t", "--outcome", "y", "--outcome-bounds", 0, 1,
-        "--level", "label", "--epsilon", "0.7", "--ledger", ledger, "--json",
+        "--level", "label", "--epsilon", "0.7", "--ledger", ledger, "--json", "--analyst", "bob",
     ]  # fmt: skip
     first = program(*asked, "--request-id", "one")
     again = program(*asked, "--request-id", "one")
@@ -95,4 +95,7 @@ def test_the_program_charges_repeats_and_refuses_with_exit_code_three(tmp_path, 
     assert program("ledger", "verify", tmp_path / "none.db").returncode == 2
     head = json.loads(first.stdout)["settings"]["ledger"]["head"]
     assert program("ledger", "verify", ledger, "--head", head).returncode == 0
-    assert program("ledger", "verify", ledger, "--head", "ab" * 32).returncode == 2
+    for wrong in ("ab" * 32, "0" * 64, head[:12]):
+        cut = program("ledger", "verify", ledger, "--head", wrong)
+        assert cut.returncode == 2
+        assert cut.stderr.startswith(f"error: no entry has the hash {wrong!r}")

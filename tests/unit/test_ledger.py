@@ -439,12 +439,15 @@ def test_exchanged_entries_are_found(path, ledger):
 
 
 def test_a_cut_end_is_found_by_the_head_of_a_release(path, ledger):
+    connection = sqlite3.connect(path)
+    unused = connection.execute("SELECT body FROM bindings").fetchone()
+    connection.close()
     release = ask(ledger)
     head = release.settings["ledger"]["head"]
     _tampered(path, "DELETE FROM entries WHERE sequence > 2")
     connection = sqlite3.connect(path)
     connection.execute("UPDATE accounts SET epsilon_spent = 0")
-    connection.execute("UPDATE bindings SET body = ?", (Binding().text,))
+    connection.execute("UPDATE bindings SET body = ?", unused)
     connection.commit()
     connection.close()
     assert ledger.verify().entries == 2

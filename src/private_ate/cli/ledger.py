@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from private_ate.errors import ArgumentError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from private_ate.privacy.ledger import Binding, Ledger
     from private_ate.privacy.ledger_chain import Account, Entry
 
 __all__ = ["app"]
@@ -25,46 +26,87 @@ app = typer.Typer(
 Location = Annotated[str, typer.Argument(help="File or postgresql:// URL.", metavar="LEDGER")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 OneDataset = Annotated[str | None, typer.Option("--dataset", help="Only this data set.")]
+DatasetName = Annotated[
+    str, typer.Option("--dataset", help="Name of the data set.", metavar="NAME")
+]
+BoundLevel = Annotated[
+    str | None,
+    typer.Option("--level", help="What the total protects: label or sample.", metavar="LEVEL"),
+]
+PublicColumns = Annotated[
+    str | None,
+    typer.Option("--public", help="Public columns at label level, with commas.", metavar="A,B"),
+]
+BoundRows = Annotated[
+    int | None, typer.Option("--rows-per-person", help="Rows one person may have.", metavar="M")
+]
+OthersAllowed = Annotated[
+    bool, typer.Option("--others-allowed", help="Analysts without a cap may spend, too.")
+]
 
 
 @app.command()
 def create(
     location: Location,
-    dataset: Annotated[str, typer.Option(help="Name of the data set.", metavar="NAME")],
+    dataset: DatasetName,
     epsilon: Annotated[str, typer.Option(help="Total budget, e.g. 2.0.", metavar="E")],
     delta: Annotated[str, typer.Option(help="Total δ, for methods that need one.")] = "0",
     cap: Annotated[
         list[str] | None, typer.Option(help="An analyst's own limit of ε.", metavar="ANALYST=E")
     ] = None,
+    others_allowed: OthersAllowed = False,
     domain: Annotated[
         Path | None, typer.Option(help="TOML file that the data set is bound to.", metavar="FILE")
     ] = None,
+    level: BoundLevel = None,
+    public: PublicColumns = None,
+    rows_per_person: BoundRows = None,
     json: AsJson = False,
 ) -> None:
     """Add a data set with its total budget; makes the ledger if there is none."""
-    from private_ate.charging import binding_of  # noqa: PLC0415  # keeps --help fast
-    from private_ate.domain import Domain  # noqa: PLC0415  # as above
-    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # as above
+    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
 
-    caps = dict(_parse_cap(text) for text in cap or [])
-    binding = None if domain is None else binding_of(Domain.read(domain))
+    columns, binding = _declared(domain, level, _split(public))
     ledger = Ledger.create(
-        location, dataset, epsilon=epsilon, delta=delta, caps=caps, binding=binding
-    )
-    accounts = ledger.accounts(dataset)
-    ledger.close()
-    _print([_account(account) for account in accounts], "Budget", as_json=json)
+        location, dataset, epsilon=epsilon, delta=delta,
+        caps=_caps(cap or []), uncapped="allowed" if others_allowed else None,
+        level=cast("Any", level), public=columns, rows_per_person=rows_per_person,
+        binding=binding,
+    )  # fmt: skip
+    _show(ledger, dataset, "Budget", as_json=json)
+
+
+@app.command()
+def bind(
+    location: Location,
+    dataset: DatasetName,
+    level: BoundLevel = None,
+    public: PublicColumns = None,
+    rows_per_person: BoundRows = None,
+    others_allowed: OthersAllowed = False,
+    json: AsJson = False,
+) -> None:
+    """Say what `create` left open: level, public columns, rows per person, other analysts."""
+    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+
+    ledger = Ledger.open(location)
+    try:
+        ledger.bind(
+            dataset, level=cast("Any", level), public=_split(public),
+            rows_per_person=rows_per_person, uncapped="allowed" if others_allowed else None,
+        )  # fmt: skip
+    except BaseException:
+        ledger.close()
+        raise
+    _show(ledger, dataset, "Budget", as_json=json)
 
 
 @app.command()
 def show(location: Location, dataset: OneDataset = None, json: AsJson = False) -> None:
-    """Show what each data set has spent and has left."""
+    """Show what each data set has spent and has left, and what it is bound to."""
     from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
 
-    ledger = Ledger.open(location)
-    accounts = ledger.accounts(dataset)
-    ledger.close()
-    _print([_account(account) for account in accounts], "Budgets", as_json=json)
+    _show(Ledger.open(location), dataset, "Budgets", as_json=json)
 
 
 @app.command()
@@ -83,7 +125,7 @@ def verify(
     location: Location,
     head: Annotated[
         str | None,
-        typer.Option(help="A hash that a release carries: finds a history cut at its end."),
+        typer.Option(help="A hash that a release carries; it must be an entry's."),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -99,12 +141,65 @@ def verify(
     _print([row], "The history verifies", as_json=json)
 
 
-def _parse_cap(text: str) -> tuple[str, str]:
-    analyst, sign, epsilon = text.rpartition("=")
-    if not (sign and analyst and epsilon):
-        msg = f"write --cap ANALYST=E, for example --cap alice=0.5, not {text[:60]!r}"
-        raise ArgumentError(msg)
-    return analyst, epsilon
+def _declared(
+    domain: Path | None, level: str | None, public: list[str] | None
+) -> tuple[list[str] | None, Binding | None]:
+    """Return the public columns and the binding; a domain's outcome is private in any case."""
+    if domain is None:
+        return public, None
+    from dataclasses import replace  # noqa: PLC0415  # keeps --help fast
+
+    from private_ate.charging import binding_of  # noqa: PLC0415  # as above
+    from private_ate.domain import Domain  # noqa: PLC0415  # as above
+    from private_ate.privacy.ledger import Roles  # noqa: PLC0415  # as above
+
+    known = Domain.read(domain)
+    roles = Roles(private=frozenset({known.outcome.column}))
+    if level == "label" and public is None:
+        public = [known.treatment.column, *known.covariates]
+    return public, replace(binding_of(known), roles=roles)
+
+
+def _split(names: str | None) -> list[str] | None:
+    if names is None:
+        return None
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _caps(texts: list[str]) -> dict[str, str]:
+    caps: dict[str, str] = {}
+    for text in texts:
+        analyst, sign, epsilon = text.rpartition("=")
+        if not (sign and analyst and epsilon):
+            msg = f"write --cap ANALYST=E, for example --cap alice=0.5, not {text[:60]!r}"
+            raise ArgumentError(msg)
+        if analyst in caps:
+            msg = f"the analyst {analyst!r} has two caps; give one"
+            raise ArgumentError(msg)
+        caps[analyst] = epsilon
+    return caps
+
+
+def _show(ledger: Ledger, dataset: str | None, title: str, *, as_json: bool) -> None:
+    """Print the accounts of a ledger and what its data sets are bound to, and close it."""
+    try:
+        accounts = ledger.accounts(dataset)
+        bound = {name: _bound(ledger, name) for name in {entry.dataset for entry in accounts}}
+    finally:
+        ledger.close()
+    if as_json:
+        rows = [{**_account(account), **bound[account.dataset]} for account in accounts]
+        _print(rows, title, as_json=True)
+        return
+    _print([_account(account) for account in accounts], title, as_json=False)
+    _print(
+        [
+            {"dataset": name, **bound[name], "public": ", ".join(bound[name]["public"])}
+            for name in sorted(bound)
+        ],
+        "Bound to (what is empty is decided by the first use)",
+        as_json=False,
+    )
 
 
 def _account(account: Account) -> dict[str, Any]:
@@ -116,6 +211,15 @@ def _account(account: Account) -> dict[str, Any]:
         "left": float(account.left.epsilon_text),
         "delta": float(account.total.delta_text),
         "delta_left": float(account.left.delta_text),
+    }
+
+
+def _bound(ledger: Ledger, dataset: str) -> dict[str, Any]:
+    roles = ledger.roles(dataset)
+    return {
+        "level": roles.level,
+        "public": sorted(roles.public),
+        "rows_per_person": roles.rows_per_person,
     }
 
 

@@ -137,9 +137,13 @@ class Roles:
             msg = f"column {closed[0]!r} is private in data set {dataset!r} and stays so"
             raise LedgerError(msg)
         level = self.level or wanted.level
+        public = self.public | wanted.public
+        if level == "label" and not public:
+            msg = "level 'label' needs the names of the public columns: treatment and covariates"
+            raise ArgumentError(msg)
         return Roles(
             level,
-            self.public | wanted.public,
+            public,
             (self.private | wanted.private) - wanted.public,
             self.unclear - wanted.public,
             self.rows_per_person or wanted.rows_per_person or (None if level is None else 1),
@@ -169,9 +173,6 @@ def declared_roles(
         raise ArgumentError(msg)
     if public and level != "label":
         msg = "public columns belong to level 'label'; at sample level whole records are private"
-        raise ArgumentError(msg)
-    if level == "label" and not public:
-        msg = "level 'label' needs the names of the public columns: treatment and covariates"
         raise ArgumentError(msg)
     if rows_per_person is not None and (
         type(rows_per_person) is not int or not 1 <= rows_per_person <= _MOST_ROWS
