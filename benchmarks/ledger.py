@@ -33,7 +33,7 @@ def charge_rate(folder, charges):
 
 def insert_rate(folder, charges):
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA journal_mode=TRUNCATE")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, text TEXT)")
     start = time.perf_counter()

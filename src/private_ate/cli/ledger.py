@@ -197,7 +197,7 @@ def _show(ledger: Ledger, dataset: str | None, title: str, *, as_json: bool) -> 
             {"dataset": name, **bound[name], "public": ", ".join(bound[name]["public"])}
             for name in sorted(bound)
         ],
-        "Bound to (what is empty is decided by the first use)",
+        "Bound to",
         as_json=False,
     )
 
