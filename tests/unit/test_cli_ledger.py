@@ -58,6 +58,79 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path):
     assert "[red]x[/red]" in run("show", path).stdout
 
 
+DOMAIN = """
+[treatment]
+column = "t"
+
+[outcome]
+column = "y"
+low = 0
+high = 1
+
+[covariates.a]
+low = 0
+high = 1
+"""
+
+
+@pytest.fixture
+def domain(tmp_path):
+    path = tmp_path / "trial.toml"
+    path.write_text(DOMAIN)
+    return path
+
+
+def created(path, *options):
+    made = run("create", path, "--dataset", "trial", "--epsilon", "1", "--json", *options)
+    assert made.exit_code == 0, made.exception
+    return json.loads(made.stdout)[0]
+
+
+def test_a_domain_names_the_public_columns_of_label_level(tmp_path, domain):
+    row = created(tmp_path / "budget.db", "--domain", domain, "--level", "label")
+    assert (row["level"], row["public"], row["rows_per_person"]) == ("label", ["a", "t"], 1)
+
+
+def test_public_columns_may_be_named_without_a_domain(tmp_path):
+    options = ["--level", "label", "--public", "t, b", "--rows-per-person", "3"]
+    row = created(tmp_path / "budget.db", *options)
+    assert (row["level"], row["public"], row["rows_per_person"]) == ("label", ["b", "t"], 3)
+
+
+def test_the_outcome_of_a_domain_is_private_before_the_level_is_known(tmp_path, domain):
+    path = tmp_path / "budget.db"
+    assert created(path, "--domain", domain)["level"] is None
+    said = ["bind", path, "--dataset", "trial", "--level", "label", "--public"]
+    assert isinstance(run(*said, "t,y").exception, LedgerError)
+    assert "label" in run(*said, "t,a").stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--level", "both"],
+        ["--level", "label"],
+        ["--public", "t"],
+        ["--level", "sample", "--public", "t"],
+        ["--level", "sample", "--rows-per-person", "0"],
+        ["--cap", "bob=0.1", "--cap", "Bob=0.2"],
+        ["--cap", "bob=0.1", "--cap", "bob=0.2"],
+    ],
+)
+def test_what_cannot_be_bound_is_refused_and_leaves_no_file(tmp_path, options):
+    path = tmp_path / "budget.db"
+    refused = run("create", path, "--dataset", "trial", "--epsilon", "1", *options)
+    assert isinstance(refused.exception, ArgumentError)
+    assert not path.exists()
+
+
+def test_others_are_allowed_by_a_flag_now_or_later(tmp_path, ledger):
+    created(tmp_path / "open.db", "--cap", "bob=0.1", "--others-allowed")
+    assert run("bind", ledger, "--dataset", "trial", "--others-allowed").exit_code == 0
+    assert isinstance(run("bind", ledger, "--dataset", "none").exception, LedgerError)
+    assert "verifies" in run("verify", ledger).stdout
+
+
 @pytest.mark.parametrize("cap", ["bob", "=1", "bob=", "bob=2"])
 def test_a_bad_cap_is_refused(tmp_path, cap):
     path = tmp_path / "budget.db"
