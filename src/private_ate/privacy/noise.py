@@ -125,9 +125,10 @@ class Noise:
     def secret_order(self, rows: int) -> Integers:
         """Draw a uniformly random order of the rows, to be used inside and never released.
 
-        A method that takes the rows in such an order has the same law for every order in which
-        they come, so replacing a record and moving rows costs what replacing it in place costs.
-        Costs nothing: it looks at the number of rows only (docs/proofs/published.md).
+        Neighbours: any two tables with as many rows; only their number is looked at. A method that
+        takes the rows in such an order has the same law for every order in which they come, so
+        replacing a record and moving rows costs what replacing it in place costs. Cost: nothing
+        (docs/proofs/published.md).
         """
         return random_order(rows, self.entropy)
 
