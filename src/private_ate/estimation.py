@@ -42,6 +42,7 @@ from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_eps
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.ledger import Ledger
 from private_ate.privacy.noise import Cost, Noise, Recorder
+from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
 from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table, parse_memory
 from private_ate.tables import Table
@@ -246,6 +247,7 @@ def estimate_study(  # a request and how it is to be run
     if study.domain.bounds.width == 0:
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
+    require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
         estimate = method.run(study, request, noise)

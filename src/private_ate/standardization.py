@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.errors import NumericRangeError
 from private_ate.privacy.noise import Noise
 from private_ate.study import Block, Study
 
@@ -22,6 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 _LARGEST_SPREAD = 0.5
 _SMALLEST_SPREAD = 1e-3
+_FINEST_GRID = 47  # 2¹⁴ values of a block, each at most 2⁴⁷ steps, stay below 2⁶²
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,13 @@ def noise_bits(sensitivity: float, epsilon: Fraction) -> int:
     """Return the bits of a grid for values of unit size, at most 2⁻²⁰ of the noise scale.
 
     At least 24, so that rounding the values themselves is out of sight; never above 40 for the
-    budgets that are allowed, so that sums over a block are exact in 64 bits.
+    budgets that are allowed. From 48 on a block's sums could leave 64 bits: refused.
     """
-    return max(24, 20 - math.floor(math.log2(sensitivity / float(epsilon))))
+    bits = max(24, 20 - math.floor(math.log2(sensitivity / float(epsilon))))
+    if bits > _FINEST_GRID:
+        msg = f"an epsilon of {float(epsilon):g} needs sums finer than 2^-{_FINEST_GRID}; use less"
+        raise NumericRangeError(msg)
+    return bits
 
 
 def _moments(block: Block, bits: int) -> _Moments:

@@ -168,6 +168,9 @@ class ArmSums:
 class MatchingStudy(Study, Protocol):
     """A study that can also order its rows along a score; a local-engine ability."""
 
+    def reordered(self, order: npt.NDArray[np.int64]) -> Self:
+        """Return the same rows in another order, behind the same boundary."""
+
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""
 

@@ -47,7 +47,7 @@ def runner(level: str, epsilon: str, **kwargs: object):
     request = Request(level, Fraction(epsilon), **kwargs)
 
     def run(study: LocalStudy, transcript: Transcript):
-        return estimate_study(study, request, METHODS["published"], recorder=transcript)
+        return estimate_study(study, request, METHODS["published"], recorder=transcript, seed=1)
 
     return run
 

@@ -74,7 +74,7 @@ def noisy_steps(
     request = Request(level, epsilon)
     recorded = _Recording(SecureEntropy())
     method.run(pair.first, request, recorded)
-    replayed = _Recording(SecureEntropy(), replay=recorded.outputs)
+    replayed = _Recording(SecureEntropy(), replay=recorded.outputs, order=recorded.order)
     method.run(pair.second, request, replayed)
     return [
         Step(spend, not _equal(one, other), draw, again)
@@ -93,6 +93,13 @@ class _Recording(Noise):
     inputs: list[Any] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     draws: list[Callable[[], Any]] = field(default_factory=list)
+    order: npt.NDArray[np.int64] | None = None
+
+    def secret_order(self, rows: int) -> npt.NDArray[np.int64]:
+        """Draw an order once: neighbours are compared under the same one."""
+        if self.order is None:
+            self.order = Noise.secret_order(self, rows)
+        return self.order
 
     def _release(self, spend: Spend, values: object, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever the mechanism draws
         position = len(self.spends)

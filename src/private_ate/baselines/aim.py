@@ -42,6 +42,7 @@ Integers = npt.NDArray[np.int64]
 _ROUNDS_PER_COLUMN = 16
 _MEASURE = Fraction(9, 10)  # share of a round that measures; the rest selects
 _SCORE_BITS = 10  # model counts are put on this grid so that scores are exact integers
+_LARGEST_TOTAL = 2.0**40  # of a model's counts, so that distances to them add up in 64 bits
 _BIAS = math.sqrt(2 / math.pi)  # expected size of standard Gaussian noise
 
 
@@ -160,9 +161,9 @@ class _Run:
             noisy = self._measure((column,), rho)
             measured.append(Measurement(noisy.astype(np.float64), float(1 / self._variance(rho))))
             self.used += rho
-            self.total += float(noisy.sum()) / size
+            self.total += float(measured[-1].values.sum()) / size
         inverse = sum(1 / size for size in self.columns.sizes)
-        noisy_total = max(1.0, (self.total - 1.0) / inverse)
+        noisy_total = min(max(1.0, (self.total - 1.0) / inverse), _LARGEST_TOTAL)
         self.total = float(self.study.size) if neighbours.replaces else noisy_total
         self.models = [
             Model.single(column, self.columns.sizes, self.total, one).fitted(_FIT)
@@ -219,7 +220,7 @@ class _Run:
         )
         return candidates[place]
 
-    def _measure(self, marginal: Clique, rho: Fraction) -> Integers:
+    def _measure(self, marginal: Clique, rho: Fraction) -> npt.NDArray[np.generic]:
         """Release a marginal with discrete Gaussian noise."""
         block = block_of(self.counts, self.columns, marginal)
         return self.noise.gaussian_cells(

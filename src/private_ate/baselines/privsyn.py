@@ -33,6 +33,7 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, parse_delta
 from private_ate.privacy.entropy import Generator
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.sums import MOST_SORTED_ROWS, require_rows
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
 
@@ -96,6 +97,7 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     Proof: docs/proofs/baselines.md.
     """
     options = options_of(request, PrivSynOptions, "privsyn")
+    require_rows(study.size, MOST_SORTED_ROWS)
     clock = Clock.start(options.time_limit)
     neighbours = Neighbours(options.adjacency)
     delta = parse_delta(options.delta)
@@ -131,7 +133,8 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
 def dependence(counts: Integers, first: Integers, second: Integers) -> int:
     """Return ``Σ |count(u, v) − count(u)·count(v)/n|`` in grid steps, rounded down.
 
-    Exact integer arithmetic; zero for an empty table.
+    Exact integer arithmetic: the sum is at most 2n², so n < 2³¹ keeps it below 2⁶³. Zero for an
+    empty table.
     """
     total = int(first.sum())
     scaled = int(np.abs(counts * total - np.outer(first, second)).sum())
@@ -236,7 +239,7 @@ def _choose(
         "dependence", exact, squared_sensitivity=len(pairs) * step**2, rho=shares[0]
     )
     cells = np.array([float(sizes[i] * sizes[j]) for i, j in pairs])
-    scores = noisy / (1 << _SCORE_BITS)
+    scores = noisy.astype(np.float64) / (1 << _SCORE_BITS)
     chosen = choose_pairs(scores, cells, float(shares[1]), neighbours.distance)
     return [pairs[place] for place in chosen]
 

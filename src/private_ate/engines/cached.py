@@ -21,7 +21,7 @@ from private_ate.errors import ArgumentError, SchemaError
 from private_ate.streams import StreamedTable
 from private_ate.tables import encode_covariates, encode_outcome, encode_treatment
 
-__all__ = ["CompactColumns", "EncodedColumns", "encode_stream"]
+__all__ = ["CompactColumns", "EncodedColumns", "encode_stream", "reorder_rows"]
 
 _TITLE = "reading the file"
 
@@ -51,6 +51,13 @@ class CompactColumns:
         """Write some rows of all features."""
         self.numbers[:, rows[1]] = values[self.is_number]
         self.indicators[:, rows[1]] = values[~self.is_number] > 0
+
+    def reordered(self, order: npt.NDArray[np.int64]) -> CompactColumns:
+        """Return a copy whose rows are in another order."""
+        numbers, indicators = (
+            reorder_rows(part, order) for part in (self.numbers, self.indicators)
+        )
+        return CompactColumns(numbers, indicators, self.is_number)
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         """Go through the features."""
@@ -103,6 +110,23 @@ def encode_stream(
     # Numbers alone need no unpacking.
     plain = filled.numbers if covariates.is_number.all() else filled
     return EncodedColumns(plain, treatment[:size], whole)
+
+
+def reorder_rows(columns: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Return a copy of an array with its last axis in another order, on disk if it was there."""
+    shape = (*columns.shape[:-1], order.size)
+    on_disk = _is_mapped(columns)
+    copy = _on_disk(shape, columns.dtype.type) if on_disk else np.empty(shape, columns.dtype)
+    for source, target in zip(np.atleast_2d(columns), np.atleast_2d(copy), strict=True):
+        np.take(source, order, out=target, mode="clip")  # other modes would copy once more
+    return copy
+
+
+def _is_mapped(array: npt.NDArray[Any]) -> bool:
+    owner: object = array
+    while isinstance(owner, np.ndarray) and not isinstance(owner, np.memmap):
+        owner = owner.base
+    return isinstance(owner, np.memmap)
 
 
 def _compact(domain: Domain, capacity: int) -> CompactColumns:

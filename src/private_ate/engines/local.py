@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Domain
-from private_ate.engines.cached import CompactColumns, encode_stream
+from private_ate.engines.cached import CompactColumns, encode_stream, reorder_rows
 from private_ate.privacy.sums import (
+    MOST_SORTED_ROWS,
     OUTCOME_BITS,
     OUTCOME_STEPS,
     WEIGHT_BITS,
     quantize_weights,
+    require_rows,
     weighted_sum,
 )
 from private_ate.streams import StreamedTable
@@ -102,6 +104,21 @@ class LocalStudy:
             self, covariates=covariates, treatment=self.treatment[::stride].copy(), outcome=outcome
         )
 
+    def reordered(self, order: Integers) -> Self:
+        """Return a copy whose rows are in another order; no sum over rows remembers the first."""
+        covariates = (
+            self.covariates.reordered(order)
+            if isinstance(self.covariates, CompactColumns)
+            else reorder_rows(self.covariates, order)
+        )
+        outcome = None if self.outcome is None else reorder_rows(self.outcome, order)
+        return replace(
+            self,
+            covariates=covariates,
+            treatment=reorder_rows(self.treatment, order),
+            outcome=outcome,
+        )
+
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
         return self._fold(lambda start: kernel(self._block(start)), title)
@@ -144,6 +161,7 @@ class LocalStudy:
 
     def pool(self, coefficients: Floats) -> LocalPool:
         """Order the rows along the propensity score of a logistic model."""
+        require_rows(self.size, MOST_SORTED_ROWS)
         return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treatment)
 
     def noisy_pool(
@@ -154,6 +172,7 @@ class LocalStudy:
         treatment_noise: Callable[[Bits], Bits],
     ) -> LocalPool:
         """Order the rows along noisy scores, with arms as the noisy treatment says."""
+        require_rows(self.size, MOST_SORTED_ROWS)
         noisy = score_noise(self._scores(coefficients, score_bits))
         released = treatment_noise(self.treatment)
         bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)

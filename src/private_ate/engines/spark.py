@@ -167,6 +167,10 @@ class SparkStudy:
         if self.progress is not None:
             self.progress(title, done, total)
 
+    def reordered(self, *_: object) -> NoReturn:
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
     def pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)

@@ -15,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, quantize_weights, weighted_sum
+from private_ate.privacy.sums import (
+    OUTCOME_BITS,
+    WEIGHT_BITS,
+    quantize_squares,
+    weighted_sum,
+)
 
 __all__ = [
     "NO_PAIRS",
@@ -29,7 +34,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 _SQUARE_BITS: Final = 20  # grid of squared differences, as a share of the squared range
-_GRID_BITS: Final = _SQUARE_BITS + 24
+_GRID_BITS: Final = _SQUARE_BITS + WEIGHT_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,9 @@ def _laplace_cdf(value: float, scale: float) -> float:
 def add_pairs(values: Floats, outcomes: npt.NDArray[np.int32], width: int) -> PairSums:
     """Add up squared differences of neighbours in one arm, in order along the score.
 
-    An odd unit at the end is compared with the last one before it.
+    An odd unit at the end is compared with the last one before it. A weight may be as large as n,
+    so its square leaves 64 bits: large ones are Python integers, and the sensitivity is always
+    that of the integers that are added.
     """
     squares = values**2
     if values.size == 0:
@@ -127,11 +134,11 @@ def add_pairs(values: Floats, outcomes: npt.NDArray[np.int32], width: int) -> Pa
     if values.size == 1:
         return PairSums(0, 0, 0.0, float(squares[0]) / 4)
     even = values.size - values.size % 2
-    halves = quantize_weights((squares[0:even:2] + squares[1:even:2]) / 2)
+    halves = quantize_squares((squares[0:even:2] + squares[1:even:2]) / 2)
     total = weighted_sum(halves, _squared(outcomes[0:even:2], outcomes[1:even:2]))
     sensitivity = int(halves.max())
     if even < values.size:
-        last = quantize_weights(squares[-1:] / 2)
+        last = quantize_squares(squares[-1:] / 2)
         total += weighted_sum(last, _squared(outcomes[-1:], outcomes[-2:-1]))
         sensitivity = max(sensitivity, int(halves[-1]) + int(last[0]))
     furthest = int(_squared(np.array([width]), np.zeros(1, dtype=np.int64))[0])

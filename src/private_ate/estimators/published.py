@@ -2,8 +2,9 @@
 
 Both levels end in two sums, one per arm, of outcomes weighted by how often each unit is used.
 The weights never look at outcomes, so one outcome moves one sum by at most its own weight times
-the declared range: the sensitivity is read off the weights that are used. Proofs:
-docs/proofs/published.md.
+the declared range: the sensitivity is read off the weights that are used. Matching depends on
+the order of the rows, so they are put in a fresh, secret random order first: no order in which a
+file came can then tell a reader anything. Proofs: docs/proofs/published.md.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from private_ate.intervals import two_laplace_quantile
 from private_ate.matching import FixedLimit, LimitPlan, plan_limits
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.privacy.sums import (
+    MOST_SORTED_ROWS,
+    OUTCOME_BITS,
+    OUTCOME_STEPS,
+    WEIGHT_BITS,
+    require_rows,
+)
 from private_ate.propensity import SOLVER_GRADIENT, fit_logistic, fit_logistic_obliviously
 from private_ate.release import Estimate
 from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
@@ -91,9 +98,11 @@ def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> 
     if request.estimand != "ate":
         msg = "the published method estimates the ATE only; ATT and ATC need method 'auto'"
         raise ArgumentError(msg)
+    require_rows(study.size, MOST_SORTED_ROWS)
+    shuffled = study.reordered(noise.secret_order(study.size))
     if request.level == "label":
-        return _label_level(study, request, options, noise)
-    return _sample_level(study, request, options, noise)
+        return _label_level(shuffled, request, options, noise)
+    return _sample_level(shuffled, request, options, noise)
 
 
 def _label_level(
@@ -259,6 +268,7 @@ def _settings(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> 
     return {
         "neighbors": request.neighbors,
         "matching_limit": {"treated": treated, "control": control},
+        "matching_order": "random, drawn for this release and kept secret",
         "ridge": ridge,
         "confidence": request.coverage,
         "rows_per_person": request.rows_per_person,

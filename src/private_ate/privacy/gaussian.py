@@ -46,11 +46,15 @@ def discrete_gaussian(variance: Fraction, entropy: Entropy) -> int:
             return -size if negative else size
 
 
-def discrete_gaussian_rows(variance: Fraction, rows: int, entropy: Entropy) -> Integers:
-    """Draw one discrete Gaussian variable per row."""
+def discrete_gaussian_rows(
+    variance: Fraction, rows: int, entropy: Entropy
+) -> npt.NDArray[np.generic]:
+    """Draw one discrete Gaussian variable per row: int64, or Python integers if wide."""
     width = math.isqrt(math.floor(variance)) + 1
     if width > _WIDEST:
-        return np.array([discrete_gaussian(variance, entropy) for _ in range(rows)], dtype=np.int64)
+        wide = np.empty(rows, dtype=object)
+        wide[:] = [discrete_gaussian(variance, entropy) for _ in range(rows)]
+        return wide
     drawn = np.empty(rows, dtype=np.int64)
     filled = 0
     while filled < rows:

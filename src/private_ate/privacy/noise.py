@@ -48,6 +48,7 @@ from private_ate.privacy.samplers import (
     flip_rows,
     geometric,
     geometric_rows,
+    random_order,
     uniform_below,
 )
 
@@ -120,6 +121,16 @@ class Noise:
             sums[spend.part] = sums.get(spend.part, Fraction(0)) + getattr(spend, name)
         whole = sums.pop("")
         return whole + max(sums.values(), default=Fraction(0))
+
+    def secret_order(self, rows: int) -> Integers:
+        """Draw a uniformly random order of the rows, to be used inside and never released.
+
+        Neighbours: any two tables with as many rows; only their number is looked at. A method that
+        takes the rows in such an order has the same law for every order in which they come, so
+        replacing a record and moving rows costs what replacing it in place costs. Cost: nothing
+        (docs/proofs/published.md).
+        """
+        return random_order(rows, self.entropy)
 
     def laplace(
         self,
@@ -328,10 +339,11 @@ class Noise:
 
     def gaussian_cells(
         self, step: str, values: Integers, *, squared_sensitivity: int, rho: Fraction
-    ) -> Integers:
+    ) -> npt.NDArray[np.generic]:
         """Add discrete Gaussian noise of variance Δ²/(2ρ) to every cell of a long vector.
 
-        Neighbours: vectors at L2 distance ≤ Δ, given as its square. Cost: ρ-zCDP.
+        Neighbours: vectors at L2 distance ≤ Δ, given as its square. Cost: ρ-zCDP. Answers int64,
+        or Python integers in an object array where the noise could leave 64 bits.
         """
         if squared_sensitivity < 1 or rho <= 0:
             msg = "Gaussian noise needs a positive sensitivity and a positive budget"
@@ -343,7 +355,7 @@ class Noise:
         return self._release(
             spend,
             values,
-            lambda: values + discrete_gaussian_rows(variance, values.size, self.entropy),
+            lambda: np.add(values, discrete_gaussian_rows(variance, values.size, self.entropy)),
         )
 
     def select(self, step: str, scores: Sequence[int], *, sensitivity: int, rho: Fraction) -> int:

@@ -21,7 +21,15 @@ import numpy.typing as npt
 
 from private_ate.privacy.entropy import Entropy
 
-__all__ = ["Coin", "flip", "flip_rows", "geometric", "geometric_rows", "uniform_below"]
+__all__ = [
+    "Coin",
+    "flip",
+    "flip_rows",
+    "geometric",
+    "geometric_rows",
+    "random_order",
+    "uniform_below",
+]
 
 _LANES: Final = 64  # rows in one machine word
 _BLOCK_ROWS: Final = 1 << 16
@@ -116,6 +124,20 @@ def uniform_below(bound: int, entropy: Entropy) -> int:
         drawn = int.from_bytes(entropy.draw(size)) >> (8 * size - bits)
         if drawn < bound:
             return drawn
+
+
+def random_order(rows: int, entropy: Entropy) -> Integers:
+    """Return an order of the rows drawn uniformly from all orders.
+
+    Rows are sorted by words of 64 random bits. Given that no two words are equal, every order is
+    equally likely; equal words (at 2³¹ rows one draw in nine) are all drawn anew.
+    """
+    while True:
+        words = np.frombuffer(entropy.draw(8 * rows), dtype=np.uint64)
+        order = np.argsort(words)
+        drawn = words[order]
+        if not np.any(drawn[1:] == drawn[:-1]):
+            return order
 
 
 def flip_rows(coin: Coin, rows: int, entropy: Entropy) -> npt.NDArray[np.bool_]:
