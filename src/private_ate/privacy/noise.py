@@ -205,7 +205,7 @@ class Noise:
 
         Neighbours: columns that differ in at most ``changes`` rows. Cost: ε.
         """
-        coin = Coin.logistic(_rate(epsilon, changes))
+        coin = Coin.logistic(_rate(epsilon, changes), public=True)
         return self._release(
             Spend(step, "randomized_response", epsilon, (changes,), bits.size, metric=Metric.L1),
             bits,
@@ -417,7 +417,7 @@ class Noise:
         return self._release(
             Spend(step, "smooth_laplace", epsilon, (), 1, delta, metric=Metric.SMOOTH),
             (value, smooth),
-            lambda: 2 * value + self._two_sided(rate),
+            lambda: 2 * value + self._two_sided(rate, public=False),
         )
 
     def smooth_cauchy(self, step: str, value: int, *, smooth: int, epsilon: Fraction) -> int:
@@ -449,16 +449,17 @@ class Noise:
             return self.recorder.hear(spend, values, draw)  # type: ignore[return-value]  # Output
         return draw()
 
-    def _two_sided(self, rate: Fraction) -> int:
-        odd = 2 * geometric(rate, self.entropy) + 1
+    def _two_sided(self, rate: Fraction, *, public: bool = True) -> int:
+        odd = 2 * geometric(rate, self.entropy, public=public) + 1
         return odd if self._sign() else -odd
 
     def _stair(self, sensitivity: int, epsilon: Fraction) -> int:
         inner = stair_width(sensitivity, epsilon)
         whole = geometric(epsilon, self.entropy)
-        outside = flip(Coin(sensitivity - inner, sensitivity - inner, inner, epsilon), self.entropy)
+        outer = sensitivity - inner
+        outside = flip(Coin(outer, outer, inner, epsilon, public=True), self.entropy)
         within = uniform_below(inner, self.entropy)
-        beyond = inner + uniform_below(max(sensitivity - inner, 1), self.entropy)
+        beyond = inner + uniform_below(max(outer, 1), self.entropy)
         odd = 2 * (whole * sensitivity + (beyond if outside else within)) + 1
         return odd if self._sign() else -odd
 
