@@ -146,13 +146,18 @@ def survives(mutant: Mutant, copy: Path) -> bool:
         raise SystemExit(msg)
     path.write_text(honest.replace(mutant.honest, mutant.faulty), encoding="utf-8")
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-        done = subprocess.run(
-            [*command, mutant.test], check=False, cwd=ROOT, capture_output=True,
-            env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
-        )  # fmt: skip
+        return passes(mutant.test, copy)
     finally:
         path.write_text(honest, encoding="utf-8")
+
+
+def passes(test: str, copy: Path) -> bool:
+    """Run a file of tests against a copy of the package."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test],
+        check=False, cwd=ROOT, capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
     if done.returncode not in (0, 1):  # anything but passed or failed
         raise SystemExit(done.stdout.decode() + done.stderr.decode())
     return done.returncode == 0
@@ -164,6 +169,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         shutil.copytree(ROOT / "src" / "private_ate", copy / "private_ate")
+        for test in sorted({mutant.test for mutant in MUTANTS}):
+            if not passes(test, copy):
+                msg = f"{test} fails without any mutant"
+                raise SystemExit(msg)
         for mutant in MUTANTS:
             lives = survives(mutant, copy)
             alive += lives

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from mechanisms import MECHANISMS
+from mutants import MUTANTS, ROOT
 from private_ate.audit import replay
 from private_ate.audit.replay import Tape, broken_promises, moved_share
 from private_ate.privacy import gaussian, samplers
@@ -128,3 +129,11 @@ def test_two_moved_coordinates_are_never_within_one_of_several():
         noise.staircase_disjoint("x", values, sensitivities=[100, 100], epsilon=Fraction(1))
 
     assert broken_promises(*tapes)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.title)
+def test_every_mutant_can_still_be_written_into_the_sources(mutant):
+    source = (ROOT / "src" / "private_ate" / mutant.path).read_text("utf-8")
+
+    assert mutant.honest in source
+    assert (ROOT / mutant.test).is_file()
