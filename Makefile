@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: venv demo test test-spark lint audit bench bench-peers data docs browser reproduce clean
+.PHONY: venv demo test test-spark lint audit mutants bench bench-peers data docs browser reproduce clean
 
 venv: $(STAMP)
 
@@ -28,6 +28,10 @@ lint: $(STAMP)
 
 audit: $(STAMP)
 	$(BIN)/pytest -m audit -n 2
+
+# Faults that the tests must notice, each written into a copy of the sources.
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants.py
 
 # The cluster engine against the local one; needs Java 17.
 test-spark: .venv-spark/.installed

@@ -117,3 +117,13 @@ def staircase_probabilities(
         level = (size + sensitivity - inner) // sensitivity
         law[2 * size + 1] = law[-2 * size - 1] = top * math.exp(-epsilon * level)
     return law
+
+
+def draw_staircase(epsilon: float, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return draws of the continuous staircase law of unit sensitivity and least expected size."""
+    inner = 1 / (1 + math.exp(epsilon / 2))
+    whole = rng.geometric(-math.expm1(-epsilon), count) - 1
+    beyond = rng.random(count) < (1 - inner) / (1 - inner + inner * math.exp(epsilon))
+    place = rng.random(count)
+    part = np.where(beyond, inner + (1 - inner) * place, inner * place)
+    return rng.choice([-1.0, 1.0], count) * (whole + part)

@@ -1,100 +1,69 @@
-"""Record a method's releases on one data set and replay them on a neighbour.
+"""Run a method on one data set, replay its outputs on a neighbour, and list what gave it away.
 
-With the earlier outputs frozen, every later query is the same function of the records in both
-runs, so its inputs may differ by the declared sensitivity and no more. ``replay_findings`` lists
-every way in which two runs break that promise; an empty list is what a private method shows.
-
-An ``objective`` is heard as the loss itself. What its proof needs is that its gradient moves by
-at most the declared amount in every coordinate, at any weights: it is probed at zero, at the
-weights that the first run released, and far outside.
+The recorder and the ruler are those of ``private_ate.audit.replay``; here a whole run is judged:
+its calls, its budget, and whether its estimate is a function of what the mechanisms released.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
-
+from private_ate.audit.replay import Call, Tape, broken_promises, moved_share
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
-from private_ate.privacy.noise import Noise, Spend
-from private_ate.release import Estimate
-from transcript import declared_share
+from private_ate.privacy.noise import Noise
+from private_ate.release import Estimate, Release
 
-ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
-
-
-@dataclass(slots=True)
-class Heard:
-    """One call of the choke point: what it cost, what went in, what came out."""
-
-    spend: Spend
-    values: object
-    output: object
-
-
-@dataclass(slots=True)
-class RecordingNoise(Noise):
-    """The choke point with a tape; answers from another tape where one is given."""
-
-    tape: list[Heard] = field(default_factory=list)
-    answers: list[Heard] = field(default_factory=list)
-
-    def _release(self, spend, values, draw):
-        self.spends.append(spend)
-        place = len(self.tape)
-        known = place < len(self.answers) and self.answers[place].spend == spend
-        output = self.answers[place].output if known else draw()
-        self.tape.append(Heard(spend, values, output))
-        return output
+__all__ = [
+    "Call", "Run", "Tape", "broken_promises", "check_releases", "moved_share", "record",
+    "replay_findings",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a method: its tape and its estimate."""
+    """One run of a method: what its choke point heard, its estimate, the noise's own account."""
 
-    tape: list[Heard]
+    heard: Tape
     estimate: Estimate
+    noise: Noise
+
+    @property
+    def tape(self) -> list[Call]:
+        """The calls in order."""
+        return self.heard.calls
 
 
-def record(method, study, request: Request, *, seed: int = 0, answers: list[Heard] | None = None):
-    """Run a method with a tape."""
-    noise = RecordingNoise(SeededEntropy(seed), answers=answers or [])
-    return Run(noise.tape, method(study, request, noise))
+def record(method, study, request: Request, *, seed: int = 0, source: Tape | None = None) -> Run:
+    """Run a method with a tape, a fresh one or one that replays another."""
+    tape = Tape(source=source)
+    noise = Noise(SeededEntropy(seed), tape)
+    return Run(tape, method(study, request, noise), noise)
 
 
 def replay_findings(method, study, neighbour, request: Request, *, seed: int = 0) -> list[str]:
     """Return every broken promise between two neighbouring studies; none if all is well."""
     first = record(method, study, request, seed=seed)
-    second = record(method, neighbour, request, seed=seed, answers=first.tape)
-    findings = []
-    calls = [[heard.spend for heard in run.tape] for run in (first, second)]
-    if calls[0] != calls[1]:
-        findings.append("the runs call different mechanisms, sensitivities, sizes or budgets")
-    spent = sum(heard.spend.epsilon for heard in first.tape)
-    if spent != request.epsilon:
-        findings.append(f"the steps cost {float(spent):g}, not {float(request.epsilon):g}")
-    for one, other in zip(first.tape, second.tape, strict=False):
-        if one.spend == other.spend and (share := moved_share(one, other)) > 1:
-            findings.append(f"{one.spend.step!r} moves by {share:.3g} times its sensitivity")
-    if first.estimate.settings != second.estimate.settings or not np.array_equal(
-        _numbers(first.estimate), _numbers(second.estimate)
-    ):
+    second = record(method, neighbour, request, seed=seed, source=first.heard)
+    findings = broken_promises(first.heard, second.heard)
+    cost = first.noise.cost
+    if not cost.rho and cost.epsilon != request.epsilon:
+        spent, asked = float(cost.epsilon), float(request.epsilon)
+        findings.append(f"the steps cost {spent:g}: they do not add up to {asked:g}")
+    if first.estimate != second.estimate:
         findings.append("the estimate depends on more than the released numbers")
     return findings
 
 
-def moved_share(one: Heard, other: Heard) -> float:
-    """Return how far two inputs are apart, as a share of what the mechanism declares."""
-    declared = one.spend.sensitivity
-    if one.spend.mechanism == "objective":
-        weights = np.asarray(one.output, dtype=float)
-        probes = (np.zeros(weights.size), weights, 50 * weights, -50 * weights)
-        moved = [one.values.gradient(p) - other.values.gradient(p) for p in probes]
-        return max(np.abs(m).max() for m in moved) / declared[0] / (1 + ROUNDING)
-    return float(declared_share(one.spend, one.values, other.values))
-
-
-def _numbers(estimate: Estimate) -> list[float]:
-    intervals = (estimate.interval or (), estimate.noise_interval or ())
-    return [estimate.ate, *intervals[0], *intervals[1]]
+def check_releases(
+    run: Callable[[object, Tape], Release], study: object, neighbour: object
+) -> tuple[Tape, Tape]:
+    """Demand the same of whole releases, made by any door that takes a recorder."""
+    first = Tape()
+    release = run(study, first)
+    second = Tape(source=first)
+    assert release == run(neighbour, second), "something beside the mechanisms' outputs is released"
+    assert sum(spend.epsilon for spend in first.spends) == release.epsilon
+    assert not (found := broken_promises(first, second)), "; ".join(found)
+    return first, second

@@ -92,7 +92,8 @@ class LogisticObjective:
         """Run damped Newton in a fixed number of passes, on a part of the rows, then on all.
 
         Passes are added only while the gradient norm exceeds the tolerance, so the result always
-        meets it (what this may show is said in docs/proofs/orthogonal.md).
+        meets it. How many follows the records, so no progress is told of them (what their time
+        may show is said in docs/proofs/orthogonal.md).
         """
         stride = self.size // _START_ROWS
         with self.study.thinned(stride) if stride > 1 else nullcontext(self.study) as few:
@@ -100,12 +101,13 @@ class LogisticObjective:
             start = self._newton(few, start, tilt, _START_PASSES)
         state = self._state(self.study, start.point, tilt)
         state = self._newton(self.study, state, tilt, _FULL_PASSES, renewed=_RENEWED)
-        if state.norm > tilt.tolerance:  # old second derivatives promise no progress: renew them
-            state = self._state(self.study, state.point, tilt)
+        quiet = self.study.unannounced()
+        if state.norm > tilt.tolerance:  # old second derivatives lead no further: renew them
+            state = self._state(quiet, state.point, tilt)
         for _ in range(_EXTRA_PASSES):
             if state.norm <= tilt.tolerance:
                 break
-            state = self._newton(self.study, state, tilt, 2)
+            state = self._newton(quiet, state, tilt, 2)
         return state.point
 
     def _newton(

@@ -89,6 +89,9 @@ class Study(Rows, Protocol):
     def thinned(self, stride: int) -> AbstractContextManager[Self]:
         """Lend one row in ``stride`` as a study of its own, behind the same boundary."""
 
+    def unannounced(self) -> Self:
+        """Return a view whose passes no progress is told of, for passes that follow records."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArmSizes:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from studies import Replay, every_case, make_study, release_of
+from studies import every_case, make_study, release_of
 
 from private_ate import (
     ArgumentError,
@@ -24,10 +24,14 @@ from private_ate import (
     PrivateAteError,
     estimate_ate,
 )
+from private_ate.audit.replay import Tape
 from private_ate.engines import local
 from private_ate.engines.local import LocalPool, LocalStudy
 from private_ate.estimators.request import Request
+from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import weighted_sum
+from replay import record
 
 CANARY = 86420.97531
 
@@ -38,8 +42,8 @@ def test_the_size_of_blocks_changes_no_integer(method, level, monkeypatch):
     heard = []
     for rows in (1 << 14, 90, 16):
         monkeypatch.setattr(local, "_BLOCK_ROWS", rows)
-        ear = Replay(source=heard[0] if heard else None)
-        method.run(study, Request(level, Fraction(1)), ear)
+        ear = Tape(source=heard[0] if heard else None)
+        method.run(study, Request(level, Fraction(1)), Noise(SeededEntropy(1), ear))
         heard.append(ear)
     for spends, inputs in ((ear.spends, ear.inputs) for ear in heard[1:]):
         assert spends == heard[0].spends
@@ -73,11 +77,10 @@ def test_rows_with_their_weights_in_any_order_give_the_same_arm_sums():
 
 @every_case
 def test_the_released_steps_add_up_to_the_epsilon_that_is_stated(method, level):
-    ear = Replay()
-    method.run(make_study(2), Request(level, Fraction(1)), ear)
+    run = record(method.run, make_study(2), Request(level, Fraction(1)))
     release = release_of(make_study(2), method, level)
-    if not any(getattr(spend, "rho", 0) for spend in ear.spends):
-        assert ear.spent == release.epsilon
+    if not run.noise.cost.rho:
+        assert run.noise.spent == release.epsilon
     assert release.epsilon == 1
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from studies import Replay, check_neighbours
 
+from private_ate.audit.replay import Tape, broken_promises
 from private_ate.baselines.columns import Columns
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
@@ -45,6 +45,7 @@ from private_ate.privacy.sums import (
 )
 from private_ate.standardization import Scaling, noise_bits, release_scaling
 from private_ate.study import Block
+from replay import record
 
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 BLOCK_ROWS = 1 << 14
@@ -72,8 +73,11 @@ def test_the_variance_step_declares_what_two_units_that_stand_for_a_million_can_
     study = rare_treatment(rows, treated)
     ends = [with_outcome(study, 0, outcome) for outcome in (0, OUTCOME_STEPS)]
 
-    recorded, replayed = check_neighbours(METHODS["calibrated"], "label", *ends)
+    request = Request("label", Fraction(1))
+    recorded = record(METHODS["calibrated"].run, ends[0], request).heard
+    replayed = record(METHODS["calibrated"].run, ends[1], request, source=recorded).heard
 
+    assert broken_promises(recorded, replayed) == []
     step, declared = recorded.spends[-1].step, recorded.spends[-1].sensitivity[0]
     assert step == "variance"
     if treated == 2:
@@ -86,9 +90,8 @@ def test_the_interval_of_rare_treatments_is_drawn_afresh_each_time():
     study = rare_treatment()
     released = []
     for seed in range(3):
-        noise = Replay(entropy=SeededEntropy(seed))
-        METHODS["calibrated"].run(study, Request("label", Fraction(1)), noise)
-        released.append(noise.outputs[-1][0] - 2 * int(noise.inputs[-1][0]))
+        heard = record(METHODS["calibrated"].run, study, Request("label", Fraction(1)), seed=seed)
+        released.append(heard.tape[-1].output[0] - 2 * int(heard.tape[-1].values[0]))
 
     sizes = [abs(value) / (2 * SQUARE_STEPS * 750_000**2) for value in released]
     assert min(sizes) > 1e-3, "noise of scale ten is this small once in ten thousand draws"
@@ -215,11 +218,11 @@ STEPS = {
 @pytest.mark.parametrize("ends", [(OUTCOME_STEPS, 1.0, 1), (0, 0.0, 0)], ids=["high", "low"])
 @pytest.mark.parametrize("name", STEPS)
 def test_the_sums_of_billions_of_rows_are_so_many_times_those_of_a_block(name, ends, doublings):
-    one, all_rows = Replay(), Replay()
-    STEPS[name](HugeStudy(block_of_ends(*ends), 0), one)
-    all_rows.source = one
+    one = Tape()
+    all_rows = Tape(source=one)
+    STEPS[name](HugeStudy(block_of_ends(*ends), 0), Noise(SeededEntropy(1), one))
 
-    STEPS[name](HugeStudy(block_of_ends(*ends), doublings), all_rows)
+    STEPS[name](HugeStudy(block_of_ends(*ends), doublings), Noise(SeededEntropy(1), all_rows))
 
     steps = 2 if name in {"cells", "arms"} else 1  # later ones rest on what was released
     for step in range(steps):
@@ -231,12 +234,12 @@ def test_the_sums_of_billions_of_rows_are_so_many_times_those_of_a_block(name, e
 
 
 def test_counts_of_billions_of_outcomes_are_exact_where_bounds_are_chosen():
-    noise = Replay()
+    tape = Tape()
 
-    release_range(HugeStudy(block_of_ends(), 18), Fraction(1), 1, noise)
+    release_range(HugeStudy(block_of_ends(), 18), Fraction(1), 1, Noise(SeededEntropy(1), tape))
 
-    assert min(noise.inputs[0].flat) == 26 * 2 - MOST_ROWS
-    assert max(noise.inputs[0].flat) == -26 * 2
+    assert min(tape.inputs[0].flat) == 26 * 2 - MOST_ROWS
+    assert max(tape.inputs[0].flat) == -26 * 2
 
 
 def test_cells_of_the_baselines_add_up_over_billions_of_rows():

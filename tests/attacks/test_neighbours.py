@@ -15,7 +15,7 @@ from private_ate.estimators.published import PublishedOptions, _score_bits
 from private_ate.estimators.request import Request
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.propensity import fit_logistic_obliviously
-from transcript import Transcript, check_neighbours, declared_share
+from replay import Tape, check_releases, moved_share
 
 DOMAIN = Domain("t", ("y", Interval(-3, 5)))
 
@@ -46,8 +46,8 @@ def replace_rows(study: LocalStudy, rows: np.ndarray, rng: np.random.Generator, 
 def runner(level: str, epsilon: str, **kwargs: object):
     request = Request(level, Fraction(epsilon), **kwargs)
 
-    def run(study: LocalStudy, transcript: Transcript):
-        return estimate_study(study, request, METHODS["published"], recorder=transcript, seed=1)
+    def run(study: LocalStudy, tape: Tape):
+        return estimate_study(study, request, METHODS["published"], seed=1, recorder=tape)
 
     return run
 
@@ -74,7 +74,7 @@ def test_neighbours_differ_at_the_choke_point_by_no_more_than_declared(
         options=PublishedOptions(k=k),
     )  # fmt: skip
 
-    first, _ = check_neighbours(run, study, neighbour)
+    first, _ = check_releases(run, study, neighbour)
 
     steps = ["outcome sums"]
     if level == "sample":
@@ -82,13 +82,9 @@ def test_neighbours_differ_at_the_choke_point_by_no_more_than_declared(
     assert [spend.step for spend in first.spends] == steps
 
 
-class Steered(Transcript):
-    """Answers the release of the weights with a slope so steep that scores are 0 or 1."""
-
-    def _draw(self, spend, values):
-        if spend.step == "weights":
-            return [-(10**12), 2 * 10**12]
-        return super()._draw(spend, values)
+def steep(spend, _values):
+    """Answer the release of the weights with a slope so steep that scores are 0 or 1."""
+    return [-(10**12), 2 * 10**12] if spend.step == "weights" else None
 
 
 def test_the_worst_neighbour_uses_up_all_that_is_declared_for_scores_and_treatments():
@@ -99,16 +95,16 @@ def test_the_worst_neighbour_uses_up_all_that_is_declared_for_scores_and_treatme
     covariates, treatment = study.covariates.copy(), study.treatment.copy()
     covariates[0, :2], treatment[:2] = 1.0, True
     neighbour = replace(study, covariates=covariates, treatment=treatment)
-    first = Steered()
+    first = Tape(steer=steep)
     run = runner("sample", "1", rows_per_person=2)
 
     run(study, first)
-    second = Transcript(source=first)
+    second = Tape(source=first)
     run(neighbour, second)
 
     shares = {
-        spend.step: declared_share(spend, one, other)
-        for spend, one, other in zip(first.spends, first.inputs, second.inputs, strict=True)
+        one.spend.step: moved_share(one, other)
+        for one, other in zip(first.calls, second.calls, strict=True)
     }
     assert shares["scores"] == 1
     assert shares["treatments"] == 1
@@ -123,9 +119,9 @@ def test_a_bad_neighbour_uses_up_half_of_what_is_declared_for_the_weights():
     )  # fmt: skip
     neighbour = replace(ones, treatment=np.arange(8) < 5)
 
-    first, second = check_neighbours(runner("sample", "1", options=options), ones, neighbour)
+    first, second = check_releases(runner("sample", "1", options=options), ones, neighbour)
 
-    share = declared_share(first.spends[0], first.inputs[0], second.inputs[0])
+    share = moved_share(first.calls[0], second.calls[0])
     assert 0.49 < share < 0.51
 
 
@@ -135,8 +131,8 @@ def test_the_replay_finds_a_person_with_more_rows_than_declared(level):
     study = replace(draw_study(rng, 40, 2), outcome=np.zeros(40, dtype=np.int32))
     neighbour = replace(study, outcome=np.full(40, OUTCOME_STEPS, dtype=np.int32))
 
-    with pytest.raises(AssertionError, match="outcome sums moves more than declared"):
-        check_neighbours(runner(level, "1"), study, neighbour)
+    with pytest.raises(AssertionError, match="'outcome sums' moves"):
+        check_releases(runner(level, "1"), study, neighbour)
 
 
 def test_the_replay_finds_a_change_of_a_public_column():
@@ -145,12 +141,12 @@ def test_the_replay_finds_a_change_of_a_public_column():
     neighbour = replace(study, covariates=1 - study.covariates, treatment=~study.treatment)
 
     with pytest.raises(AssertionError):
-        check_neighbours(runner("label", "1"), study, neighbour)
+        check_releases(runner("label", "1"), study, neighbour)
 
 
 def test_rows_per_person_multiply_every_sensitivity_at_label_level():
     study = draw_study(np.random.default_rng(3), 50, 2)
-    alone, several = Transcript(), Transcript()
+    alone, several = Tape(), Tape()
 
     runner("label", "1")(study, alone)
     runner("label", "1", rows_per_person=4)(study, several)
@@ -164,10 +160,10 @@ def test_rows_per_person_multiply_every_sensitivity_at_sample_level():
     fitted = fit_logistic_obliviously(study, 0.01).coefficients
     declared = {}
     for rows in (1, 4):
-        transcript = Transcript()
-        release = runner("sample", "1", rows_per_person=rows)(study, transcript)
-        weights, scores, treatments, sums = transcript.spends
-        grid = float(np.median(fitted / transcript.inputs[0].astype(float)))
+        tape = Tape()
+        release = runner("sample", "1", rows_per_person=rows)(study, tape)
+        weights, scores, treatments, sums = tape.spends
+        grid = float(np.median(fitted / tape.inputs[0].astype(float)))
         declared[rows] = (
             weights.sensitivity[0] * grid,
             scores.sensitivity[0] / 2 ** _score_bits(rows * 20),
@@ -182,13 +178,13 @@ def test_rows_per_person_multiply_every_sensitivity_at_sample_level():
 @pytest.mark.parametrize("level", ["label", "sample"])
 def test_the_budget_at_the_choke_point_is_what_the_release_says(level):
     study = draw_study(np.random.default_rng(4), 50, 2)
-    transcript = Transcript()
+    tape = Tape()
 
-    release = runner(level, "0.3")(study, transcript)
+    release = runner(level, "0.3")(study, tape)
 
-    budget = {spend.step: float(spend.epsilon) for spend in transcript.spends}
+    budget = {spend.step: float(spend.epsilon) for spend in tape.spends}
     assert release.settings["budget"] == budget
-    assert sum(spend.epsilon for spend in transcript.spends) == Fraction("0.3") == release.epsilon
+    assert sum(spend.epsilon for spend in tape.spends) == Fraction("0.3") == release.epsilon
     if level == "sample":
-        shares = [spend.epsilon / Fraction("0.3") for spend in transcript.spends]
+        shares = [spend.epsilon / Fraction("0.3") for spend in tape.spends]
         assert shares == [Fraction(s) for s in ("0.05", "0.05", "0.7", "0.2")]

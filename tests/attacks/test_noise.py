@@ -88,11 +88,11 @@ def test_every_lane_is_tossed_when_the_rows_do_not_fill_the_words(rows):
 
 @pytest.fixture
 def fresh_digits():
-    samplers._digit_coins.cache_clear()
-    samplers._digit_thresholds.cache_clear()
+    samplers._remembered_coins.cache_clear()
+    samplers._remembered_thresholds.cache_clear()
     yield
-    samplers._digit_coins.cache_clear()
-    samplers._digit_thresholds.cache_clear()
+    samplers._remembered_coins.cache_clear()
+    samplers._remembered_thresholds.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh_digits")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from private_ate import ArgumentError, Binary, Categories, Domain, Interval, estimate_ate
+from private_ate.audit.replay import Tape
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.columns import Columns
 from private_ate.baselines.synthetic import Neighbours, default_bins, matched_effect_of, rows_for
@@ -36,17 +37,6 @@ def run(data, epsilon="1", options=QUICK, seed=5, **more):
     )
 
 
-class Listener:
-    """Hears what is spent at the choke point."""
-
-    def __init__(self):
-        self.spends = []
-
-    def hear(self, spend, values):
-        del values
-        self.spends.append(spend)
-
-
 @pytest.mark.parametrize("workload", ["pairs", "causal"])
 def test_without_noise_the_synthetic_records_have_the_effect_of_the_data(workload):
     table, domain = confounded()
@@ -67,7 +57,7 @@ def test_without_noise_the_synthetic_records_have_the_effect_of_the_data(workloa
 @pytest.mark.parametrize("epsilon", ["0.5", "4"])
 def test_rounds_spend_rho_exactly(synth, adjacency, epsilon):
     request = Request("sample", Fraction(epsilon), options=replace(QUICK, adjacency=adjacency))
-    listener = Listener()
+    listener = Tape()
 
     estimate_study(synth, request, method_for("aim", request), seed=1, recorder=listener)
 
@@ -84,7 +74,7 @@ def test_the_first_scale_is_the_reference_value():
         domain, rng.random((6, 200)), rng.random(200) < 0.5, np.zeros(200, dtype=np.int32)
     )
     request = Request("sample", Fraction(1), options=replace(QUICK, adjacency="add_remove"))
-    listener = Listener()
+    listener = Tape()
     estimate_study(study, request, method_for("aim", request), seed=1, recorder=listener)
 
     first = listener.spends[0]

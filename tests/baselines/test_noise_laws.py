@@ -41,7 +41,7 @@ def test_discrete_gaussian_rows_follow_their_law_and_not_a_nearby_one(variance):
 def test_single_draws_follow_the_same_law_as_rows():
     variance = Fraction(17, 3)
     entropy = SeededEntropy(12)
-    drawn = np.array([discrete_gaussian(variance, entropy) for _ in range(10_000)])
+    drawn = np.array([discrete_gaussian(variance, entropy) for _ in range(3_000)])
 
     assert _fit(drawn, variance) > SURELY_RIGHT
 
@@ -64,23 +64,23 @@ def test_proposals_too_close_to_call_are_settled_exactly(monkeypatch):
 def test_selection_follows_the_exponential_law_and_not_one_of_double_rate():
     scores, entropy = [0, 5, 10, -4000], SeededEntropy(15)
     counts = np.bincount(
-        [draw_index(scores, Fraction(1, 5), entropy) for _ in range(15_000)], minlength=4
+        [draw_index(scores, Fraction(1, 5), entropy) for _ in range(5_000)], minlength=4
     )
     law = np.exp(np.array([0.0, 1.0, 2.0]))
     double = law**2
 
     assert counts[3] == 0
-    assert chisquare(counts[:3], law / law.sum() * 15_000).pvalue > SURELY_RIGHT
-    assert chisquare(counts[:3], double / double.sum() * 15_000).pvalue < SURELY_WRONG
+    assert chisquare(counts[:3], law / law.sum() * 5_000).pvalue > SURELY_RIGHT
+    assert chisquare(counts[:3], double / double.sum() * 5_000).pvalue < SURELY_WRONG
 
 
 def test_the_selection_rate_follows_from_rho_and_the_sensitivity():
     noise = Noise(SeededEntropy(16))
     rho = Fraction(1, 2)  # epsilon = 2, so the odds of a gap of one sensitivity are e
-    picks = [noise.select("pick", [0, 7], sensitivity=7, rho=rho) for _ in range(20_000)]
+    picks = [noise.select("pick", [0, 7], sensitivity=7, rho=rho) for _ in range(5_000)]
 
-    assert np.mean(picks) == pytest.approx(np.e / (1 + np.e), abs=0.015)
-    assert noise.cost.rho == 20_000 * rho
+    assert np.mean(picks) == pytest.approx(np.e / (1 + np.e), abs=0.025)
+    assert noise.cost.rho == 5_000 * rho
 
 
 def test_cauchy_noise_has_the_quartiles_of_its_scale():
@@ -90,20 +90,6 @@ def test_cauchy_noise_has_the_quartiles_of_its_scale():
     )
 
     assert kstest(drawn / 2 / 2**20, "cauchy").pvalue > SURELY_RIGHT
-
-
-def test_smooth_laplace_noise_has_scale_two_s_over_epsilon():
-    noise = Noise(SeededEntropy(18))
-    drawn = np.array(
-        [
-            noise.smooth_laplace(
-                "x", 0, smooth=1 << 20, epsilon=Fraction(4), delta=Fraction(1, 100)
-            )
-            for _ in range(4000)
-        ]
-    )
-
-    assert kstest(drawn / 2 / 2**19, "laplace").pvalue > SURELY_RIGHT
 
 
 def test_costs_of_disjoint_parts_count_once_and_others_add_up():

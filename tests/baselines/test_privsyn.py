@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from private_ate import ArgumentError, Binary, Categories, Domain, estimate_ate
+from private_ate.audit.replay import Tape
 from private_ate.baselines.consistency import NoisyTable, agree, common_total, project
 from private_ate.baselines.privsyn import (
     PrivSynOptions,
@@ -42,17 +43,6 @@ def run(data, epsilon="1", options=QUICK, seed=5, **more):
     )
 
 
-class Listener:
-    """Hears what is spent at the choke point."""
-
-    def __init__(self):
-        self.spends = []
-
-    def hear(self, spend, values):
-        del values
-        self.spends.append(spend)
-
-
 def test_without_noise_the_synthetic_records_have_the_effect_of_the_data():
     table, domain = confounded()
     frame = table.with_columns(pl.col("g").cast(pl.Int64))
@@ -72,7 +62,7 @@ def test_without_noise_the_synthetic_records_have_the_effect_of_the_data():
 @pytest.mark.parametrize("epsilon", ["0.001", "4"])
 def test_three_shares_spend_rho_exactly(synth, adjacency, epsilon):
     request = Request("sample", Fraction(epsilon), options=replace(QUICK, adjacency=adjacency))
-    listener = Listener()
+    listener = Tape()
 
     estimate_study(synth, request, method_for("privsyn", request), seed=1, recorder=listener)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval
+from private_ate.audit.replay import Tape, broken_promises, moved_share
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions
@@ -31,7 +31,6 @@ from private_ate.baselines.smooth_matching import (
 )
 from private_ate.estimation import estimate_study, method_for
 from private_ate.estimators.request import Request
-from private_ate.privacy.accounting import smoothing_rate
 from private_ate.privacy.entropy import SeededEntropy
 
 SYNTHESISERS = [
@@ -55,67 +54,32 @@ DIRECT = [
 ]
 
 
-class Replay:
-    """Answers every call without noise, remembers the answers and gives them a second time."""
-
-    def __init__(self, answers=None):
-        self.answers = answers
-        self.heard = []
-        self.given = []
-
-    def hear(self, spend, values):
-        self.heard.append((spend, values))
-        if self.answers is not None:
-            return self.answers[len(self.heard) - 1]
-        self.given.append(_silent(spend.mechanism, values))
-        return self.given[-1]
-
-
-def _silent(mechanism, values):
-    if mechanism == "laplace":
-        return [2 * value for value in values]
-    if mechanism == "gaussian":
-        return list(values)
-    if mechanism in ("smooth_laplace", "smooth_cauchy"):
-        return 2 * values[0]
-    if mechanism == "select":
-        return int(np.argmax(values))
-    return values.copy()
-
-
-def _shares(spend, before, after):
-    """Return how much of the declared sensitivity two inputs use up."""
-    if spend.mechanism in ("smooth_laplace", "smooth_cauchy"):
-        beta = smoothing_rate(spend.epsilon, spend.delta)
-        change = abs(math.log(before[1] / after[1])) / beta
-        return max(abs(before[0] - after[0]) / min(before[1], after[1]), change)
-    difference = np.array(
-        [int(a) - int(b) for a, b in zip(before, after, strict=True)], dtype=float
-    )
+def silent(spend, values):
+    """Answer without noise, so that later steps see what an ε without end would show them."""
     if spend.mechanism == "laplace":
-        return np.abs(difference).sum() / spend.sensitivity[0]
+        return [2 * value for value in values.tolist()]
+    if spend.mechanism == "gaussian":
+        return values.tolist()
+    if spend.mechanism in ("smooth_laplace", "smooth_cauchy"):
+        return 2 * values[0]
     if spend.mechanism == "select":
-        return np.abs(difference).max() / spend.sensitivity[0]
-    square = float((difference**2).sum())
-    if spend.mechanism == "gaussian_cells":
-        return math.sqrt(square / spend.sensitivity[0])
-    return math.sqrt(square) / spend.sensitivity[0]
+        return int(np.argmax(values))
+    assert spend.mechanism == "gaussian_cells"
+    return values.astype(np.int64)
 
 
 def worst_share(name, options, studies, *, confidence=0.95):
     """Run a method on two neighbours, replaying outputs, and return the largest share used."""
     request = Request("sample", Fraction(1), confidence=confidence, options=options)
-    first = Replay()
-    estimate_study(studies[0], request, method_for(name, request), seed=1, recorder=first)
-    second = Replay(first.given)
-    estimate_study(studies[1], request, method_for(name, request), seed=1, recorder=second)
-    assert [spend for spend, _ in first.heard] == [spend for spend, _ in second.heard]
-    parts: dict[str, float] = {}
-    for (spend, before), (_, after) in zip(first.heard, second.heard, strict=True):
-        share = _shares(spend, before, after)
-        parts[spend.part] = max(parts.get(spend.part, 0.0), share)
-    assert sum(share > 0 for part, share in parts.items() if part) <= 1
-    return max(parts.values())
+    method = method_for(name, request)
+    first = Tape(steer=silent)
+    estimate_study(studies[0], request, method, seed=1, recorder=first)
+    second = Tape(source=first)
+    estimate_study(studies[1], request, method, seed=1, recorder=second)
+    assert all("times its sensitivity" in found for found in broken_promises(first, second))
+    return max(
+        float(moved_share(one, other)) for one, other in zip(first.calls, second.calls, strict=True)
+    )
 
 
 @pytest.mark.parametrize(("name", "options"), DIRECT)

@@ -20,6 +20,7 @@ from private_ate import (
     OrthogonalOptions,
     estimate_ate,
 )
+from private_ate.audit.replay import Tape
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
@@ -112,13 +113,6 @@ def test_sample_level_intervals_cover_where_the_method_adjusts(family, epsilon):
     assert share >= LEAST_COVERAGE
 
 
-class Ear:
-    """Keeps the exact values that go into the last mechanism."""
-
-    def hear(self, spend, values):
-        self.spend, self.values = spend, values
-
-
 @pytest.mark.audit
 @pytest.mark.parametrize(
     ("method", "options"),
@@ -131,9 +125,9 @@ def test_the_noise_interval_covers_the_estimate_without_noise(method, options):
     unit = 1 / study.size / 2**54
     inside = 0
     for seed in range(1000):
-        ear = Ear()
+        ear = Tape()
         release = estimate_study(study, request, METHODS[method], seed=seed, recorder=ear)
-        exact = np.atleast_1d(np.array(ear.values, dtype=object))
+        exact = np.atleast_1d(ear.inputs[-1])
         truth = float(exact[0] - (exact[1] if exact.size > 1 else 0)) * unit
         low, high = release.noise_interval
         inside += low <= truth <= high

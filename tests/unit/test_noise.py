@@ -7,6 +7,7 @@ import pytest
 
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.entropy import SecureEntropy, SeededEntropy
+from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise, Spend
 
 ONE = Fraction(1)
@@ -25,11 +26,11 @@ def test_every_call_writes_its_cost_down_before_it_draws():
     noise.staircase("e", 1, sensitivity=7, epsilon=Fraction("0.5"))
 
     assert noise.spends == [
-        Spend("a", "laplace", Fraction("0.1"), (3,), 2),
-        Spend("b", "laplace_disjoint", Fraction("0.2"), (4, 5), 2),
-        Spend("c", "laplace_rows", Fraction("0.3"), (6,), 3),
-        Spend("d", "randomized_response", Fraction("0.4"), (2,), 4),
-        Spend("e", "staircase", Fraction("0.5"), (7,), 1),
+        Spend("a", "laplace", Fraction("0.1"), (3,), 2, metric=Metric.L1),
+        Spend("b", "laplace_disjoint", Fraction("0.2"), (4, 5), 2, metric=Metric.SHARES),
+        Spend("c", "laplace_rows", Fraction("0.3"), (6,), 3, metric=Metric.L1),
+        Spend("d", "randomized_response", Fraction("0.4"), (2,), 4, metric=Metric.L1),
+        Spend("e", "staircase", Fraction("0.5"), (7,), 1, metric=Metric.L1),
     ]
     assert noise.spent == Fraction("1.5")
 
@@ -125,14 +126,14 @@ def test_extreme_scales_are_drawn_exactly(epsilon, sensitivity):
 
 def test_a_recorder_hears_the_input_and_may_answer_instead():
     class Echo:
-        def hear(self, spend, values):
-            self.heard = (spend.step, values)
+        def hear(self, spend, values, draw):
+            self.heard = (spend.step, values, draw() != [42])
             return [42]
 
     echo = Echo()
     noise = Noise(SeededEntropy(1), echo)
     assert noise.laplace("a", [7], sensitivity=1, epsilon=ONE) == [42]
-    assert echo.heard == ("a", [7])
+    assert echo.heard == ("a", [7], True)
     assert noise.spent == 1
 
 

@@ -7,13 +7,14 @@ weight; the record that differs stands at one end of everything that is declared
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.audit.replay import Tape, moved_share
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import Method
@@ -72,42 +73,14 @@ def noisy_steps(
     With earlier outputs replayed, each step's input may differ by no more than it declares.
     """
     request = Request(level, epsilon)
-    recorded = _Recording(SecureEntropy())
-    method.run(pair.first, request, recorded)
-    replayed = _Recording(SecureEntropy(), replay=recorded.outputs, order=recorded.order)
-    method.run(pair.second, request, replayed)
+    recorded = Tape()
+    method.run(pair.first, request, Noise(SecureEntropy(), recorded))
+    replayed = Tape(source=recorded)
+    method.run(pair.second, request, Noise(SecureEntropy(), replayed))
     return [
-        Step(spend, not _equal(one, other), draw, again)
-        for spend, one, other, draw, again in zip(
-            recorded.spends, recorded.inputs, replayed.inputs, recorded.draws, replayed.draws,
-            strict=True,
-        )
-    ]  # fmt: skip
-
-
-@dataclass(slots=True)
-class _Recording(Noise):
-    """A choke point that keeps every input, output and draw, and can replay outputs."""
-
-    replay: list[Any] | None = None
-    inputs: list[Any] = field(default_factory=list)
-    outputs: list[Any] = field(default_factory=list)
-    draws: list[Callable[[], Any]] = field(default_factory=list)
-    order: npt.NDArray[np.int64] | None = None
-
-    def secret_order(self, rows: int) -> npt.NDArray[np.int64]:
-        """Draw an order once: neighbours are compared under the same one."""
-        if self.order is None:
-            self.order = Noise.secret_order(self, rows)
-        return self.order
-
-    def _release(self, spend: Spend, values: object, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever the mechanism draws
-        position = len(self.spends)
-        self.spends.append(spend)
-        self.inputs.append(np.array(values, dtype=object, copy=True))
-        self.draws.append(draw)
-        self.outputs.append(draw() if self.replay is None else self.replay[position])
-        return self.outputs[-1]
+        Step(one.spend, moved_share(one, other) > 0, one.draw, other.draw)
+        for one, other in zip(recorded.calls, replayed.calls, strict=True)
+    ]
 
 
 def _study(treated: int = _FEW) -> LocalStudy:
@@ -135,7 +108,3 @@ def _outcomes(study: LocalStudy, row: int, value: int) -> npt.NDArray[np.int32]:
     outcome = np.array(study.outcome, dtype=np.int32)
     outcome[row] = value
     return outcome
-
-
-def _equal(one: npt.NDArray[np.object_], other: npt.NDArray[np.object_]) -> bool:
-    return one.shape == other.shape and bool(np.all(one == other))

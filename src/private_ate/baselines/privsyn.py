@@ -106,7 +106,7 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     )
     budget = concentrated_budget(request.epsilon, delta)
     shares = [budget * share for share in _SHARES]
-    counts = study.fold(columns.count_pairs, title="pairs of columns").counts
+    counts = study.unannounced().fold(columns.count_pairs).counts
     singles = _measure_columns(columns, counts, neighbours, shares[0], noise)
     pairs = _choose(columns, counts, neighbours, shares[1:], noise)
     marginals = combine_pairs(pairs, columns.sizes)
@@ -254,7 +254,7 @@ def _measure(  # the last share of the budget
 ) -> list[NoisyTable]:
     """Release the chosen marginals, ρ in proportion to cells^⅔; columns if there are none."""
     wanted = list(marginals) or [(column,) for column in range(columns.count)]
-    exact = study.fold(columns.count_tables(wanted), title="chosen marginals").tables
+    exact = study.unannounced().fold(columns.count_tables(wanted)).tables
     # Whole weights keep the shares exact fractions that add up to ρ.
     weights = [round(1000 * table.size ** (2 / 3)) for table in exact]
     tables = []

@@ -95,6 +95,10 @@ class LocalStudy:
         """Return a view without outcomes."""
         return replace(self, outcome=None)
 
+    def unannounced(self) -> Self:
+        """Return a view whose passes are not told to the progress bar."""
+        return replace(self, progress=None)
+
     @contextmanager
     def thinned(self, stride: int) -> Iterator[Self]:
         """Lend a copy of one row in ``stride``."""

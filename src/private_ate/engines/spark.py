@@ -138,6 +138,10 @@ class SparkStudy:
         """Return a view without outcomes."""
         return replace(self, shows_outcome=False)
 
+    def unannounced(self) -> Self:
+        """Return a view whose passes are not told to the progress bar."""
+        return replace(self, progress=None)
+
     @contextmanager
     def thinned(self, stride: int) -> Iterator[Self]:
         """Lend one row in ``stride`` of every block, the first at least; forgotten afterwards."""

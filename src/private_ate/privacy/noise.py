@@ -41,6 +41,7 @@ from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
+from private_ate.privacy.metrics import Metric
 from private_ate.privacy.objective import Floats, Objective, ObjectiveLaw
 from private_ate.privacy.samplers import (
     Coin,
@@ -66,7 +67,8 @@ class Spend:
     """What one call of the choke point cost and on which declared sensitivity it rests.
 
     A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
-    the call reads and no other part does; costs of different parts do not add up. A smooth
+    the call reads and no other part does; costs of different parts do not add up. ``metric`` says
+    in which sense neighbours are within the sensitivity, so that a replay can measure it. A smooth
     sensitivity is private, so it is not written here.
     """
 
@@ -78,6 +80,7 @@ class Spend:
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
     part: str = ""
+    metric: Metric = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,13 @@ class Cost:
 
 
 class Recorder(Protocol):
-    """A test's ear at the choke point: sees each input and may replay an earlier output."""
+    """An audit's ear at the choke point: sees each input, and decides what is answered."""
 
-    def hear(self, spend: Spend, values: object) -> object | None:
-        """Note the input; return an output to replay it, or None to draw afresh."""
+    def hear(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
+        """Note the input; return an output, from ``draw`` or from an earlier run."""
+
+    def keep(self, draw: Callable[[], Integers]) -> Integers:
+        """Return a secret that no record decides about, from ``draw`` or from an earlier run."""
 
 
 @dataclass(slots=True)
@@ -130,7 +136,9 @@ class Noise:
         replacing a record and moving rows costs what replacing it in place costs. Cost: nothing
         (docs/proofs/published.md).
         """
-        return random_order(rows, self.entropy)
+        if self.recorder is None:
+            return random_order(rows, self.entropy)
+        return self.recorder.keep(lambda: random_order(rows, self.entropy))
 
     def laplace(
         self,
@@ -148,7 +156,9 @@ class Noise:
         exact = [int(value) for value in values]
         rate = _rate(epsilon, sensitivity)
         return self._release(
-            Spend(step, "laplace", epsilon, (sensitivity,), len(exact), part=part),
+            Spend(
+                step, "laplace", epsilon, (sensitivity,), len(exact), part=part, metric=Metric.L1
+            ),
             exact,
             lambda: [2 * value + self._two_sided(rate) for value in exact],
         )
@@ -172,7 +182,14 @@ class Noise:
             raise NumericRangeError(msg)
         rates = [_rate(epsilon, sensitivity) for sensitivity in sensitivities]
         return self._release(
-            Spend(step, "laplace_disjoint", epsilon, tuple(sensitivities), len(exact)),
+            Spend(
+                step,
+                "laplace_disjoint",
+                epsilon,
+                tuple(sensitivities),
+                len(exact),
+                metric=Metric.SHARES,
+            ),
             exact,
             lambda: [
                 2 * value + self._two_sided(rate) for value, rate in zip(exact, rates, strict=True)
@@ -192,7 +209,7 @@ class Noise:
             msg = "row values leave the range of exact noise; use a coarser grid"
             raise NumericRangeError(msg)
         return self._release(
-            Spend(step, "laplace_rows", epsilon, (sensitivity,), values.size),
+            Spend(step, "laplace_rows", epsilon, (sensitivity,), values.size, metric=Metric.L1),
             values,
             lambda: self._noisy_rows(values, rate),
         )
@@ -204,9 +221,9 @@ class Noise:
 
         Neighbours: columns that differ in at most ``changes`` rows. Cost: ε.
         """
-        coin = Coin.logistic(_rate(epsilon, changes))
+        coin = Coin.logistic(_rate(epsilon, changes), public=True)
         return self._release(
-            Spend(step, "randomized_response", epsilon, (changes,), bits.size),
+            Spend(step, "randomized_response", epsilon, (changes,), bits.size, metric=Metric.L1),
             bits,
             lambda: bits ^ flip_rows(coin, bits.size, self.entropy),
         )
@@ -219,7 +236,7 @@ class Noise:
         exact = int(value)
         _rate(epsilon, sensitivity)
         return self._release(
-            Spend(step, "staircase", epsilon, (sensitivity,), 1),
+            Spend(step, "staircase", epsilon, (sensitivity,), 1, metric=Metric.L1),
             exact,
             lambda: 2 * exact + self._stair(sensitivity, epsilon),
         )
@@ -241,7 +258,14 @@ class Noise:
         for sensitivity in sensitivities:
             _rate(epsilon, sensitivity)
         return self._release(
-            Spend(step, "staircase_disjoint", epsilon, tuple(sensitivities), len(exact)),
+            Spend(
+                step,
+                "staircase_disjoint",
+                epsilon,
+                tuple(sensitivities),
+                len(exact),
+                metric=Metric.ONE_OF,
+            ),
             exact,
             lambda: [
                 2 * value + self._stair(sensitivity, epsilon)
@@ -260,7 +284,7 @@ class Noise:
         exact = [int(value) for value in values]
         rate = _rate(epsilon, sensitivity)
         return self._release(
-            Spend(step, "cube", epsilon, (sensitivity,), len(exact)),
+            Spend(step, "cube", epsilon, (sensitivity,), len(exact), metric=Metric.LINF),
             exact,
             lambda: [
                 2 * value + odd
@@ -282,7 +306,14 @@ class Noise:
         """
         law = ObjectiveLaw.split(objective, changes, epsilon)
         computed = self._release(
-            Spend(step, "objective", epsilon - law.smoothing, (2 * changes,), law.dimension),
+            Spend(
+                step,
+                "objective",
+                epsilon - law.smoothing,
+                (2 * changes,),
+                law.dimension,
+                metric=Metric.GRADIENT,
+            ),
             objective,
             lambda: objective.minimize(law.tilt(gamma_cube(law.dimension, self.entropy))),
         )
@@ -306,7 +337,7 @@ class Noise:
         rate = _rate(epsilon, 2 * sensitivity)
         exact = [int(score) for score in scores]
         return self._release(
-            Spend(step, "choose", epsilon, (sensitivity,), len(exact)),
+            Spend(step, "choose", epsilon, (sensitivity,), len(exact), metric=Metric.LINF),
             exact,
             lambda: draw_index(exact, rate, self.entropy),
         )
@@ -330,7 +361,16 @@ class Noise:
         variance = discrete_gaussian_variance(
             epsilon, delta, sensitivity=sensitivity, dimension=len(exact)
         )
-        spend = Spend(step, "gaussian", epsilon, (sensitivity,), len(exact), delta, part=part)
+        spend = Spend(
+            step,
+            "gaussian",
+            epsilon,
+            (sensitivity,),
+            len(exact),
+            delta,
+            part=part,
+            metric=Metric.L2,
+        )
         return self._release(
             spend,
             exact,
@@ -350,7 +390,13 @@ class Noise:
             raise NumericRangeError(msg)
         variance = Fraction(squared_sensitivity) / (2 * rho)
         spend = Spend(
-            step, "gaussian_cells", Fraction(0), (squared_sensitivity,), values.size, rho=rho
+            step,
+            "gaussian_cells",
+            Fraction(0),
+            (squared_sensitivity,),
+            values.size,
+            rho=rho,
+            metric=Metric.L2_SQUARED,
         )
         return self._release(
             spend,
@@ -368,7 +414,9 @@ class Noise:
         rate = _rate(epsilon, 2 * sensitivity)
         exact = [int(score) for score in scores]
         return self._release(
-            Spend(step, "select", Fraction(0), (sensitivity,), len(exact), rho=rho),
+            Spend(
+                step, "select", Fraction(0), (sensitivity,), len(exact), rho=rho, metric=Metric.LINF
+            ),
             exact,
             lambda: draw_index(exact, rate, self.entropy),
         )
@@ -384,9 +432,9 @@ class Noise:
         """
         rate = _rate(epsilon, 2 * smooth)
         return self._release(
-            Spend(step, "smooth_laplace", epsilon, (), 1, delta),
+            Spend(step, "smooth_laplace", epsilon, (), 1, delta, metric=Metric.SMOOTH),
             (value, smooth),
-            lambda: 2 * value + self._two_sided(rate),
+            lambda: 2 * value + self._two_sided(rate, public=False),
         )
 
     def smooth_cauchy(self, step: str, value: int, *, smooth: int, epsilon: Fraction) -> int:
@@ -398,7 +446,7 @@ class Noise:
         """
         scale = 4 * float(smooth) / float(epsilon)
         return self._release(
-            Spend(step, "smooth_cauchy", epsilon, (), 1),
+            Spend(step, "smooth_cauchy", epsilon, (), 1, metric=Metric.SMOOTH),
             (value, smooth),
             lambda: 2 * value + round(scale * self._cauchy()),
         )
@@ -415,21 +463,20 @@ class Noise:
             self.authorize()
         self.spends.append(spend)
         if self.recorder is not None:
-            replayed = self.recorder.hear(spend, values)
-            if replayed is not None:
-                return replayed  # type: ignore[return-value]  # the recorder kept an Output
+            return self.recorder.hear(spend, values, draw)  # type: ignore[return-value]  # Output
         return draw()
 
-    def _two_sided(self, rate: Fraction) -> int:
-        odd = 2 * geometric(rate, self.entropy) + 1
+    def _two_sided(self, rate: Fraction, *, public: bool = True) -> int:
+        odd = 2 * geometric(rate, self.entropy, public=public) + 1
         return odd if self._sign() else -odd
 
     def _stair(self, sensitivity: int, epsilon: Fraction) -> int:
         inner = stair_width(sensitivity, epsilon)
         whole = geometric(epsilon, self.entropy)
-        outside = flip(Coin(sensitivity - inner, sensitivity - inner, inner, epsilon), self.entropy)
+        outer = sensitivity - inner
+        outside = flip(Coin(outer, outer, inner, epsilon, public=True), self.entropy)
         within = uniform_below(inner, self.entropy)
-        beyond = inner + uniform_below(max(sensitivity - inner, 1), self.entropy)
+        beyond = inner + uniform_below(max(outer, 1), self.entropy)
         odd = 2 * (whole * sensitivity + (beyond if outside else within)) + 1
         return odd if self._sign() else -odd
 

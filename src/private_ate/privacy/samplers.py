@@ -10,7 +10,7 @@ not follow the values drawn. Proof: docs/proofs/noise.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -50,29 +50,35 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """The probability ``heads / (rest + tails·exp(exponent))``, known to any precision."""
+    """The probability ``heads / (rest + tails·exp(exponent))``, known to any precision.
+
+    Digits of a ``public`` coin, one whose probability follows from public numbers alone, may be
+    remembered. Those of any other are computed anew each time: how long a look into a memory
+    takes tells whether the same number was there before, which is a test for equality.
+    """
 
     heads: int
     rest: int
     tails: int
     exponent: Fraction
+    public: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def logistic(cls, exponent: Fraction) -> Coin:
+    def logistic(cls, exponent: Fraction, *, public: bool = False) -> Coin:
         """Return the coin ``1/(1 + exp(exponent))``."""
-        return cls(1, 1, 1, exponent)
+        return cls(1, 1, 1, exponent, public=public)
 
     @classmethod
-    def decay(cls, exponent: Fraction) -> Coin:
+    def decay(cls, exponent: Fraction, *, public: bool = False) -> Coin:
         """Return the coin ``exp(−exponent)``."""
-        return cls(1, 0, 1, exponent)
+        return cls(1, 0, 1, exponent, public=public)
 
     def expansion(self, bits: int) -> int:
         """Return ``floor(2^bits · probability)`` exactly."""
-        return _expansion(self.heads, self.rest, self.tails, self.exponent, bits)
+        expand = _remembered_expansion if self.public else _expansion
+        return expand(self.heads, self.rest, self.tails, self.exponent, bits)
 
 
-@lru_cache(maxsize=4096)
 def _expansion(heads: int, rest: int, tails: int, exponent: Fraction, bits: int) -> int:
     if heads == 0:
         return 0
@@ -88,6 +94,9 @@ def _expansion(heads: int, rest: int, tails: int, exponent: Fraction, bits: int)
         if first == last:
             return first
         digits *= 2
+
+
+_remembered_expansion = lru_cache(maxsize=4096)(_expansion)
 
 
 def _enclosure(
@@ -152,9 +161,12 @@ def flip_rows(coin: Coin, rows: int, entropy: Entropy) -> npt.NDArray[np.bool_]:
     return tossed.view(np.bool_)
 
 
-def geometric(rate: Fraction, entropy: Entropy) -> int:
-    """Draw one geometric variable with ``P(G ≥ g) = exp(−rate·g)``."""
-    thresholds, tail = _digit_thresholds(rate)
+def geometric(rate: Fraction, entropy: Entropy, *, public: bool = True) -> int:
+    """Draw one geometric variable with ``P(G ≥ g) = exp(−rate·g)``.
+
+    What a ``public`` rate needs is remembered; nothing is kept of a rate that follows records.
+    """
+    thresholds, tail = _remembered_thresholds(rate) if public else _digit_thresholds(rate)
     size, count = 16, len(thresholds)
     drawn = entropy.draw(size * count)
     # A leading one keeps the number equally long whatever its digits are: each toss does the same
@@ -164,7 +176,8 @@ def geometric(rate: Fraction, entropy: Entropy) -> int:
         part = int.from_bytes(drawn[digit * size : (digit + 1) * size])
         heads = part < thresholds[digit]
         if part == thresholds[digit]:  # once in 2¹²⁸ tosses
-            heads = _undecided(Coin.logistic(rate * (1 << digit)), part, entropy)
+            coin = Coin.logistic(rate * (1 << digit), public=public)
+            heads = _undecided(coin, part, entropy)
         value = (value << 1) | heads
     value ^= 1 << count
     if flip(tail, entropy):
@@ -173,8 +186,11 @@ def geometric(rate: Fraction, entropy: Entropy) -> int:
 
 
 def geometric_rows(rate: Fraction, rows: int, entropy: Entropy) -> npt.NDArray[np.generic]:
-    """Draw one geometric variable per row, as int64 or, where that could wrap, as integers."""
-    coins, tail = _digit_coins(rate)
+    """Draw one geometric variable per row, as int64 or, where that could wrap, as integers.
+
+    The rate is public.
+    """
+    coins, tail = _remembered_coins(rate)
     if len(coins) > 55:
         values = np.empty(rows, dtype=object)
         values[:] = [geometric(rate, entropy) for _ in range(rows)]
@@ -277,17 +293,25 @@ def _overflow(tail: Coin, entropy: Entropy) -> int:
     return turns
 
 
-@lru_cache(maxsize=256)
-def _digit_coins(rate: Fraction) -> tuple[tuple[Coin, ...], Coin]:
+def _digit_coins(rate: Fraction, *, public: bool = False) -> tuple[tuple[Coin, ...], Coin]:
     count = max(0, math.ceil(Fraction(_TAIL) / rate) - 1).bit_length()
-    coins = tuple(Coin.logistic(rate * (1 << digit)) for digit in range(count))
-    return coins, Coin.decay(rate * (1 << count))
+    coins = tuple(Coin.logistic(rate * (1 << digit), public=public) for digit in range(count))
+    return coins, Coin.decay(rate * (1 << count), public=public)
+
+
+def _digit_thresholds(rate: Fraction, *, public: bool = False) -> tuple[tuple[int, ...], Coin]:
+    coins, tail = _digit_coins(rate, public=public)
+    return tuple(coin.expansion(128) for coin in coins), tail
 
 
 @lru_cache(maxsize=256)
-def _digit_thresholds(rate: Fraction) -> tuple[tuple[int, ...], Coin]:
-    coins, tail = _digit_coins(rate)
-    return tuple(coin.expansion(128) for coin in coins), tail
+def _remembered_coins(rate: Fraction) -> tuple[tuple[Coin, ...], Coin]:
+    return _digit_coins(rate, public=True)
+
+
+@lru_cache(maxsize=256)
+def _remembered_thresholds(rate: Fraction) -> tuple[tuple[int, ...], Coin]:
+    return _digit_thresholds(rate, public=True)
 
 
 def _words_for(rows: int) -> int:

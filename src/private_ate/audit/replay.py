@@ -1,0 +1,184 @@
+"""Record a run at the choke point, replay its outputs on a neighbour, measure what moved.
+
+With the outputs of the earlier mechanisms replayed, every later input is the same function of the
+records in both runs, so it may differ by what its call declares and no more; with frozen noise
+alone later inputs would differ legitimately. ``Tape`` is the one recorder of this project and
+``moved_share`` the one ruler: it reads the metric that each ``Spend`` names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.privacy.accounting import smoothing_rate
+from private_ate.privacy.metrics import Metric
+from private_ate.privacy.noise import Spend
+from private_ate.privacy.objective import Objective
+
+__all__ = ["Call", "Tape", "broken_promises", "moved_share"]
+
+_ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
+_FAR = 50  # probes of a gradient also lie this many times further out than the answer
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the choke point: its cost, what went in, what came out, and how to draw again.
+
+    ``values`` is a copy as an array of Python numbers; an objective is kept itself.
+    """
+
+    spend: Spend
+    values: Any = field(repr=False)
+    output: Any = field(repr=False)
+    draw: Callable[[], Any] = field(repr=False, compare=False)
+
+
+@dataclass(slots=True)
+class Tape:
+    """Hears every call; answers with a fresh draw, with an earlier tape, or as it is steered.
+
+    Attributes
+    ----------
+    source : Tape or None
+        An earlier run whose outputs are given again, as long as the calls are the same.
+    steer : callable or None
+        Asked with each spend and its input; what it returns is the answer unless it is None.
+    """
+
+    source: Tape | None = None
+    steer: Callable[[Spend, Any], object] | None = None
+    calls: list[Call] = field(default_factory=list)
+    secrets: list[npt.NDArray[np.int64]] = field(default_factory=list, repr=False)
+
+    @property
+    def spends(self) -> list[Spend]:
+        """What each call cost."""
+        return [call.spend for call in self.calls]
+
+    @property
+    def inputs(self) -> list[Any]:
+        """What went into each call."""
+        return [call.values for call in self.calls]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What came out of each call."""
+        return [call.output for call in self.calls]
+
+    def hear(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
+        """Keep a copy of the input and answer."""
+        kept = values if spend.metric is Metric.GRADIENT else np.array(values, object, copy=True)
+        output = self._known(spend)
+        if output is None and self.steer is not None:
+            output = self.steer(spend, kept)
+        if output is None:
+            output = draw()
+        self.calls.append(Call(spend, kept, output, draw))
+        return output
+
+    def keep(self, draw: Callable[[], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Draw a secret, or give the earlier tape's again: no record decides about it."""
+        place = len(self.secrets)
+        earlier = () if self.source is None else self.source.secrets
+        self.secrets.append(earlier[place] if place < len(earlier) else draw())
+        return self.secrets[-1]
+
+    def _known(self, spend: Spend) -> object | None:
+        place = len(self.calls)
+        if self.source is None or place >= len(self.source.calls):
+            return None
+        known = self.source.calls[place]
+        return known.output if known.spend == spend else None
+
+
+def broken_promises(first: Tape, second: Tape) -> list[str]:
+    """Return every way in which two runs on neighbours break what their calls declare.
+
+    The second tape replays the first. Records are split between parts of the rows by public
+    numbers, and costs of different parts do not add up, so neighbours may move one part only.
+    """
+    findings = []
+    if first.spends != second.spends:
+        findings.append("the runs call different mechanisms, sensitivities, sizes or budgets")
+    moved_parts = set()
+    for one, other in zip(first.calls, second.calls, strict=False):
+        if one.spend != other.spend:
+            break
+        share = moved_share(one, other)
+        if share > 1:
+            findings.append(
+                f"step {one.spend.step!r} moves by {float(share):.3g} times its sensitivity, "
+                "more than the whole of what it declares"
+            )
+        if share > 0 and one.spend.part:
+            moved_parts.add(one.spend.part)
+    if len(moved_parts) > 1:
+        findings.append(f"one record moves several parts of the rows: {sorted(moved_parts)}")
+    return findings
+
+
+def moved_share(one: Call, other: Call) -> Fraction | float:
+    """Return how far two inputs are apart, as a share of what the mechanism declares."""
+    if one.spend.metric is Metric.GRADIENT:
+        return _gradient_share(one, other.values)
+    if one.values.shape != other.values.shape:
+        return math.inf
+    if one.spend.metric is Metric.SMOOTH:
+        return _smooth_share(one.spend, one.values, other.values)
+    pairs = zip(one.values.flat, other.values.flat, strict=True)
+    moved = [abs(int(before) - int(after)) for before, after in pairs]
+    return _SHARES[one.spend.metric](moved, one.spend.sensitivity)
+
+
+def _disjoint_shares(moved: list[int], declared: tuple[int, ...]) -> Fraction:
+    pairs = zip(moved, declared, strict=True)
+    return sum((Fraction(size, limit) for size, limit in pairs), Fraction(0))
+
+
+def _one_of_share(moved: list[int], declared: tuple[int, ...]) -> Fraction | float:
+    if sum(size > 0 for size in moved) > 1:
+        return math.inf  # the smallest second move may cost all of ε again
+    return _disjoint_shares(moved, declared)
+
+
+_SHARES: dict[Metric, Callable[[list[int], tuple[int, ...]], Fraction | float]] = {
+    Metric.L1: lambda moved, declared: Fraction(sum(moved), declared[0]),
+    Metric.L2: lambda moved, declared: _root(sum(d * d for d in moved), declared[0] ** 2),
+    Metric.L2_SQUARED: lambda moved, declared: _root(sum(d * d for d in moved), declared[0]),
+    Metric.LINF: lambda moved, declared: Fraction(max(moved, default=0), declared[0]),
+    Metric.SHARES: _disjoint_shares,
+    Metric.ONE_OF: _one_of_share,
+}
+
+
+def _root(square: int, limit: int) -> float:
+    """Return the root of a ratio, above one whenever the ratio is."""
+    share = math.sqrt(Fraction(square, limit))
+    return math.nextafter(1.0, 2.0) if square > limit and share <= 1 else share
+
+
+def _gradient_share(call: Call, neighbour: Objective) -> float:
+    """Compare gradients at zero, at the weights that were answered, and far outside."""
+    weights = np.asarray(call.output, dtype=np.float64)
+    probes = (np.zeros(weights.size), weights, _FAR * weights, -_FAR * weights)
+    moved = [call.values.gradient(probe) - neighbour.gradient(probe) for probe in probes]
+    largest = max(float(np.abs(difference).max()) for difference in moved)
+    return largest / call.spend.sensitivity[0] / (1 + _ROUNDING)
+
+
+def _smooth_share(
+    spend: Spend, one: npt.NDArray[np.object_], other: npt.NDArray[np.object_]
+) -> float:
+    """Compare values by the smaller private bound, and the bounds by how fast they may grow."""
+    (value, bound), (value_after, bound_after) = one.tolist(), other.tolist()
+    growth = abs(math.log(Fraction(bound, bound_after)))
+    away = Fraction(abs(value - value_after), min(bound, bound_after))
+    return max(float(away), growth / smoothing_rate(spend.epsilon, spend.delta))

@@ -1,0 +1,107 @@
+"""Rounding adds a step for each coordinate, and every vector's declaration pays for it.
+
+A fitted vector is put on a grid: two vectors at L1 distance s may end up ``s + d`` steps apart.
+The fits below are steered to where that happens; a declaration without the ``+ d`` is found.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from studies import make_study
+
+from private_ate.baselines.perturbation import Budget, release_vector
+from private_ate.estimators import published
+from private_ate.estimators.published import release_coefficients
+from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.objective import ObjectiveLaw
+from private_ate.propensity import SOLVER_GRADIENT, LogisticFit
+from replay import Tape, broken_promises, moved_share
+
+RIDGE = 0.01
+
+
+def weights_sensitivity(size, dimension, ridge, rows):
+    """Return the L1 sensitivity of the fitted weights, as docs/proofs/propensity.md derives it."""
+    return (
+        rows * 2 * dimension / (size * ridge) + 2 * math.sqrt(dimension) * SOLVER_GRADIENT / ridge
+    )
+
+
+def straddling(distance, grid, dimension):
+    """Return two vectors at an L1 distance whose rounding moves every coordinate apart.
+
+    The first lies a hair below a half step, the second a hair above one, as far away as allowed.
+    """
+    hair = 2.0**-8
+    whole = math.floor(distance / grid / dimension)  # steps of a coordinate
+    one = np.full(dimension, 0.5 - hair)
+    other = np.full(dimension, 0.5 + hair + whole - 1)
+    left = distance / grid - float(np.abs(other - one).sum())
+    other[0] += math.floor(left)
+    return one * grid, other * grid
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_weights_that_round_apart_stay_within_what_is_declared(monkeypatch, rows):
+    study = make_study()
+    dimension = study.dimension + 1
+    distance = weights_sensitivity(study.size, dimension, RIDGE, rows)
+    grid = 2.0 ** (math.floor(math.log2(distance)) - 20)
+    first, second = Tape(), Tape()
+    for tape, weights in zip((first, second), straddling(distance, grid, dimension), strict=True):
+        fit = LogisticFit(weights, 0.0)
+        monkeypatch.setattr(published, "fit_logistic_obliviously", lambda *_, fit=fit: fit)
+        noise = Noise(SeededEntropy(1), tape)
+        release_coefficients(study, RIDGE, Fraction(1), rows, noise)
+
+    assert broken_promises(first, second) == []
+    moved = moved_share(first.calls[0], second.calls[0]) * first.spends[0].sensitivity[0]
+    assert moved > distance / grid + 1  # rounding did move them beyond the distance itself
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_declared_steps_of_the_weights_are_those_of_the_proof(rows):
+    study, tape = make_study(), Tape()
+    dimension = study.dimension + 1
+
+    release_coefficients(study, RIDGE, Fraction(1), rows, Noise(SeededEntropy(1), tape))
+
+    distance = Fraction(weights_sensitivity(study.size, dimension, RIDGE, rows))
+    grid = Fraction(2) ** (math.floor(math.log2(distance)) - 20)
+    assert tape.spends[0].sensitivity == (math.ceil(distance / grid) + dimension,)
+
+
+@pytest.mark.parametrize("dimension", [1, 5, 40])
+def test_the_last_rounding_of_an_objective_pays_a_step_for_each_weight(dimension):
+    law = ObjectiveLaw(dimension, 1000, 1, Fraction(1), Fraction(1, 10), Fraction(1, 100))
+    distance = float(law._distance)
+    one, other = straddling(distance, float(law.grid), dimension)
+
+    steps = sum(abs(a - b) for a, b in zip(law.steps(one), law.steps(other), strict=True))
+
+    assert float(np.abs(one - other).sum()) <= distance
+    assert distance / float(law.grid) < steps <= law.sensitivity
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)])
+def test_vectors_of_the_baselines_that_round_apart_stay_within_what_is_declared(delta):
+    first, second = Tape(), Tape()
+    dimension, distance = 6, 1.0
+    measured = Tape()
+    budget = Budget(Fraction(1), delta, "")
+    release_vector(
+        Noise(SeededEntropy(1), measured), "x", np.ones(dimension), sensitivity=distance,
+        budget=budget,
+    )  # fmt: skip
+    grid = 1 / float(measured.inputs[0][0])
+    length = distance * math.sqrt(dimension)  # the L1 distance of an L2 distance spread evenly
+    for tape, vector in zip((first, second), straddling(length, grid, dimension), strict=True):
+        noise = Noise(SeededEntropy(1), tape)
+        release_vector(noise, "x", vector, sensitivity=distance, budget=budget)
+
+    assert broken_promises(first, second) == []
+    if delta:  # Laplace has a slack of 1e-9 beside the rounding
+        assert moved_share(first.calls[0], second.calls[0]) > 1 - 2.0**-38

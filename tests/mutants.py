@@ -1,0 +1,185 @@
+"""Faults that tests must notice: each is written into a copy of the sources, its test must fail.
+
+``make mutants`` runs this file. A mutant whose text is no longer in the sources is an error, so
+that the table follows the code; a mutant that survives is one too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A fault: in which file, what is replaced by what, and the test that dies of it."""
+
+    title: str
+    path: str
+    honest: str
+    faulty: str
+    test: str
+
+
+MUTANTS = (
+    Mutant(
+        "the weights' rounding is not paid for",
+        "estimators/published.py",
+        "sensitivity=math.ceil(Fraction(sensitivity) / grid) + dimension",
+        "sensitivity=math.ceil(Fraction(sensitivity) / grid)",
+        "tests/attacks/test_rounding.py",
+    ),
+    Mutant(
+        "an objective's rounding is not paid for",
+        "privacy/objective.py",
+        "math.ceil(Fraction(self._distance) / self.grid) + self.dimension",
+        "math.ceil(Fraction(self._distance) / self.grid)",
+        "tests/attacks/test_rounding.py",
+    ),
+    Mutant(
+        "a baseline's rounding is not paid for",
+        "baselines/perturbation.py",
+        "math.ceil(Fraction(sensitivity) / grid) + math.isqrt(size) + 1",
+        "math.ceil(Fraction(sensitivity) / grid)",
+        "tests/attacks/test_rounding.py",
+    ),
+    Mutant(
+        "the orthogonal interval forgets the last step's noise",
+        "estimators/orthogonal.py",
+        " + part.effect.noise_quantile(coverage) ** 2",
+        "",
+        "tests/unit/test_interval_widths.py",
+    ),
+    Mutant(
+        "the calibrated interval forgets the imbalance",
+        "estimators/calibrated.py",
+        "np.sqrt(sampling.likely_values() + imbalance)",
+        "np.sqrt(sampling.likely_values() + 0 * imbalance)",
+        "tests/unit/test_interval_widths.py",
+    ),
+    Mutant(
+        "the planner's half-width is halved",
+        "planning.py",
+        "        staircase_and_normal_quantile(request.coverage",
+        "        0.5 * staircase_and_normal_quantile(request.coverage",
+        "tests/unit/test_plan_predictions.py",
+    ),
+    Mutant(
+        "the label planner forgets rows per person",
+        "planning.py",
+        "scale = request.rows_per_person * point.cap * unit",
+        "scale = point.cap * unit",
+        "tests/unit/test_plan_predictions.py",
+    ),
+    Mutant(
+        "the label planner chooses a cap for one row per person",
+        "planning.py",
+        "staircase_variance(used) * request.rows_per_person**2",
+        "staircase_variance(used)",
+        "tests/unit/test_plan_predictions.py",
+    ),
+    Mutant(
+        "the sample planner forgets rows per person",
+        "planning.py",
+        "rows = request.rows_per_person\n",
+        "rows = 1\n",
+        "tests/unit/test_plan_predictions.py",
+    ),
+    Mutant(
+        "the planner recommends twice the ε",
+        "planning.py",
+        'return float(f"{math.exp(high):.3g}")',
+        'return float(f"{2 * math.exp(high):.3g}")',
+        "tests/unit/test_plan_predictions.py",
+    ),
+    Mutant(
+        "extra passes of the private solver are announced",
+        "perturbed.py",
+        "quiet = self.study.unannounced()",
+        "quiet = self.study",
+        "tests/attacks/test_progress.py",
+    ),
+    Mutant(
+        "a private rate is remembered",
+        "privacy/noise.py",
+        "self._two_sided(rate, public=False)",
+        "self._two_sided(rate)",
+        "tests/meta/test_mechanisms.py",
+    ),
+    Mutant(
+        "scores of the exponential mechanism are remembered",
+        "privacy/gaussian.py",
+        "rate * gaps[index])",
+        "rate * gaps[index], public=True)",
+        "tests/meta/test_mechanisms.py",
+    ),
+    Mutant(
+        "the exponential mechanism forgets that scores move both ways",
+        "privacy/noise.py",
+        "rate = _rate(epsilon, 2 * sensitivity)\n        exact = [int(score)",
+        "rate = _rate(epsilon, sensitivity)\n        exact = [int(score)",
+        "tests/meta/test_mechanisms.py",
+    ),
+    Mutant(
+        "a mechanism has no law test",
+        "privacy/noise.py",
+        "    def _cauchy(self)",
+        "    def cauchy(self)",
+        "tests/meta/test_mechanisms.py",
+    ),
+)
+
+
+def survives(mutant: Mutant, copy: Path) -> bool:
+    """Write a mutant into a copy of the package and say whether its test passes all the same."""
+    path = copy / "private_ate" / mutant.path
+    honest = path.read_text(encoding="utf-8")
+    if mutant.honest not in honest:
+        msg = f"{mutant.path} no longer holds what the mutant {mutant.title!r} replaces"
+        raise SystemExit(msg)
+    path.write_text(honest.replace(mutant.honest, mutant.faulty), encoding="utf-8")
+    try:
+        return passes(mutant.test, copy)
+    finally:
+        path.write_text(honest, encoding="utf-8")
+
+
+def passes(test: str, copy: Path) -> bool:
+    """Run a file of tests against a copy of the package."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test],
+        check=False, cwd=ROOT, capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    if done.returncode not in (0, 1):  # anything but passed or failed
+        raise SystemExit(done.stdout.decode() + done.stderr.decode())
+    return done.returncode == 0
+
+
+def main() -> int:
+    """Try every mutant; one that survives makes the exit code 1."""
+    alive = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        shutil.copytree(ROOT / "src" / "private_ate", copy / "private_ate")
+        for test in sorted({mutant.test for mutant in MUTANTS}):
+            if not passes(test, copy):
+                msg = f"{test} fails without any mutant"
+                raise SystemExit(msg)
+        for mutant in MUTANTS:
+            lives = survives(mutant, copy)
+            alive += lives
+            sys.stdout.write(f"{'SURVIVES' if lives else 'dies'}\t{mutant.title}\n")
+            sys.stdout.flush()
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

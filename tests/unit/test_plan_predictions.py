@@ -1,0 +1,138 @@
+"""What a plan predicts is what an estimate then does: caps, noise, widths and the ε it names."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from oracles import draw_staircase
+from private_ate import OrthogonalOptions, StudySizes, plan_ate
+from private_ate.domain import Domain, Interval
+from private_ate.engines.local import LocalStudy
+from private_ate.estimation import METHODS
+from private_ate.estimators.request import Request
+from private_ate.privacy.sums import OUTCOME_STEPS
+from replay import record
+
+WIDTH = 5.0
+DOMAIN = Domain("t", ("y", Interval(-1, 4)), {f"x{j}": Interval(0, 1) for j in range(3)})
+DRAWS = 200_000
+
+
+def make_study(rows, *, confounded=True):
+    rng = np.random.default_rng(rows)
+    covariates = rng.random((3, rows))
+    score = 0.15 + 0.7 * covariates[0] if confounded else 0.5
+    treatment = rng.random(rows) < score
+    outcome = rng.integers(0, OUTCOME_STEPS + 1, rows).astype(np.int32)
+    return LocalStudy(DOMAIN, covariates, treatment, outcome)
+
+
+def share_within(row, used_epsilon, *, seed=1):
+    """Return how often noise and sampling error together stay within a plan's half-width."""
+    rng = np.random.default_rng(seed)
+    noise = draw_staircase(used_epsilon, DRAWS, rng)
+    scale = row.noise_error / np.abs(noise).mean()
+    error = scale * noise + row.sampling_error * rng.standard_normal(DRAWS)
+    return float((np.abs(error) <= row.half_width).mean()), float(np.abs(error).mean())
+
+
+@pytest.mark.parametrize("rows_per_person", [1, 3])
+@pytest.mark.parametrize("epsilon", ["0.3", "3"])
+def test_a_label_plan_names_the_cap_and_the_noise_of_the_estimate(epsilon, rows_per_person):
+    study = make_study(400)
+    request = Request("label", Fraction(epsilon), rows_per_person=rows_per_person)
+
+    run = record(METHODS["calibrated"].run, study, request)
+    (row,) = plan_ate(
+        study, level="label", epsilons=[epsilon], rows_per_person=rows_per_person
+    ).rows
+
+    spend = run.tape[0].spend
+    unit = WIDTH / study.size * float(Fraction(spend.sensitivity[0], 1 << 54))
+    noise = draw_staircase(float(spend.epsilon), DRAWS, np.random.default_rng(1))
+    assert row.note == f"cap {run.estimate.settings['weight_cap']:.3g}"
+    assert row.noise_error == pytest.approx(unit * np.abs(noise).mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("rows_per_person", [1, 4])
+@pytest.mark.parametrize("adjust", [True, False])
+def test_a_sample_plan_expects_the_noise_of_the_estimate(adjust, rows_per_person):
+    study = make_study(20_000, confounded=False)
+    options = OrthogonalOptions(adjust=adjust)
+    request = Request("sample", Fraction(2), rows_per_person=rows_per_person, options=options)
+
+    run = record(METHODS["orthogonal"].run, study, request)
+    (row,) = plan_ate(
+        study, level="sample", epsilons=["2"], rows_per_person=rows_per_person, options=options
+    ).rows
+
+    (spend,) = [call.spend for call in run.tape if call.spend.step == "effect"]
+    low, high = run.estimate.noise_interval
+    noise = np.abs(draw_staircase(float(spend.epsilon), DRAWS, np.random.default_rng(1)))
+    expected = (high - low) / 2 / np.quantile(noise, 0.95) * noise.mean()
+    assert 0.5 < row.noise_error / expected < 2  # the reach of a score is guessed, K = 4
+
+
+def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does():
+    study = make_study(4000)
+    for rows_per_person, adjusts in ((1, True), (40, False)):
+        request = Request("sample", Fraction(8), rows_per_person=rows_per_person)
+
+        settings = record(METHODS["orthogonal"].run, study, request).estimate.settings
+        (row,) = plan_ate(
+            study, level="sample", epsilons=["8"], rows_per_person=rows_per_person
+        ).rows
+
+        assert settings["adjusted"] is adjusts
+        assert row.note.startswith("adjusts" if adjusts else "does not adjust")
+
+
+def test_rows_of_one_person_multiply_the_noise_and_spread_the_sample():
+    sizes = StudySizes(20_000, 3, WIDTH)
+    asked = {"level": "sample", "epsilons": ["2"], "options": OrthogonalOptions(adjust=True)}
+
+    (one,), (four,) = (plan_ate(sizes, rows_per_person=m, **asked).rows for m in (1, 4))
+
+    assert four.noise_error == pytest.approx(4 * one.noise_error)
+    assert four.sampling_error == pytest.approx(2 * one.sampling_error)
+
+
+@pytest.mark.parametrize("rows_per_person", [1, 3])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("level", ["label", "sample"])
+def test_half_widths_cover_noise_and_sampling_as_often_as_they_say(
+    level, confidence, rows_per_person
+):
+    study = make_study(600)
+    request = Request(level, Fraction(1), confidence=confidence, rows_per_person=rows_per_person)
+    (row,) = plan_ate(
+        study, level=level, epsilons=["1"], confidence=confidence, rows_per_person=rows_per_person
+    ).rows
+    step = {"label": "outcome sum", "sample": "effect"}[level]
+    run = record(
+        METHODS[{"label": "calibrated", "sample": "orthogonal"}[level]].run, study, request
+    )
+    (used,) = [float(call.spend.epsilon) for call in run.tape if call.spend.step == step]
+
+    share, error = share_within(row, used)
+
+    assert share == pytest.approx(confidence, abs=0.006)
+    assert row.expected_error == pytest.approx(error, rel=0.01)
+
+
+@pytest.mark.parametrize("rows_per_person", [1, 3])
+@pytest.mark.parametrize("level", ["label", "sample"])
+def test_the_recommended_epsilon_reaches_the_wanted_half_width_and_no_less(level, rows_per_person):
+    study = make_study(2000)
+    asked = {"level": level, "rows_per_person": rows_per_person}
+    middle = plan_ate(study, epsilons=["1"], **asked).rows[0].half_width
+
+    plan = plan_ate(study, half_width=middle, **asked)
+    (reached,) = plan_ate(study, epsilons=[plan.epsilon_needed], **asked).rows
+    (before,) = plan_ate(study, epsilons=[0.97 * plan.epsilon_needed], **asked).rows
+
+    assert reached.half_width == pytest.approx(middle, rel=0.01)
+    assert before.half_width > middle
+    assert plan.epsilon_needed == pytest.approx(1, rel=0.01)
+    assert plan.answer.endswith(f"ε = {plan.epsilon_needed:g}")
