@@ -119,7 +119,7 @@ def test_whole_releases_of_the_real_method_show_nothing():
 
 
 def test_whole_releases_without_noise_are_found(monkeypatch):
-    monkeypatch.setattr(noise, "geometric", lambda *_: 0)
+    monkeypatch.setattr(noise, "geometric", lambda *_, **__: 0)
     line = audit_release(PUBLISHED, "label", 100)
     assert not line.passed
 
