@@ -53,15 +53,14 @@ def exact_number(name: str, value: object, low: str, high: str) -> Fraction:
     """
     number = _exactly(value)
     if number is None or not Fraction(low) <= number <= Fraction(high):
-        _refuse(name, f"a number from {low} to {high}, written such as 0.1 or 1/4", value)
+        _refuse(name, f"a decimal number from {low} to {high}, or a fraction such as 1/4", value)
     return number
 
 
-def exact_shares(values: object, count: int, steps: str) -> tuple[Fraction, ...]:
-    """Return shares of ε exactly; each is above 0 and below 1."""
+def exact_shares(values: object, count: int, wanted: str) -> tuple[Fraction, ...]:
+    """Return shares of ε exactly, each above 0 and below 1; ``wanted`` says which they are."""
     if not isinstance(values, tuple | list) or len(values) != count:
-        msg = f"give {count} shares of epsilon: {steps}"
-        raise ArgumentError(msg)
+        raise ArgumentError(wanted)
     shares = tuple(exact_number("a share of epsilon", value, "0", "1") for value in values)
     if not all(0 < share < 1 for share in shares):
         msg = "each share of epsilon is positive and below 1"

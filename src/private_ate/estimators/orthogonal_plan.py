@@ -58,7 +58,8 @@ class OrthogonalOptions:
         return exact_shares(
             self.shares,
             len(_SHARES),
-            "standardisation, models, score, cell counts, cell sums, interval",
+            "give six shares of epsilon: standardisation, models, score, cell counts, cell sums, "
+            "interval",
         )
 
     def budget(self, *, with_interval: bool) -> dict[str, Fraction]:

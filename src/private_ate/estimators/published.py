@@ -76,7 +76,9 @@ class PublishedOptions:
     @property
     def fractions(self) -> tuple[Fraction, ...]:
         """The shares as exact fractions."""
-        return exact_shares(self.shares, 4, "weights, scores, treatments, sums")
+        return exact_shares(
+            self.shares, 4, "give four shares of epsilon: weights, scores, treatments, sums"
+        )
 
 
 def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:

@@ -49,9 +49,6 @@ class Request:
         if self.confidence is not None:
             share = real_number("confidence (None for no interval)", self.confidence, 0.5, 0.9999)
             settle(self, confidence=share)
-        if self.options is not None and not hasattr(self.options, "__dataclass_fields__"):
-            msg = "options are a method's own dataclass, such as PublishedOptions(...)"
-            raise ArgumentError(msg)
 
     @property
     def coverage(self) -> float:
