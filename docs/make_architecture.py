@@ -24,9 +24,10 @@ each call costs and on which sensitivity it rests. What a method hands over beco
 which holds paid-for numbers and public facts only.
 
 A request flows through the modules in this order: `cli` or `estimation` takes it, `Request` and the
-options check themselves with the readers in `arguments`, `inputs` and `tables` read and encode the data as the `domain` declares, an `engines` module keeps the rows, an
-`estimators` module asks for folds and for noise, and `release` is what comes out. Imports go one
-way only; the contracts in `pyproject.toml` are checked by `lint-imports`.
+options check themselves with the readers in `arguments`, `inputs` and `tables` read and encode the
+data as the `domain` declares, an `engines` module keeps the rows, an `estimators` module asks for
+folds and for noise, and `release` is what comes out. Imports go one way only; the contracts in
+`pyproject.toml` are checked by `lint-imports`.
 
 ## Modules
 
