@@ -286,3 +286,10 @@ def test_one_number_means_the_same_at_every_door():
             == CalibratedOptions(clip_share=right).clip_fraction
         )
         assert PublishedOptions(shares=(left,) * 4).fractions == (Fraction(1, 4),) * 4
+
+
+def test_truth_values_are_true_or_false_and_nothing_like_it():
+    assert CalibratedOptions(means=np.bool_(1)).means is True
+    for odd in (1, "yes", None, np.array([True, False])):
+        with pytest.raises(ArgumentError, match="means is true or false"):
+            CalibratedOptions(means=odd)
