@@ -23,10 +23,11 @@ engines never know ε, and all noise is drawn at one choke point, `Noise`, which
 each call costs and on which sensitivity it rests. What a method hands over becomes a `Release`,
 which holds paid-for numbers and public facts only.
 
-A request flows through the modules in this order: `cli` or `estimation` checks it, `inputs` and
-`tables` read and encode the data as the `domain` declares, an `engines` module keeps the rows, an
-`estimators` module asks for folds and for noise, and `release` is what comes out. Imports go one
-way only; the contracts in `pyproject.toml` are checked by `lint-imports`.
+A request flows through the modules in this order: `cli` or `estimation` takes it, `Request` and the
+options check themselves with the readers in `arguments`, `inputs` and `tables` read and encode the
+data as the `domain` declares, an `engines` module keeps the rows, an `estimators` module asks for
+folds and for noise, and `release` is what comes out. Imports go one way only; the contracts in
+`pyproject.toml` are checked by `lint-imports`.
 
 ## Modules
 

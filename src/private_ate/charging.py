@@ -19,7 +19,8 @@ from private_ate.domain import Categories, Domain, Interval, label_text
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.request import Request
 from private_ate.inputs import PreparedTable
-from private_ate.privacy.cost import Cost, parse_delta
+from private_ate.privacy.budget import parse_delta
+from private_ate.privacy.cost import Cost
 from private_ate.privacy.ledger import (
     Binding,
     Charge,
@@ -221,9 +222,9 @@ def _declaration(kind: Interval | Categories) -> str:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  # plain values of a frozen dataclass
-    """Return fractions as exact texts and containers as lists and dicts."""
+    """Return fractions and decimals as exact texts, containers as lists and dicts."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
-    return str(value) if isinstance(value, Fraction) else value
+    return value if value is None or isinstance(value, str | int | float) else str(value)

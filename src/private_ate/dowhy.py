@@ -1,15 +1,19 @@
 """A DoWhy estimator: ``method_name="backdoor.private_ate.dowhy.PrivateATE"``.
 
-DoWhy refits estimators behind the scenes, for bootstraps, significance tests and refutations. Each
-refit would spend ε, so it is refused unless a ledger is there to count. Needs the extra ``dowhy``.
+DoWhy refits estimators behind the scenes. Where the rows of a refit are drawn with replacement,
+permuted, or changed by what other rows hold, one person is in several of them and no ε covers that:
+bootstraps, significance tests and all refuters but one are refused always. The data subset refuter
+uses some of the rows as they are; it spends ε again and needs a ledger to count. Needs the extra
+``dowhy``.
 """
 
 from __future__ import annotations
 
+import inspect
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from private_ate.domain import Domain, label_text
 from private_ate.effects import standard_error
@@ -27,6 +31,9 @@ except ImportError as cause:
 
 __all__ = ["PrivateATE"]
 
+# The refuter whose rows are persons' own rows, each at most once, in the columns they had.
+_SOUND_REFUTER: Final = "dowhy.causal_refuters.data_subset_refuter"
+
 
 class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotations
     """Average treatment effect released with differential privacy, with its own interval.
@@ -41,8 +48,8 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         As for ``estimate_ate``. The domain names treatment and outcome; the covariates are the
         back-door variables that DoWhy identified.
     ledger, dataset : str, optional
-        The path or URL of a ledger and the data set's name in it. With one, refits are allowed
-        as long as the budget lasts.
+        The path or URL of a ledger and the data set's name in it. With one, DoWhy's
+        ``data_subset_refuter`` is allowed as long as the budget lasts.
     """
 
     def __init__(  # noqa: PLR0913  # one keyword per question, and DoWhy's own
@@ -67,9 +74,13 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         if evaluate_effect_strength:
             message = "the strength of effect uses an estimate without noise; leave it out"
             raise ArgumentError(message)
+        if test_significance:
+            _refuse_resampling("a significance test")
+        if confidence_intervals == "bootstrap":
+            _refuse_resampling("a bootstrap")
         super().__init__(
             identified_estimand,
-            test_significance=test_significance,
+            test_significance=False,
             confidence_intervals=confidence_intervals,
             confidence_level=confidence or 0.95,
             need_conditional_estimates=False,
@@ -89,8 +100,6 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
             domain.treatment.control,
         )
         self.release: Release | None = None
-        if test_significance:
-            self._require_ledger("a significance test")
 
     def fit(self, data: object, effect_modifier_names: object = None, **_: object) -> PrivateATE:
         """Release the effect; spends ε. A second fit, of this estimator or a copy, needs a ledger.
@@ -100,6 +109,9 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         del effect_modifier_names
         if self.release is not None:
             self._require_ledger("fitting again")
+            # Row labels, not records: pandas keeps them when rows are drawn again.
+            if not getattr(getattr(data, "index", None), "is_unique", True):
+                _refuse_resampling("fitting again on repeated row labels")
         estimand = self._target_estimand
         domain: Domain = self._request["domain"]
         for role, names, declared in (
@@ -119,6 +131,19 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
             **account,
         )
         return self
+
+    def get_new_estimator_object(self, *arguments: object, **options: object) -> PrivateATE:
+        """Return a copy for a refit, to the one refuter that leaves persons' rows as they are.
+
+        DoWhy says that it copies but not what for, so the module that asks is looked up.
+        """
+        frame = inspect.currentframe()
+        caller = None if frame is None else frame.f_back
+        if caller is None or caller.f_globals.get("__name__") != _SOUND_REFUTER:
+            _refuse_resampling("this refutation")
+        self._require_ledger("a refutation")
+        copied: PrivateATE = super().get_new_estimator_object(*arguments, **options)
+        return copied
 
     def estimate_effect(
         self,
@@ -161,13 +186,10 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         method: object = None,
         **options: object,
     ) -> Pair | None:
-        """Return the release's own interval; a bootstrap needs a ledger."""
+        """Return the release's own interval; a bootstrap is refused."""
+        del data, estimate_value, options
         if method == "bootstrap":
-            self._require_ledger("a bootstrap")
-            bootstrapped: Pair = super().estimate_confidence_intervals(
-                data, estimate_value, confidence_level, method, **options
-            )
-            return bootstrapped
+            _refuse_resampling("a bootstrap")
         release = self._released()
         paid = float(release.settings.get("confidence", 0.95))
         if confidence_level is not None and abs(confidence_level - paid) > 1e-9:
@@ -178,17 +200,16 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
     def estimate_std_error(
         self, data: object = None, method: object = None, **options: object
     ) -> float | None:
-        """Return the standard error behind the release's interval; a bootstrap needs a ledger."""
+        """Return the standard error behind the release's interval; a bootstrap is refused."""
+        del data, options
         if method == "bootstrap":
-            self._require_ledger("a bootstrap")
-            error: float = super().estimate_std_error(data, method, **options)
-            return error
+            _refuse_resampling("a bootstrap")
         return standard_error(self._released())
 
-    def test_significance(self, *arguments: object, **options: object) -> Any:  # noqa: ANN401
-        """Test by simulation as DoWhy does, if a ledger counts the refits."""
-        self._require_ledger("a significance test")
-        return super().test_significance(*arguments, **options)
+    def test_significance(self, *arguments: object, **options: object) -> NoReturn:
+        """Refuse: DoWhy tests by permuting outcomes among persons."""
+        del arguments, options
+        _refuse_resampling("a significance test")
 
     def _released(self) -> Release:
         if self.release is None:
@@ -216,3 +237,12 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         if units not in (None, self._request["estimand"]):
             message = f"this release speaks of the {self._request['estimand']}; set estimand"
             raise ArgumentError(message)
+
+
+def _refuse_resampling(what: str) -> NoReturn:
+    message = (
+        f"{what} refits on rows that are drawn again, mixed among persons or given new columns, "
+        "which no charge covers, so it is refused with or without a ledger; read the release's "
+        "own interval, or charge data_subset_refuter to a ledger"
+    )
+    raise ArgumentError(message)

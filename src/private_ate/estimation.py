@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from private_ate._version import VERSION
+from private_ate.arguments import one_of, shown, whole_number
 from private_ate.baselines.aim import AimOptions, estimate_aim
 from private_ate.baselines.difference_in_means import (
     DifferenceInMeansOptions,
@@ -167,18 +168,13 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         The noisy effect, what it promises and how it came about.
     """
     request = Request(
-        level=_choice("level", level, get_args(Level)),
-        epsilon=parse_epsilon(epsilon),
-        neighbors=_whole("neighbors", neighbors, 1000),
-        estimand=_choice("estimand", estimand, get_args(Estimand)),
-        target=_choice("target", target, get_args(Target)),
-        confidence=_confidence(confidence),
-        rows_per_person=_whole("rows_per_person", rows_per_person, 10**6),
-        options=options,
-    )
+        level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
+        options,
+    )  # fmt: skip
     chosen = method_for(method, request)
-    _choice("bounds", bounds, get_args(Bounds))
-    _choice("engine", engine, ("auto", "local", "spark"))
+    one_of("bounds", bounds, get_args(Bounds))
+    one_of("engine", engine, ("auto", "local", "spark"))
+    _seed(seed)
     account = account_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
     if account is not None and (seed is not None or void):
@@ -276,10 +272,7 @@ def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
 
 def method_for(name: str, request: Request) -> Method:
     """Return the method of that name, if it works at the requested level and options."""
-    method = METHODS.get(_AUTO[request.level] if name == "auto" else name)
-    if method is None:
-        msg = f"there is no method {name!r}; choose auto, {', '.join(METHODS)}"
-        raise ArgumentError(msg)
+    method = _named(name, request.level)
     if request.level not in method.levels:
         works = method.levels[0]
         msg = f"method {method.name!r} works at {works} level, not at {request.level} level"
@@ -303,22 +296,21 @@ def _refuse_order(method: Method, request: Request, engine: str) -> None:
 
 def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:
     """Build a method's options from texts, as the command line gives them."""
-    _choice("level", level, get_args(Level))
-    chosen = METHODS.get(_AUTO[cast("Level", level)] if method == "auto" else method)
-    if chosen is None:
-        msg = f"there is no method {method!r}; choose auto, {', '.join(METHODS)}"
-        raise ArgumentError(msg)
+    one_of("level", level, get_args(Level))
+    chosen = _named(method, cast("Level", level))
     known = {item.name: item for item in fields(chosen.options)}
     unknown = next((name for name in texts if name not in known), None)
     if unknown is not None:
         msg = f"method {chosen.name!r} has no option {unknown!r}; it has {', '.join(known)}"
         raise ArgumentError(msg)
-    try:
-        return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
-    except TypeError as cause:
-        given = ", ".join(f"{name}={text}" for name, text in texts.items())
-        msg = f"an option of method {chosen.name!r} has a value of the wrong kind: {given}"
-        raise ArgumentError(msg) from cause
+    return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
+
+
+def _named(name: object, level: Level) -> Method:
+    if not isinstance(name, str) or name not in ("auto", *METHODS):
+        msg = f"there is no method {shown(name)}; choose auto, {', '.join(METHODS)}"
+        raise ArgumentError(msg)
+    return METHODS[_AUTO[level] if name == "auto" else name]
 
 
 def _option_value(text: str) -> object:
@@ -337,43 +329,5 @@ def _option_value(text: str) -> object:
     return word
 
 
-def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:  # noqa: ANN401  # a literal
-    if value not in allowed:
-        msg = (
-            f"{name} is {' or '.join(repr(choice) for choice in allowed)}, not {str(value)[:40]!r}"
-        )
-        raise ArgumentError(msg)
-    return value
-
-
-def _whole(name: str, value: object, largest: int) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        msg = f"{name} is a whole number from 1, not {type(value).__name__}"
-        raise ArgumentError(msg)
-    whole = int(cast("int", value))
-    if not 1 <= whole <= largest:
-        msg = f"{name} is a whole number from 1 to {largest}"
-        raise ArgumentError(msg)
-    return whole
-
-
-def _confidence(confidence: float | None) -> float | None:
-    if confidence is None:
-        return None
-    msg = "confidence lies between 0.5 and 0.9999, or is None for no interval"
-    try:
-        share = float(confidence)
-    except (TypeError, ValueError) as cause:
-        raise ArgumentError(msg) from cause
-    if isinstance(confidence, bool) or not 0.5 <= share <= 0.9999:
-        raise ArgumentError(msg)
-    return share
-
-
 def _seed(seed: int | None) -> int | None:
-    if seed is None:
-        return None
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
-        msg = "a seed is a whole number from 0"
-        raise ArgumentError(msg)
-    return int(seed)
+    return None if seed is None else whole_number("a seed", seed, 0)

@@ -8,12 +8,13 @@ column is touched and nothing is spent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, get_args
+from typing import Any, Final
 
+from private_ate.arguments import real_number, settle, truth_value, whole_number
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError
@@ -27,10 +28,11 @@ from private_ate.estimators.calibrated import (
 from private_ate.estimators.caps import CapPath, walk_caps
 from private_ate.estimators.orthogonal_plan import (
     OrthogonalOptions,
+    orthogonal_options,
     plain_shares,
     plan_orthogonal,
 )
-from private_ate.estimators.request import Estimand, Request, Target
+from private_ate.estimators.request import Estimand, Request, Target, options_for
 from private_ate.inputs import prepare_table
 from private_ate.intervals import (
     staircase_and_normal_error,
@@ -56,9 +58,13 @@ class StudySizes:
     is_binary: bool = False
 
     def __post_init__(self) -> None:
-        if self.rows < 1 or self.covariates < 0 or not 0 < self.outcome_width < math.inf:
-            msg = "sizes are a number of rows, of covariates, and a positive outcome range"
-            raise ArgumentError(msg)
+        settle(
+            self,
+            rows=whole_number("the number of rows", self.rows, 1, 1 << 48),
+            covariates=whole_number("the number of covariates", self.covariates, 0, 10**6),
+            outcome_width=real_number("the outcome's range", self.outcome_width, 1e-150, 1e151),
+            is_binary=truth_value("is_binary", self.is_binary),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,34 +161,33 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     options
         The method's own options; ``outcome_sd`` is the guess that the label level rests on.
     """
-    if level not in get_args(Level):
-        msg = f"level is 'label' or 'sample', not {str(level)[:40]!r}"
-        raise ArgumentError(msg)
-    budgets = [float(parse_epsilon(epsilon)) for epsilon in epsilons]
-    if half_width is not None and not 0 < half_width < math.inf:
-        msg = "the wanted half-width is a positive number in units of the outcome"
-        raise ArgumentError(msg)
-    if not 0.001 <= treated_share <= 0.999:
-        msg = "the guessed share of treated units lies between 0.001 and 0.999"
-        raise ArgumentError(msg)
-    request = Request(level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person)
+    request = Request(
+        level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options
+    )
+    budgets = _budgets(epsilons)
+    if half_width is not None:
+        half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
+    share = real_number("the guessed share of treated units", treated_share, 0.001, 0.999)
     if level == "label":
+        guesses = options_for(request, CalibratedOptions, "calibrated")
         study = _public_study(data, treatment, outcome, covariates, domain, progress)
-        if isinstance(options, OrthogonalOptions):
-            msg = "the label level takes CalibratedOptions"
-            raise ArgumentError(msg)
-        predict, caveat = _label_planner(study, request, options or CalibratedOptions())
+        predict, caveat = _label_planner(study, request, guesses)
     else:
+        shares = orthogonal_options(request)
         sizes = _sizes(data, treatment, outcome, covariates, domain)
-        if isinstance(options, CalibratedOptions):
-            msg = "the sample level takes OrthogonalOptions"
-            raise ArgumentError(msg)
-        predict, caveat = _sample_planner(sizes, request, options, treated_share)
+        predict, caveat = _sample_planner(sizes, request, shares, share)
     rows = tuple(predict(epsilon) for epsilon in budgets)
     if half_width is None:
         return Plan(level, rows, None, None, "", caveat)
     needed = _search(predict, half_width)
     return Plan(level, rows, half_width, needed, _answer(half_width, needed), caveat)
+
+
+def _budgets(epsilons: object) -> list[float]:
+    if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Iterable):
+        msg = "epsilons is a list of budgets such as ['0.5', '1']"
+        raise ArgumentError(msg)
+    return [float(parse_epsilon(epsilon)) for epsilon in epsilons]
 
 
 def _label_planner(
@@ -222,9 +227,8 @@ def _path_spreads(path: CapPath, spread: float) -> dict[float, float]:
 
 
 def _sample_planner(
-    sizes: StudySizes, request: Request, options: OrthogonalOptions | None, treated_share: float
+    sizes: StudySizes, request: Request, chosen: OrthogonalOptions, treated_share: float
 ) -> tuple[Callable[[float], PlanRow], str]:
-    chosen = options or OrthogonalOptions()
     share = min(treated_share, 1 - treated_share)
     spread = 0.4 if sizes.is_binary else 0.125
     rows = request.rows_per_person

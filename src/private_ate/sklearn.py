@@ -1,20 +1,21 @@
 """A scikit-learn style estimator; every call of ``fit`` is a release and spends ε.
 
-Needs the extra ``sklearn``.
+scikit-learn's searches and cross-validation fit clones behind the scenes. Nothing would count
+their releases, so without a ledger clones are refused. Needs the extra ``sklearn``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from private_ate.domain import Categories, Domain, Interval, Outcome
-from private_ate.errors import ArgumentError
+from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.estimation import estimate_ate
 from private_ate.privacy.budget import Level
 from private_ate.release import Pair, Release
@@ -35,7 +36,8 @@ Bounds = Pair | Sequence[Pair] | None
 class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no annotations
     """Average treatment effect of a binary treatment, released with differential privacy.
 
-    There is nothing to predict or to score, so no search or cross-validation refits it by itself.
+    Without a ledger an object makes one release: fitting it again is refused, and so is every fit
+    of a clone, which is what searches and cross-validation do. With a ledger each fit is charged.
     Give numeric arrays: scikit-learn's own checks of object arrays quote what they choke on. What
     a pipeline learns from the data before this step is not covered by the guarantee, unless it
     looks at columns that are public at the chosen level.
@@ -56,6 +58,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         As for ``estimate_ate``.
     ledger, dataset : str, optional
         A budget ledger that every fit is charged to, and the data set's name in it.
+    seed : int, optional
+        For experiments only: the release then says that it guarantees nothing.
 
     Attributes
     ----------
@@ -64,6 +68,9 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
     ate_, interval_ : float, pair or None
         The effect and its interval, from the release.
     """
+
+    _is_clone: ClassVar[bool] = False
+    _has_released = False
 
     def __init__(  # noqa: PLR0913  # scikit-learn wants every parameter here
         self,
@@ -78,6 +85,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         rows_per_person: int = 1,
         ledger: str | Path | None = None,
         dataset: str | None = None,
+        seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.level = level
@@ -89,9 +97,10 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         self.rows_per_person = rows_per_person
         self.ledger = ledger
         self.dataset = dataset
+        self.seed = seed
 
     def fit(self, X: object, y: object, treatment: object = None) -> PrivateATE:
-        """Release the effect of a treatment on ``y``; spends ε.
+        """Release the effect of a treatment on ``y``; spends ε, once unless a ledger counts.
 
         Parameters
         ----------
@@ -102,6 +111,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         treatment : array, shape (n,), optional
             1 for treated units. Ask a pipeline for it with ``set_fit_request(treatment=True)``.
         """
+        self._require_count()
         # Neither call looks at whether values are finite: an error that does would tell of them.
         matrix = validate_data(self, X, ensure_all_finite=False)
         if y is None:
@@ -111,20 +121,51 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         covariates, arm = self._split(matrix, treatment)
         check_consistent_length(matrix, outcome, arm)
         columns = {f"x{index}": covariates[:, index] for index in range(covariates.shape[1])}
-        self.release_: Release = estimate_ate(
-            pl.DataFrame({"treatment": arm, "outcome": outcome, **columns}),
-            domain=self._domain(list(columns)),
-            covariates=list(columns),
-            level=cast("Level", self.level),
-            epsilon=self.epsilon,
-            method=self.method,
-            confidence=self.confidence,
-            rows_per_person=self.rows_per_person,
-            **self._account(),
-        )
+        frame = pl.DataFrame({"treatment": arm, "outcome": outcome, **columns})
+        self.release_ = self._release(frame, list(columns))
         self.ate_ = self.release_.ate
         self.interval_ = self.release_.interval
         return self
+
+    def __sklearn_clone__(self) -> PrivateATE:
+        clone: PrivateATE = super().__sklearn_clone__()
+        # The type carries the mark, because it alone survives parameters that are set later and
+        # the journey to another process.
+        clone.__class__ = _Clone
+        return clone
+
+    def _release(self, frame: pl.DataFrame, covariates: list[str]) -> Release:
+        """Make the release; an error that is not one of ours counts as one."""
+        before, self._has_released = self._has_released, True
+        try:
+            return estimate_ate(
+                frame,
+                domain=self._domain(covariates),
+                covariates=covariates,
+                level=cast("Level", self.level),
+                epsilon=self.epsilon,
+                method=self.method,
+                confidence=self.confidence,
+                rows_per_person=self.rows_per_person,
+                seed=self.seed,
+                **self._account(),
+            )
+        except PrivateAteError:
+            self._has_released = before
+            raise
+
+    def _require_count(self) -> None:
+        """Refuse a release that nothing counts: of a clone, or the second of an object."""
+        promises_nothing = self.seed is not None
+        if promises_nothing or self.ledger is not None:
+            return
+        if self._is_clone or self._has_released:
+            message = (
+                "every fit is a release and spends ε: without a ledger an object is fitted once, "
+                "and a clone, as searches and cross-validation make, not at all; give ledger= and "
+                "dataset= to have each fit charged"
+            )
+            raise BudgetError(message)
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401  # scikit-learn's protocol
         tags = super().__sklearn_tags__()
@@ -163,6 +204,15 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
 
     def _account(self) -> dict[str, Any]:
         return {} if self.ledger is None else {"ledger": self.ledger, "dataset": self.dataset}
+
+
+class _Clone(PrivateATE):
+    """What scikit-learn cloned: it makes releases only where they are counted or void."""
+
+    _is_clone: ClassVar[bool] = True
+
+
+_Clone.__name__ = PrivateATE.__name__  # what it shows; pickles go by the qualified name
 
 
 def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

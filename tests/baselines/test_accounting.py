@@ -13,7 +13,7 @@ from private_ate.privacy.accounting import (
     discrete_gaussian_variance,
     gaussian_delta,
     gaussian_scale,
-    parse_delta,
+    noise_delta,
     simple_concentrated_budget,
     smoothing_rate,
 )
@@ -161,4 +161,4 @@ def test_cauchy_noise_of_scale_two_over_epsilon_is_pure(epsilon):
 @pytest.mark.parametrize("delta", ["none", -1, 0.5, "1e-20", True])
 def test_an_impossible_delta_is_an_argument_error(delta):
     with pytest.raises(ArgumentError, match="delta"):
-        parse_delta(delta)
+        noise_delta(delta)

@@ -1,10 +1,13 @@
+import copy
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("dowhy", reason="DOWHY WAS NOT TESTED: install the extra dowhy")
 
+from private_ate import Domain
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, BudgetError
 
@@ -21,6 +24,20 @@ def study():
 
 @pytest.fixture
 def model(study):
+    return model_of(study)
+
+
+@pytest.fixture
+def coded(study):
+    """The model and the study with numbers for labels, as some refuters want them."""
+    numbers = SimpleNamespace(
+        frame=study.frame.with_columns((study.frame["drug"] == "yes").cast(int)),
+        domain=Domain("drug", study.domain.outcome, study.domain.covariates),
+    )
+    return model_of(numbers), numbers
+
+
+def model_of(study):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from dowhy import CausalModel
@@ -65,15 +82,98 @@ def test_the_estimate_holds_no_records(model, study):
     assert len(stored) < 10_000
 
 
-def test_hidden_refits_are_refused_without_a_ledger(model, study):
+RESAMPLED = "rows that are drawn again, mixed among persons or given new columns"
+
+
+@pytest.fixture(params=["no ledger", "ledger"])
+def account(request, tmp_path):
+    from private_ate import Ledger
+
+    if request.param == "no ledger":
+        return {}
+    path = tmp_path / "budget.db"
+    Ledger.create(path, "clinic", epsilon="1000").close()
+    return {"ledger": str(path), "dataset": "clinic"}
+
+
+def spent_on(account):
+    from private_ate import Ledger
+
+    if not account:
+        return None
+    opened = Ledger.open(account["ledger"])
+    spent = [entry.spent.epsilon_text for entry in opened.accounts()]
+    opened.close()
+    return spent
+
+
+@pytest.mark.parametrize(
+    ("refuter", "options"),
+    [
+        ("bootstrap_refuter", {}),
+        ("bootstrap_refuter", {"n_jobs": 2}),
+        ("bootstrap_refuter", {"sample_size": 3, "required_variables": ["age"]}),  # no repeats
+        ("placebo_treatment_refuter", {}),
+        ("placebo_treatment_refuter", {"placebo_type": "permute"}),
+        ("dummy_outcome_refuter", {}),
+        ("random_common_cause", {}),
+        (
+            "add_unobserved_common_cause",
+            {
+                "confounders_effect_on_treatment": "binary_flip",
+                "confounders_effect_on_outcome": "linear",
+                "effect_strength_on_treatment": 0.01,
+                "effect_strength_on_outcome": 0.02,
+            },
+        ),
+    ],
+)
+def test_refuters_that_mix_persons_are_refused_with_and_without_a_ledger(
+    coded, account, refuter, options
+):
+    model, study = coded
+    estimand, estimate = ask(model, study, **account)
+    before = spent_on(account)
+
+    with pytest.raises(ArgumentError, match=RESAMPLED):
+        model.refute_estimate(
+            estimand, estimate, method_name=refuter,
+            **{"num_simulations": 2, "n_jobs": 1} | options,
+        )  # fmt: skip
+
+    assert spent_on(account) == before
+
+
+def test_bootstraps_and_significance_tests_are_refused_always(model, study, account):
+    _, estimate = ask(model, study, **account)
+    before = spent_on(account)
+
+    for attempt in (
+        lambda: estimate.get_confidence_intervals(method="bootstrap"),
+        lambda: estimate.get_standard_error(method="bootstrap"),
+        lambda: estimate.test_stat_significance(method="bootstrap"),
+        lambda: ask(model, study, test_significance=True, **account),
+        lambda: ask(model, study, confidence_intervals="bootstrap", **account),
+    ):
+        with pytest.raises(ArgumentError, match=RESAMPLED):
+            attempt()
+
+    assert spent_on(account) == before
+
+
+def test_rows_drawn_again_by_hand_are_refused(model, study, account):
+    _, estimate = ask(model, study, **account)
+    frame = study.frame.to_pandas()
+    copied = copy.deepcopy(estimate.estimator)
+
+    error, message = (ArgumentError, RESAMPLED) if account else (BudgetError, "spends ε again")
+    with pytest.raises(error, match=message):
+        copied.fit(frame.sample(len(frame), replace=True, random_state=0))
+
+
+def test_a_subset_of_the_rows_needs_a_ledger(model, study):
     estimand, estimate = ask(model, study)
 
-    with pytest.raises(BudgetError, match="spends ε again"):
-        estimate.get_confidence_intervals(method="bootstrap")
-    with pytest.raises(BudgetError, match="spends ε again"):
-        estimate.get_standard_error(method="bootstrap")
-    with pytest.raises(BudgetError, match="spends ε again"):
-        ask(model, study, test_significance=True)
     with pytest.raises(BudgetError, match="spends ε again"):
         model.refute_estimate(
             estimand, estimate, method_name="data_subset_refuter", num_simulations=2, n_jobs=1
@@ -105,3 +205,4 @@ def test_a_ledger_counts_refits_and_stops_them(model, study, tmp_path):
         model.refute_estimate(
             estimand, estimate, method_name="data_subset_refuter", num_simulations=5, n_jobs=1
         )
+    assert spent_on({"ledger": str(path)}) == ["4"]

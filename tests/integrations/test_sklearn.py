@@ -13,7 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from private_ate.errors import ArgumentError, DomainError
 from private_ate.sklearn import PrivateATE
 
-SAMPLE = PrivateATE(outcome_bounds=(-3, 3), covariate_bounds=(-3, 3), treatment_column=0)
+# Seeded, because the checks fit clones over and over: such releases promise nothing.
+SAMPLE = PrivateATE(outcome_bounds=(-3, 3), covariate_bounds=(-3, 3), treatment_column=0, seed=0)
 
 
 @parametrize_with_checks([SAMPLE])

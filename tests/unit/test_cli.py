@@ -165,7 +165,7 @@ ROLES = ["--treatment", "drug", "--outcome", "drop"]
         ([*FLAGS, *LABEL, "--engine", "gpu"], "engine"),
         ([*FLAGS, *LABEL, "--set", "k"], "--set OPTION=VALUE"),
         ([*FLAGS, *LABEL, "--set", "z=1"], "no option 'z'"),
-        ([*FLAGS, *LABEL, "--method", "published", "--set", "ridge=abc"], "wrong kind"),
+        ([*FLAGS, *LABEL, "--method", "published", "--set", "ridge=abc"], "ridge penalty"),
         ([*FLAGS, *LABEL, "--bounds", "age"], "--bounds COL=LO:HI"),
         ([*FLAGS, *LABEL, "--bounds", "age=a:b"], "--bounds COL=LO:HI"),
         ([*FLAGS, *LABEL, "--bounds", "age=9:1"], "low bound"),

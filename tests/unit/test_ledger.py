@@ -27,7 +27,8 @@ from private_ate import (
     estimation,
 )
 from private_ate.estimation import METHODS, Method
-from private_ate.privacy.cost import Cost, parse_delta
+from private_ate.privacy.budget import parse_delta
+from private_ate.privacy.cost import Cost
 from private_ate.privacy.ledger import Binding, Charge
 from private_ate.privacy.ledger_chain import GENESIS
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.baselines.asking import options_of, require_between
+from private_ate.arguments import one_of, real_number, settle
+from private_ate.baselines.asking import options_of
 from private_ate.baselines.columns import Columns
 from private_ate.baselines.graphical_model import Measurement, Model, sample_rows
 from private_ate.baselines.junction_tree import Clique
@@ -24,13 +25,15 @@ from private_ate.baselines.synthetic import (
     Adjacency,
     Clock,
     Neighbours,
+    checked_bins,
+    checked_time,
     default_bins,
     matched_effect_of,
     rows_for,
 )
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
-from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, parse_delta
+from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
@@ -76,14 +79,16 @@ class AimOptions:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        if self.workload not in ("pairs", "causal"):
-            msg = f"workload is 'pairs' or 'causal', not {str(self.workload)[:40]!r}"
-            raise ArgumentError(msg)
+        one_of("workload", self.workload, ("pairs", "causal"))
         Neighbours(self.adjacency)
-        require_between("model_megabytes", self.model_megabytes, 0.1, 10_000)
-        if self.time_limit is not None:
-            require_between("the time limit", self.time_limit, 0, 1e6)
-        if parse_delta(self.delta) == 0:
+        settle(
+            self,
+            bins=checked_bins("bins", self.bins),
+            outcome_bins=checked_bins("outcome_bins", self.outcome_bins),
+            model_megabytes=real_number("model_megabytes", self.model_megabytes, 0.1, 10_000),
+            time_limit=checked_time(self.time_limit),
+        )
+        if noise_delta(self.delta) == 0:
             msg = "AIM adds Gaussian noise and needs a positive delta"
             raise ArgumentError(msg)
 
@@ -95,7 +100,7 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     Proof: docs/proofs/baselines.md.
     """
     options = options_of(request, AimOptions, "aim")
-    delta = parse_delta(options.delta)
+    delta = noise_delta(options.delta)
     columns = Columns.of(
         study.domain, *default_bins(request.epsilon, options.bins, options.outcome_bins)
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from private_ate.errors import ArgumentError
-from private_ate.estimators.request import Request
+from private_ate.estimators.request import Request, options_for
 
-__all__ = ["options_of", "require_between"]
+__all__ = ["options_of"]
 
 Options = TypeVar("Options")
 
@@ -20,16 +20,4 @@ def options_of(request: Request, kind: type[Options], method: str) -> Options:
     if request.rows_per_person != 1:
         msg = f"method {method!r} protects one row per person; use method 'auto' for more"
         raise ArgumentError(msg)
-    if request.options is None:
-        return kind()
-    if not isinstance(request.options, kind):
-        msg = f"method {method!r} takes {kind.__name__} as options"
-        raise ArgumentError(msg)
-    return request.options
-
-
-def require_between(name: str, value: float, low: float, high: float) -> None:
-    """Refuse an option outside its range."""
-    if isinstance(value, bool) or not low <= value <= high:
-        msg = f"{name} lies between {low:g} and {high:g}, not {value:g}"
-        raise ArgumentError(msg)
+    return options_for(request, kind, method)

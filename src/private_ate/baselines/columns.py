@@ -13,9 +13,9 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arguments import whole_number
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
-from private_ate.errors import ArgumentError
 from private_ate.privacy.entropy import Generator
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block
@@ -68,9 +68,7 @@ class Columns:
     def of(cls, domain: Domain, bins: int, outcome_bins: int) -> Columns:
         """Return the coding with the given numbers of bins for numbers and for the outcome."""
         for name, value in (("bins", bins), ("outcome_bins", outcome_bins)):
-            if not 2 <= value <= 64 or value != int(value):
-                msg = f"{name} is a whole number from 2 to 64"
-                raise ArgumentError(msg)
+            whole_number(name, value, 2, 64)
         covariates = [
             len(kind.labels) if isinstance(kind, Categories) else bins
             for kind in domain.covariates.values()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from private_ate.baselines.asking import options_of
 from private_ate.baselines.smooth_matching import release_matched_effect
 from private_ate.estimators.request import Request
-from private_ate.privacy.accounting import DEFAULT_DELTA, parse_delta
+from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
@@ -22,7 +22,7 @@ class DifferenceInMeansOptions:
     delta: str | float = DEFAULT_DELTA
 
     def __post_init__(self) -> None:
-        parse_delta(self.delta)
+        noise_delta(self.delta)
 
 
 def estimate_difference_in_means(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
@@ -32,4 +32,4 @@ def estimate_difference_in_means(study: MatchingStudy, request: Request, noise: 
     Proof: docs/proofs/baselines.md.
     """
     options = options_of(request, DifferenceInMeansOptions, "difference_in_means")
-    return release_matched_effect(study, request, noise, (), parse_delta(options.delta))
+    return release_matched_effect(study, request, noise, (), noise_delta(options.delta))

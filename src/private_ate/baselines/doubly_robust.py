@@ -19,7 +19,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.baselines.asking import options_of, require_between
+from private_ate.arguments import one_of, real_number, settle
+from private_ate.baselines.asking import options_of
 from private_ate.baselines.nuisances import Nuisances, fit_nuisances, release_nuisances
 from private_ate.baselines.parts import Part, split_rows
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
@@ -28,7 +29,7 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import (
     DEFAULT_DELTA,
     discrete_gaussian_variance,
-    parse_delta,
+    noise_delta,
 )
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS, weighted_sum
@@ -80,13 +81,14 @@ class DoublyRobustOptions:
     delta: str | float = DEFAULT_DELTA
 
     def __post_init__(self) -> None:
-        if self.nuisance not in ("private", "conditional"):
-            msg = f"nuisance is 'private' or 'conditional', not {str(self.nuisance)[:40]!r}"
-            raise ArgumentError(msg)
-        require_between("the overlap", self.overlap, 0.02, 0.499)
-        require_between("the split", self.split, 0.05, 0.95)
-        require_between("the ridge penalty", self.ridge, 1e-5, 1e3)
-        if parse_delta(self.delta) == 0:
+        one_of("nuisance", self.nuisance, ("private", "conditional"))
+        settle(
+            self,
+            overlap=real_number("the overlap", self.overlap, 0.02, 0.499),
+            split=real_number("the split", self.split, 0.05, 0.95),
+            ridge=real_number("the ridge penalty", self.ridge, 1e-5, 1e3),
+        )
+        if noise_delta(self.delta) == 0:
             msg = "doubly robust estimation adds Gaussian noise and needs a positive delta"
             raise ArgumentError(msg)
 
@@ -114,7 +116,7 @@ def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise)
     conditional ones. Proof: docs/proofs/baselines.md.
     """
     options = options_of(request, DoublyRobustOptions, "doubly_robust")
-    delta = parse_delta(options.delta)
+    delta = noise_delta(options.delta)
     training, evaluation = split_rows(study, options.split, noise.entropy)
     if options.is_private:
         budget = Budget(request.epsilon, delta, "training")

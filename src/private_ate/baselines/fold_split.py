@@ -17,13 +17,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.baselines.asking import options_of, require_between
+from private_ate.arguments import one_of, real_number, settle, whole_number
+from private_ate.baselines.asking import options_of
 from private_ate.baselines.nuisances import Nuisances, fit_nuisances
 from private_ate.baselines.parts import Part, places_of, split_folds
 from private_ate.baselines.perturbation import Budget, release_integer
-from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
-from private_ate.privacy.accounting import DEFAULT_DELTA, parse_delta
+from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.release import Estimate
@@ -62,13 +62,14 @@ class FoldSplitOptions:
     delta: str | float = DEFAULT_DELTA
 
     def __post_init__(self) -> None:
-        if self.score not in ("doubly_robust", "weighted", "outcome_model"):
-            msg = "score is 'doubly_robust', 'weighted' or 'outcome_model'"
-            raise ArgumentError(msg)
-        require_between("the number of folds", self.folds, 2, 1000)
-        require_between("the overlap", self.overlap, 0.02, 0.499)
-        require_between("the ridge penalty", self.ridge, 1e-5, 1e3)
-        parse_delta(self.delta)
+        one_of("score", self.score, ("doubly_robust", "weighted", "outcome_model"))
+        settle(
+            self,
+            folds=whole_number("the number of folds", self.folds, 2, 1000),
+            overlap=real_number("the overlap", self.overlap, 0.02, 0.499),
+            ridge=real_number("the ridge penalty", self.ridge, 1e-5, 1e3),
+        )
+        noise_delta(self.delta)
 
 
 def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
@@ -77,7 +78,7 @@ def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) ->
     Neighbours: one record replaced. Cost: (ε, δ), or ε with δ = 0. Proof: docs/proofs/baselines.md.
     """
     options = options_of(request, FoldSplitOptions, "fold_split")
-    delta = parse_delta(options.delta)
+    delta = noise_delta(options.delta)
     parts = split_folds(study, options.folds, noise.entropy)
     models = [fit_nuisances(part, options.ridge) for part in parts]
     total = study.fold(score_kernel(models, parts, options))

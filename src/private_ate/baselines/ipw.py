@@ -15,11 +15,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.baselines.asking import options_of, require_between
+from private_ate.arguments import real_number, settle
+from private_ate.baselines.asking import options_of
 from private_ate.baselines.parts import Part, split_rows
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
 from private_ate.estimators.request import Request
-from private_ate.privacy.accounting import DEFAULT_DELTA, parse_delta
+from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
@@ -59,10 +60,13 @@ class IpwOptions:
     delta: str | float = DEFAULT_DELTA
 
     def __post_init__(self) -> None:
-        require_between("the split", self.split, 0.05, 0.95)
-        require_between("the ridge penalty", self.ridge, 1e-5, 1e3)
-        require_between("the truncation", self.truncation, 1e-3, 0.499)
-        parse_delta(self.delta)
+        settle(
+            self,
+            split=real_number("the split", self.split, 0.05, 0.95),
+            ridge=real_number("the ridge penalty", self.ridge, 1e-5, 1e3),
+            truncation=real_number("the truncation", self.truncation, 1e-3, 0.499),
+        )
+        noise_delta(self.delta)
 
 
 def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
@@ -72,7 +76,7 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     the whole. Proof: docs/proofs/baselines.md.
     """
     options = options_of(request, IpwOptions, "ipw")
-    delta = parse_delta(options.delta)
+    delta = noise_delta(options.delta)
     training, evaluation = split_rows(study, options.split, noise.entropy)
     coefficients = release_vector(
         noise,

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.baselines.asking import options_of, require_between
+from private_ate.arguments import settle, whole_number
+from private_ate.baselines.asking import options_of
 from private_ate.baselines.columns import Columns
 from private_ate.baselines.consistency import NoisyTable, agree, common_total
 from private_ate.baselines.record_synthesis import independent_rows, synthesise
@@ -24,13 +25,15 @@ from private_ate.baselines.synthetic import (
     Adjacency,
     Clock,
     Neighbours,
+    checked_bins,
+    checked_time,
     default_bins,
     matched_effect_of,
     rows_for,
 )
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
-from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, parse_delta
+from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.entropy import Generator
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, require_rows
@@ -82,10 +85,14 @@ class PrivSynOptions:
 
     def __post_init__(self) -> None:
         Neighbours(self.adjacency)
-        require_between("the number of iterations", self.iterations, 1, 10_000)
-        if self.time_limit is not None:
-            require_between("the time limit", self.time_limit, 0, 1e6)
-        if parse_delta(self.delta) == 0:
+        settle(
+            self,
+            bins=checked_bins("bins", self.bins),
+            outcome_bins=checked_bins("outcome_bins", self.outcome_bins),
+            iterations=whole_number("the number of iterations", self.iterations, 1, 10_000),
+            time_limit=checked_time(self.time_limit),
+        )
+        if noise_delta(self.delta) == 0:
             msg = "PrivSyn adds Gaussian noise and needs a positive delta"
             raise ArgumentError(msg)
 
@@ -100,7 +107,7 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     require_rows(study.size, MOST_SORTED_ROWS)
     clock = Clock.start(options.time_limit)
     neighbours = Neighbours(options.adjacency)
-    delta = parse_delta(options.delta)
+    delta = noise_delta(options.delta)
     columns = Columns.of(
         study.domain, *default_bins(request.epsilon, options.bins, options.outcome_bins)
     )

@@ -15,11 +15,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arguments import settle
 from private_ate.baselines.asking import options_of
 from private_ate.domain import Categories, Domain
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request
-from private_ate.privacy.accounting import DEFAULT_DELTA, parse_delta, smoothing_rate
+from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing_rate
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS
 from private_ate.release import Estimate
@@ -61,9 +62,15 @@ class SmoothMatchingOptions:
     delta: str | float = DEFAULT_DELTA
 
     def __post_init__(self) -> None:
-        if isinstance(self.cells, str):
-            object.__setattr__(self, "cells", tuple(n for n in self.cells.split(",") if n))
-        parse_delta(self.delta)
+        given: object = self.cells
+        if isinstance(given, str):
+            given = [name for name in given.split(",") if name]
+        if given is not None:
+            if not isinstance(given, tuple | list) or not all(isinstance(n, str) for n in given):
+                msg = "cells are names of covariates, or none for the first of the domain"
+                raise ArgumentError(msg)
+            settle(self, cells=tuple(given))
+        noise_delta(self.delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ def estimate_smooth_matching(study: MatchingStudy, request: Request, noise: Nois
     names = options.cells
     if names is None:
         names = tuple(study.domain.covariates)[: 2 if study.size < 2000 else 3]
-    return release_matched_effect(study, request, noise, names, parse_delta(options.delta))
+    return release_matched_effect(study, request, noise, names, noise_delta(options.delta))
 
 
 def release_matched_effect(

@@ -9,11 +9,20 @@ from typing import Literal
 
 import numpy as np
 
+from private_ate.arguments import one_of, real_number, whole_number
 from private_ate.engines.local import LocalStudy
-from private_ate.errors import ArgumentError
 from private_ate.propensity import fit_logistic
 
-__all__ = ["Adjacency", "Clock", "Neighbours", "default_bins", "matched_effect_of", "rows_for"]
+__all__ = [
+    "Adjacency",
+    "Clock",
+    "Neighbours",
+    "checked_bins",
+    "checked_time",
+    "default_bins",
+    "matched_effect_of",
+    "rows_for",
+]
 
 Adjacency = Literal["replace", "add_remove"]
 
@@ -32,9 +41,7 @@ class Neighbours:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        if self.adjacency not in ("replace", "add_remove"):
-            msg = f"adjacency is 'replace' or 'add_remove', not {str(self.adjacency)[:40]!r}"
-            raise ArgumentError(msg)
+        one_of("adjacency", self.adjacency, ("replace", "add_remove"))
 
     @property
     def replaces(self) -> bool:
@@ -67,6 +74,16 @@ class Clock:
     def is_over(self) -> bool:
         """Whether the time is up."""
         return self.deadline is not None and time.monotonic() > self.deadline
+
+
+def checked_bins(name: str, bins: int | None) -> int | None:
+    """Return a number of bins; None leaves it to ε."""
+    return None if bins is None else whole_number(name, bins, 2, 64)
+
+
+def checked_time(limit: float | None) -> float | None:
+    """Return a time limit in seconds, None for none."""
+    return None if limit is None else real_number("the time limit", limit, 0, 1e6)
 
 
 def default_bins(epsilon: Fraction, bins: int | None, outcome_bins: int | None) -> tuple[int, int]:

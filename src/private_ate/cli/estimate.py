@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from private_ate.arguments import real_number
 from private_ate.cli import flags
 from private_ate.errors import ArgumentError
 
@@ -192,11 +193,7 @@ def parse_confidence(text: str) -> float | None:
     """Read a coverage, or none."""
     if text.strip().lower() == "none":
         return None
-    try:
-        return float(text)
-    except ValueError as cause:
-        msg = "confidence is a number such as 0.95, or none"
-        raise ArgumentError(msg) from cause
+    return real_number("confidence (or none)", text, 0.5, 0.9999)
 
 
 def split_names(text: str | None) -> list[str] | None:

@@ -9,7 +9,6 @@ Proof: docs/proofs/calibrated.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arguments import exact_number, real_number, settle, truth_value
 from private_ate.errors import ArgumentError
 from private_ate.estimators.calibration import Solution
 from private_ate.estimators.capped import CappedWeights, settle_weights
@@ -38,7 +38,7 @@ from private_ate.estimators.pairs import (
     release_pair_variance,
 )
 from private_ate.estimators.published import require_both_arms
-from private_ate.estimators.request import Request
+from private_ate.estimators.request import Request, options_for
 from private_ate.intervals import (
     staircase_and_normal_quantile,
     staircase_quantile,
@@ -92,23 +92,17 @@ class CalibratedOptions:
     means: bool = False
 
     def __post_init__(self) -> None:
-        if self.outcome_sd is not None and not 0 < self.outcome_sd < math.inf:
-            msg = "outcome_sd is a positive number in units of the outcome"
-            raise ArgumentError(msg)
-        if not 0 <= self.clip_fraction <= Fraction(1, 2):
-            msg = "clip_share is a share of epsilon up to 0.5, or none"
-            raise ArgumentError(msg)
+        settle(self, means=truth_value("means", self.means))
+        if self.outcome_sd is not None:
+            settle(self, outcome_sd=real_number("outcome_sd", self.outcome_sd, 1e-150, 1e150))
+        _ = self.clip_fraction
 
     @property
     def clip_fraction(self) -> Fraction:
         """The share of ε for tighter bounds, zero if off."""
         if self.clip_share is None:
             return Fraction(0)
-        try:
-            return Fraction(str(self.clip_share))
-        except (ValueError, ZeroDivisionError) as cause:
-            msg = "clip_share is a decimal number such as 0.1, or none"
-            raise ArgumentError(msg) from cause
+        return exact_number("clip_share", self.clip_share, "0", "0.5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +127,7 @@ class _OutcomeSums:
 
 def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Estimate the ATE, ATT or ATC with calibrated weights at label level."""
-    options = request.options or CalibratedOptions()
-    if not isinstance(options, CalibratedOptions):
-        msg = f"the calibrated method takes CalibratedOptions, not {type(options).__name__}"
-        raise ArgumentError(msg)
+    options = options_for(request, CalibratedOptions, "calibrated")
     # The matching target is for comparison with matching and has no interval of its own.
     pays_interval = request.confidence is not None and request.target == "balance"
     share = INTERVAL_SHARE if pays_interval else Fraction(0)

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from private_ate.errors import ArgumentError
 from private_ate.estimators.aggregate import Effect, release_effect, release_variance
 from private_ate.estimators.cells import (
     CellModel,
@@ -34,6 +33,7 @@ from private_ate.estimators.cells import (
 from private_ate.estimators.orthogonal_plan import (
     OrthogonalOptions,
     Plan,
+    orthogonal_options,
     plain_shares,
     plan_orthogonal,
 )
@@ -77,7 +77,7 @@ def estimate_orthogonal(study: Study, request: Request, noise: Noise) -> Estimat
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/orthogonal.md.
     """
-    options = _options(request)
+    options = orthogonal_options(request)
     per_row = float(request.epsilon) / request.rows_per_person
     plan = plan_orthogonal(study.size, study.dimension, per_row, options)
     if plan.adjusted:
@@ -92,20 +92,6 @@ def estimate_orthogonal(study: Study, request: Request, noise: Noise) -> Estimat
         interval=None if part.variance is None else _interval(part, coverage, width),
         settings=_settings(request, options, plan, part, noise),
     )
-
-
-def _options(request: Request) -> OrthogonalOptions:
-    options = request.options or OrthogonalOptions()
-    if not isinstance(options, OrthogonalOptions):
-        msg = f"the orthogonal method takes OrthogonalOptions, not {type(options).__name__}"
-        raise ArgumentError(msg)
-    if request.level != "sample":
-        msg = "the orthogonal method works at sample level"
-        raise ArgumentError(msg)
-    if request.estimand != "ate":
-        msg = "the orthogonal method estimates the ATE only; ATT and ATC need the label level"
-        raise ArgumentError(msg)
-    return options
 
 
 def _compare(study: Study, request: Request, noise: Noise) -> _Part:

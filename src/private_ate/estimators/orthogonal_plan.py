@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from private_ate.arguments import exact_shares, real_number, settle, truth_value
 from private_ate.errors import ArgumentError
+from private_ate.estimators.request import Request, options_for
 
-__all__ = ["OrthogonalOptions", "Plan", "plain_shares", "plan_orthogonal"]
+__all__ = ["OrthogonalOptions", "Plan", "orthogonal_options", "plain_shares", "plan_orthogonal"]
 
 _SHARES: Final = ("0.092", "0.368", "0.04", "0.08", "0.08", "0.05")
 _INTERVAL_SHARE: Final = Fraction(1, 20)
@@ -37,30 +39,28 @@ class OrthogonalOptions:
     shares: tuple[str | Fraction, ...] = _SHARES
 
     def __post_init__(self) -> None:
-        if not 0 <= self.adjust_threshold < math.inf:
-            msg = f"the adjustment threshold is a number from 0, not {self.adjust_threshold:g}"
+        if self.adjust is not None:
+            settle(self, adjust=truth_value("adjust", self.adjust))
+        if sum(self.fractions) >= 1:
+            msg = "the six shares leave a part of epsilon to the estimate"
             raise ArgumentError(msg)
-        if self.adjust not in (None, True, False):
-            msg = "adjust is true, false, or none for the public rule"
-            raise ArgumentError(msg)
-        if len(self.shares) != len(_SHARES):
-            msg = (
-                "give six shares of epsilon: standardisation, models, score, cell counts, "
-                "cell sums, interval"
-            )
-            raise ArgumentError(msg)
-        if any(share <= 0 for share in self.fractions) or sum(self.fractions) >= 1:
-            msg = "the six shares are positive and leave a part of epsilon to the estimate"
-            raise ArgumentError(msg)
+        settle(
+            self,
+            adjust_threshold=real_number(
+                "the adjustment threshold", self.adjust_threshold, 0, 1e150
+            ),
+            shares=tuple(self.shares),
+        )
 
     @property
     def fractions(self) -> tuple[Fraction, ...]:
         """The shares as exact fractions."""
-        try:
-            return tuple(Fraction(str(share)) for share in self.shares)
-        except (ValueError, ZeroDivisionError) as cause:
-            msg = "shares of epsilon are decimal numbers such as 0.05"
-            raise ArgumentError(msg) from cause
+        return exact_shares(
+            self.shares,
+            len(_SHARES),
+            "give six shares of epsilon: standardisation, models, score, cell counts, cell sums, "
+            "interval",
+        )
 
     def budget(self, *, with_interval: bool) -> dict[str, Fraction]:
         """Return the share of every step; the estimate's is what the others leave."""
@@ -69,6 +69,18 @@ class OrthogonalOptions:
         if not with_interval:
             shares["interval"] = Fraction(0)
         return shares | {"effect": 1 - sum(shares.values(), Fraction(0))}
+
+
+def orthogonal_options(request: Request) -> OrthogonalOptions:
+    """Return the options of a request that the method can answer; a plan refuses the same."""
+    options = options_for(request, OrthogonalOptions, "orthogonal")
+    if request.level != "sample":
+        msg = "the orthogonal method works at sample level"
+        raise ArgumentError(msg)
+    if request.estimand != "ate":
+        msg = "the orthogonal method estimates the ATE only; ATT and ATC need the label level"
+        raise ArgumentError(msg)
+    return options
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
-from private_ate.estimators.request import Request
+from private_ate.estimators.request import Request, options_for
 from private_ate.intervals import two_laplace_quantile
 from private_ate.matching import FixedLimit, LimitPlan, plan_limits
 from private_ate.privacy.budget import split_epsilon
@@ -38,6 +39,7 @@ __all__ = ["PublishedOptions", "estimate_published", "plan_for", "require_both_a
 
 _SAMPLE_RIDGE = 0.01
 _SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over its square root
+_LARGEST_LIMIT = 1 << 40  # beyond any number of rows
 _NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
 
 
@@ -64,37 +66,31 @@ class PublishedOptions:
     shares: tuple[str | Fraction, ...] = ("0.05", "0.05", "0.7", "0.2")
 
     def __post_init__(self) -> None:
-        if self.ridge is not None and not 1e-9 <= self.ridge <= 1e9:
-            msg = f"the ridge penalty lies between 1e-9 and 1e9, not {self.ridge:g}"
-            raise ArgumentError(msg)
-        if not (0 < self.c < math.inf and 0 < self.h < math.inf):
-            msg = "the error coefficients c and h are positive numbers"
-            raise ArgumentError(msg)
-        counted = isinstance(self.k, int) and not isinstance(self.k, bool) and self.k >= 1
-        if self.k not in (None, "adaptive") and not counted:
-            msg = "the limit k is 'adaptive', none, or a whole number from 1"
-            raise ArgumentError(msg)
-        if len(self.shares) != 4:
-            msg = "give four shares of epsilon: weights, scores, treatments, sums"
-            raise ArgumentError(msg)
+        if self.ridge is not None:
+            settle(self, ridge=real_number("the ridge penalty", self.ridge, 1e-9, 1e9))
+        if isinstance(self.k, str):
+            one_of("the limit k", self.k, ("adaptive",))
+        elif self.k is not None:
+            settle(self, k=whole_number("the limit k", self.k, 1, _LARGEST_LIMIT))
         split_epsilon(Fraction(1), self.fractions)
+        settle(
+            self,
+            c=real_number("the error coefficient c", self.c, 1e-150, 1e150),
+            h=real_number("the error coefficient h", self.h, 1e-150, 1e150),
+            shares=tuple(self.shares),
+        )
 
     @property
     def fractions(self) -> tuple[Fraction, ...]:
         """The shares as exact fractions."""
-        try:
-            return tuple(Fraction(str(share)) for share in self.shares)
-        except ValueError as cause:
-            msg = "shares of epsilon are decimal numbers such as 0.05"
-            raise ArgumentError(msg) from cause
+        return exact_shares(
+            self.shares, 4, "give four shares of epsilon: weights, scores, treatments, sums"
+        )
 
 
 def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Estimate the average treatment effect as the paper does, at the requested level."""
-    options = request.options or PublishedOptions()
-    if not isinstance(options, PublishedOptions):
-        msg = f"the published method takes PublishedOptions, not {type(options).__name__}"
-        raise ArgumentError(msg)
+    options = options_for(request, PublishedOptions, "published")
     if request.estimand != "ate":
         msg = "the published method estimates the ATE only; ATT and ATC need method 'auto'"
         raise ArgumentError(msg)

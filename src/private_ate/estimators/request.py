@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar, get_args
 
-from private_ate.privacy.budget import Level
+from private_ate.arguments import one_of, real_number, settle, whole_number
+from private_ate.errors import ArgumentError
+from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
 
-__all__ = ["Estimand", "Estimator", "Request", "Target"]
+__all__ = ["Estimand", "Estimator", "Request", "Target", "options_for"]
 
 Estimand = Literal["ate", "att", "atc"]
 Target = Literal["balance", "track"]
+Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Public parameters of one estimate, checked before any record is read."""
+    """Public parameters of one estimate, checked here so that no door can be built past it.
+
+    ε may be given as its text; it is kept as the exact fraction.
+    """
 
     level: Level
     epsilon: Fraction
@@ -30,10 +36,35 @@ class Request:
     rows_per_person: int = 1
     options: object | None = None
 
+    def __post_init__(self) -> None:
+        one_of("level", self.level, get_args(Level))
+        one_of("estimand", self.estimand, get_args(Estimand))
+        one_of("target", self.target, get_args(Target))
+        settle(
+            self,
+            epsilon=parse_epsilon(self.epsilon),
+            neighbors=whole_number("neighbors", self.neighbors, 1, 1000),
+            rows_per_person=whole_number("rows_per_person", self.rows_per_person, 1, 10**6),
+        )
+        if self.confidence is not None:
+            share = real_number("confidence (None for no interval)", self.confidence, 0.5, 0.9999)
+            settle(self, confidence=share)
+
     @property
     def coverage(self) -> float:
         """The coverage of free intervals: as asked, 95 % if no interval is paid for."""
         return 0.95 if self.confidence is None else self.confidence
+
+
+def options_for(request: Request, kind: type[Options], method: str) -> Options:
+    """Return the options of a request, the method's own defaults if it has none."""
+    if request.options is None:
+        return kind()
+    if not isinstance(request.options, kind):
+        asked = type(request.options).__name__
+        msg = f"method {method!r} takes {kind.__name__} as options, not {asked}"
+        raise ArgumentError(msg)
+    return request.options
 
 
 class Estimator(Protocol):

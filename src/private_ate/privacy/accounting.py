@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from private_ate.arguments import Exact
 from private_ate.errors import ArgumentError, NumericRangeError
+from private_ate.privacy.budget import parse_delta
 
 __all__ = [
     "DEFAULT_DELTA",
@@ -18,7 +20,7 @@ __all__ = [
     "discrete_gaussian_variance",
     "gaussian_delta",
     "gaussian_scale",
-    "parse_delta",
+    "noise_delta",
     "simple_concentrated_budget",
     "smoothing_rate",
 ]
@@ -29,16 +31,10 @@ _LARGEST_ANALYTIC = Fraction(20)  # beyond it exp(ε) makes the discretisation t
 _DISCRETE_SHARE = 1e-3  # share of δ set aside for the difference between grid and line
 
 
-def parse_delta(delta: str | float | Fraction) -> Fraction:
-    """Return δ as the exact fraction that its decimal text says; 0 means pure ε."""
-    try:
-        value = delta if isinstance(delta, Fraction) else Fraction(str(delta).strip())
-    except (ValueError, ZeroDivisionError) as cause:
-        msg = f"delta is a decimal number such as 1e-6, not {str(delta)[:40]!r}"
-        raise ArgumentError(msg) from cause
-    if isinstance(delta, bool) or (
-        value != 0 and not Fraction(1, 10**12) <= value <= Fraction(1, 10)
-    ):
+def noise_delta(delta: Exact) -> Fraction:
+    """Return the exact δ that a method's noise is calibrated to; 0 means pure ε."""
+    value = parse_delta(delta)
+    if value != 0 and not Fraction(1, 10**12) <= value <= Fraction(1, 10):
         msg = "delta lies between 1e-12 and 0.1 (or is 0 where a method offers pure ε)"
         raise ArgumentError(msg)
     return value

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
+from private_ate.arguments import Exact, exact_number
 from private_ate.errors import ArgumentError
 
-__all__ = ["Guarantee", "Level", "adjacency_of", "parse_epsilon", "split_epsilon"]
+__all__ = ["Guarantee", "Level", "adjacency_of", "parse_delta", "parse_epsilon", "split_epsilon"]
 
 Level = Literal["label", "sample"]
 
 _LONGEST_EPSILON = 15  # significant digits; every such decimal survives a JSON number unchanged
-_SMALLEST, _LARGEST = Decimal("1e-12"), Decimal("1e6")
 
 
-def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
+def parse_epsilon(epsilon: Exact) -> Fraction:
     """Return the budget as an exact fraction of what its decimal text says.
 
     ``0.1`` means one tenth, not the binary number nearest to it.
@@ -27,32 +27,21 @@ def parse_epsilon(epsilon: str | float | Fraction | Decimal) -> Fraction:
     >>> parse_epsilon("0.1") * 10 == 1
     True
     """
-    if isinstance(epsilon, bool):
-        msg = "epsilon is a number such as 1.0, not a truth value"
-        raise ArgumentError(msg)
-    try:
-        decimal = _as_decimal(epsilon)
-    except (InvalidOperation, ValueError) as cause:
-        msg = "epsilon is a positive decimal number such as 1.0"
-        raise ArgumentError(msg) from cause
-    # Compared as decimals: the exact fraction of 1e999999999 would fill the memory.
-    if not (decimal.is_finite() and _SMALLEST <= decimal <= _LARGEST):
-        msg = f"epsilon lies between 1e-12 and 1e6, not {str(epsilon)[:40]}; 0.1 to 10 is usual"
-        raise ArgumentError(msg)
-    digits = "".join(map(str, decimal.as_tuple().digits)).strip("0")
-    if len(digits) > _LONGEST_EPSILON or (
-        isinstance(epsilon, Fraction) and Fraction(decimal) != epsilon
-    ):
+    exact = exact_number("epsilon", epsilon, "1e-12", "1e6")
+    context = Context(prec=_LONGEST_EPSILON)
+    if Fraction(context.divide(Decimal(exact.numerator), Decimal(exact.denominator))) != exact:
         msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
         raise ArgumentError(msg)
-    return Fraction(decimal)
+    return exact
 
 
-def _as_decimal(epsilon: str | float | Fraction | Decimal) -> Decimal:
-    if isinstance(epsilon, Fraction):
-        context = Context(prec=_LONGEST_EPSILON + 2)
-        return context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
-    return Decimal(str(epsilon).strip())
+def parse_delta(delta: Exact) -> Fraction:
+    """Return δ as an exact fraction of what its decimal text says; from 0 to below 1."""
+    exact = exact_number("delta", delta, "0", "1")
+    if exact == 1:
+        msg = "delta is below 1, such as 1e-6"
+        raise ArgumentError(msg)
+    return exact
 
 
 def split_epsilon(epsilon: Fraction, shares: tuple[Fraction, ...]) -> tuple[Fraction, ...]:

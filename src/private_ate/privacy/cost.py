@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 
+from private_ate.arguments import Exact
 from private_ate.errors import ArgumentError
-from private_ate.privacy.budget import parse_epsilon
+from private_ate.privacy.budget import parse_delta, parse_epsilon
 
-__all__ = ["NOTHING", "Amount", "Cost", "parse_delta"]
+__all__ = ["NOTHING", "Amount", "Cost"]
 
-Amount = str | float | Fraction | Decimal
+Amount = Exact
 
 _NANO = 10**9
 _ATTO = 10**18
@@ -65,26 +66,6 @@ class Cost:
 
 
 NOTHING = Cost(0)
-
-
-def parse_delta(delta: Amount) -> Fraction:
-    """Return δ as an exact fraction of what its decimal text says; from 0 to below 1."""
-    if isinstance(delta, Fraction):
-        value = delta
-    else:
-        try:
-            decimal = Decimal("nan" if isinstance(delta, bool) else str(delta).strip())
-        except InvalidOperation:
-            decimal = Decimal("nan")
-        # The size is checked first: the fraction of 1e999999999 would fill the memory.
-        if not decimal.is_finite() or (decimal != 0 and not -40 <= decimal.adjusted() <= 1):
-            msg = f"delta is a number from 0 to below 1 such as 1e-6, not {str(delta)[:40]!r}"
-            raise ArgumentError(msg)
-        value = Fraction(decimal)
-    if not 0 <= value < 1:
-        msg = "delta is a number from 0 to below 1 such as 1e-6"
-        raise ArgumentError(msg)
-    return value
 
 
 def _ceiling(value: Fraction) -> int:

@@ -1,0 +1,164 @@
+"""Readers of public arguments: one per kind, each bounded before anything is parsed.
+
+All doors (functions, option classes, the planner, the command line, ledgers) read their numbers
+and words here, so that none accepts what another refuses. Nothing here ever sees a record, and a
+text such as ``1e99999999`` is refused by its length and exponent, never expanded.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import NoReturn, SupportsIndex, cast
+
+from private_ate.errors import ArgumentError
+
+__all__ = [
+    "Exact",
+    "exact_number",
+    "exact_shares",
+    "one_of",
+    "real_number",
+    "settle",
+    "shown",
+    "truth_value",
+    "whole_number",
+]
+
+Exact = str | float | Fraction | Decimal
+
+_LONGEST = 400  # characters of a text, digits of a number, and the largest power of ten
+_MOST_BITS = 1400  # of a numerator or denominator; 10⁴⁰⁰ has 1329
+_NUMBER = re.compile(
+    r"[+-]?(?:\d+/\d+|(?:\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d{1,4}))?)", re.ASCII
+)
+
+
+def exact_number(name: str, value: object, low: str, high: str) -> Fraction:
+    """Return exactly the number that a decimal text says, from ``low`` to ``high``.
+
+    Texts are decimal numbers or fractions of whole numbers. A float means its shortest decimal
+    text: 0.1 is one tenth, not the binary number nearest to it.
+
+    Examples
+    --------
+    >>> exact_number("delta", 0.1, "0", "1") == exact_number("delta", "1/10", "0", "1")
+    True
+    """
+    number = _exactly(value)
+    if number is None or not Fraction(low) <= number <= Fraction(high):
+        _refuse(name, f"a decimal number from {low} to {high}, or a fraction such as 1/4", value)
+    return number
+
+
+def exact_shares(values: object, count: int, wanted: str) -> tuple[Fraction, ...]:
+    """Return shares of ε exactly, each above 0 and below 1; ``wanted`` says which they are."""
+    if not isinstance(values, tuple | list) or len(values) != count:
+        raise ArgumentError(wanted)
+    shares = tuple(exact_number("a share of epsilon", value, "0", "1") for value in values)
+    if not all(0 < share < 1 for share in shares):
+        msg = "each share of epsilon is positive and below 1"
+        raise ArgumentError(msg)
+    return shares
+
+
+def real_number(name: str, value: object, low: float, high: float) -> float:
+    """Return a finite number from ``low`` to ``high``; texts are read exactly, then rounded."""
+    number = math.nan
+    if isinstance(value, str | Decimal | Fraction):
+        exact = _exactly(value)
+        number = math.nan if exact is None or abs(exact) > 1e300 else float(exact)
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (OverflowError, ValueError):
+            number = math.nan
+    if not low <= number <= high:
+        _refuse(name, f"a number from {low:g} to {high:g}", value)
+    return number
+
+
+def whole_number(name: str, value: object, low: int, high: int | None = None) -> int:
+    """Return a whole number from ``low`` to ``high``, if there is one; 2.0 is none."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        number = None
+    if number is None or number < low or (high is not None and number > high):
+        _refuse(name, f"a whole number from {low}" + (f" to {high}" if high else ""), value)
+    return number
+
+
+def truth_value(name: str, value: object) -> bool:
+    """Return true or false."""
+    # numpy's truth values go by name: the command line comes here without numpy.
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        _refuse(name, "true or false", value)
+    return bool(value)
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse what is not among the allowed words."""
+    if not isinstance(value, str) or value not in allowed:
+        _refuse(name, " or ".join(repr(word) for word in allowed), value)
+
+
+def settle(value: object, **checked: object) -> None:
+    """Write checked fields into a frozen dataclass; for its ``__post_init__`` only."""
+    for name, entry in checked.items():
+        object.__setattr__(value, name, entry)
+
+
+def shown(value: object) -> str:
+    """Return the beginning of a plain argument, the type of any other."""
+    if isinstance(value, str):
+        return repr(value[:40])
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a number that long"
+    return str(value)[:40] if isinstance(value, int | float) else type(value).__name__
+
+
+def _exactly(value: object) -> Fraction | None:
+    """Return a number of bounded size exactly, None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return _from_text(value)
+    if isinstance(value, Decimal):
+        return _from_decimal(value)
+    if isinstance(value, numbers.Rational):
+        parts = int(value.numerator), int(value.denominator)
+        return Fraction(*parts) if max(part.bit_length() for part in parts) <= _MOST_BITS else None
+    if isinstance(value, numbers.Real):
+        return _from_text(str(value))  # the shortest text that is this float, of numpy's too
+    return None
+
+
+def _from_text(text: str) -> Fraction | None:
+    if len(text) > _LONGEST:
+        return None
+    found = _NUMBER.fullmatch(text.strip())
+    if found is None or abs(int(found["exponent"] or 0)) > _LONGEST:
+        return None
+    try:
+        return Fraction(text.strip())
+    except ZeroDivisionError:
+        return None
+
+
+def _from_decimal(value: Decimal) -> Fraction | None:
+    if not value.is_finite():
+        return None
+    if value == 0:
+        return Fraction(0)
+    small = abs(value.adjusted()) <= _LONGEST and len(value.as_tuple().digits) <= _LONGEST
+    return Fraction(value) if small else None
+
+
+def _refuse(name: str, wanted: str, value: object) -> NoReturn:
+    msg = f"{name} is {wanted}, not {shown(value)}"
+    raise ArgumentError(msg)
