@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
@@ -47,8 +47,10 @@ def without_words(action: Callable[[], T], sentence: str = _CONSTANT) -> T:
     raise RecordsError(sentence)
 
 
-def read_file(path: Path) -> tuple[pl.DataFrame, bool]:
+def read_file(path: Path, columns: Sequence[str] | None = None) -> tuple[pl.DataFrame, bool]:
     """Return a file's frame, and whether its columns have types of their own.
+
+    Of Parquet only the ``columns`` in use are read, so that no other can stop the reader.
 
     A stray quotation mark in one record must not turn a run into an error, nor swallow its
     neighbours: a line of a CSV file is a record by itself.
@@ -59,7 +61,8 @@ def read_file(path: Path) -> tuple[pl.DataFrame, bool]:
     frame: pl.DataFrame | None = None
     try:
         if is_parquet(path):
-            return pl.read_parquet(path), True
+            wanted = None if columns is None else list(dict.fromkeys(columns))
+            return pl.read_parquet(path, columns=wanted), True
         frame = pl.concat([read_header(path), *read_lines(path)])
     # A reader's panic on a damaged file is no Exception; what either says could quote a record.
     except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110

@@ -9,7 +9,7 @@ from private_ate.domain import Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 from private_ate.files import without_words
 from private_ate.privacy.budget import Level
-from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table
+from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_schema, open_table
 from private_ate.tables import (
     Columns,
     Covariates,
@@ -51,11 +51,17 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
     guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
     """
+    outline = settle_names(
+        open_schema(data), treatment=treatment, outcome=outcome, covariates=covariates,
+        domain=domain, level=level, from_data=from_data,
+    )  # fmt: skip
+    named, names = outline.declared, tuple(outline.domain.covariates)
+    used = [named.treatment.column, named.outcome.column, *names]
 
     def prepare() -> PreparedTable[Table | StreamedTable]:
         return settle_domain(
-            open_table(data, memory_limit), treatment=treatment, outcome=outcome,
-            covariates=covariates, domain=domain, level=level, from_data=from_data,
+            open_table(data, memory_limit, used), treatment=None, outcome=None, covariates=names,
+            domain=named, level=level, from_data=from_data,
         )  # fmt: skip
 
     return without_words(prepare)

@@ -119,14 +119,16 @@ class StreamedTable:
         return (frame.select(columns) for frame in read_lines(self.path, self.chunk))
 
 
-def open_table(data: object, memory_limit: int = MEMORY_LIMIT) -> Table | StreamedTable:
+def open_table(
+    data: object, memory_limit: int = MEMORY_LIMIT, columns: Sequence[str] | None = None
+) -> Table | StreamedTable:
     """Read a table, or open it for streaming if it is a file that would not fit the limit."""
     if isinstance(data, str | Path):
         path = Path(data)
         check_path(path)
         if _bytes_in_memory(path) > memory_limit:
             return _open_stream(path, memory_limit)
-    return read_table(data)
+    return read_table(data, columns)
 
 
 def open_schema(data: object) -> Table:

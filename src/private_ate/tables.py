@@ -174,11 +174,11 @@ def require_labels(columns: Columns, name: str) -> None:
         raise SchemaError(msg)
 
 
-def read_table(data: object) -> Table:
+def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
     """Read a data frame that narwhals knows, or the path of a CSV or Parquet file."""
     typed = True
     if isinstance(data, str | Path):
-        data, typed = read_file(Path(data))
+        data, typed = read_file(Path(data), columns)
     return table_of(data, typed=typed)
 
 
