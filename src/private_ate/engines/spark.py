@@ -222,7 +222,10 @@ def read_frame(path: str, master: str | None = None) -> SparkColumns:
         msg = "engine 'spark' needs the spark extra: pip install 'private-ate[spark]'"
         raise ArgumentError(msg) from cause
     builder = SparkSession.builder.appName("private-ate")
+    is_ours = SparkSession.getActiveSession() is None
     session = (builder if master is None else builder.master(master)).getOrCreate()
+    if is_ours:
+        session.sparkContext.setLogLevel("OFF")  # a failed task's trace could quote a record
     is_text = path.lower().endswith((".csv", ".txt"))
     frame: Any = None
     with suppress(Exception):  # whatever the reader says could quote a record
