@@ -1,8 +1,9 @@
 """Between an estimate and its ledger: what is charged, to which data set, and when.
 
 The charge is made at the choke point, immediately before the first noise is drawn, so arguments
-that a method refuses spend nothing. An error that is not one of ours might depend on records;
-it is charged as if noise had been drawn.
+that a method refuses spend nothing. Records are read and encoded inside the charge: a failure
+there, like any error that is not one of ours, might depend on them and is charged as if noise had
+been drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from private_ate.domain import Categories, Domain, Interval, label_text
-from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.errors import ArgumentError, PrivateAteError, RecordsError
 from private_ate.estimators.request import Request
 from private_ate.inputs import PreparedTable
 from private_ate.privacy.budget import parse_delta
@@ -85,6 +86,9 @@ class Till:
         """Make a release that pays before its first noise, and store it."""
         try:
             release = make(self.pay)
+        except RecordsError:  # whether records can be read is a fact about them
+            self.pay()
+            raise
         except PrivateAteError:
             raise
         except Exception:
@@ -146,8 +150,11 @@ def charge_and_make(account: Account, order: Order, make: Make) -> Release:
 
 
 def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
-    """Return the outside view of a table: names and kinds of columns, declared knowledge."""
-    columns = None if table is None else {name: table.kind(name) for name in table.names}
+    """Return the outside view of a table: names of columns and declared knowledge.
+
+    Types are no part of it: one value decides about the type of a pandas column.
+    """
+    columns = None if table is None else dict.fromkeys(table.names, "")
     declared = {name: _declaration(kind) for name, kind in domain.covariates.items()}
     treatment = domain.treatment
     labels = [label_text(treatment.treated), label_text(treatment.control)]

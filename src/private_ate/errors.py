@@ -17,6 +17,10 @@ class SchemaError(PrivateAteError, ValueError):
     """The table lacks a column or holds a column of a type that cannot be used."""
 
 
+class RecordsError(SchemaError):
+    """The records cannot be read or encoded; says nothing of them, and is charged to a ledger."""
+
+
 class NumericRangeError(PrivateAteError, ArithmeticError):
     """A noise scale or a sum leaves the range in which it can be computed exactly."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -27,6 +27,7 @@ from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.spark import (
     NEEDS_ORDER,
+    UNFINISHED,
     SparkColumns,
     SparkStudy,
     is_spark_frame,
@@ -37,7 +38,8 @@ from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibr
 from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
-from private_ate.inputs import PreparedTable, settle_domain
+from private_ate.files import without_words
+from private_ate.inputs import PreparedTable, prepare_table, settle_domain, settle_names
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
@@ -45,8 +47,8 @@ from private_ate.privacy.ledger import Ledger
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
-from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table, parse_memory
-from private_ate.tables import Table
+from private_ate.streams import MEMORY_LIMIT, open_schema, parse_memory
+from private_ate.tables import Covariates, Table
 
 __all__ = [
     "METHODS",
@@ -98,7 +100,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     epsilon: str | float | Fraction | Decimal,
     treatment: str | Treatment | None = None,
     outcome: str | None = None,
-    covariates: Sequence[str] | None = None,
+    covariates: Covariates = None,
     domain: Domain | None = None,
     method: str = "auto",
     target: Target = "balance",
@@ -131,7 +133,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         The budget ε, kept exactly as its decimal text says.
     treatment, outcome, covariates
         Columns; may be left out when the domain names them. Covariates default to those that the
-        domain declares, or to all other columns.
+        domain declares. At label level they are public, so a caller without such a domain names
+        them; the word "all" stands for every other column.
     domain : Domain
         Declared bounds and categories. At label level only the outcome needs them.
     method : str
@@ -183,47 +186,57 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     on_cluster = engine == "spark" or is_spark_frame(data)
     if on_cluster:
         _refuse_order(chosen, request, engine)
-    prepared: PreparedTable[Any] | None = None
+    memory = parse_memory(memory_limit)
+    asked: dict[str, Any] = {
+        "treatment": treatment, "outcome": outcome, "covariates": covariates, "domain": domain,
+        "level": request.level, "from_data": bool(void),
+    }  # fmt: skip
+    outline: PreparedTable[Any] | None = None
     if not isinstance(data, LocalStudy):
-        columns = _open_columns(data, master, memory_limit, on_cluster=on_cluster)
-        prepared = settle_domain(
-            columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-            level=request.level, from_data=bool(void),
-        )  # fmt: skip
-    with _encoded(data, prepared, progress) as study:
+        outline = settle_names(_open_columns(data, master, on_cluster=on_cluster), **asked)
 
-        def make(authorize: Callable[[], None] | None) -> Release:
+    def make(authorize: Callable[[], None] | None) -> Release:
+        with _encoded(data, outline, asked, memory, progress) as study:
             return estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
 
-        if account is None:
-            return make(None)
-        order = order_for(request, chosen.name, chosen.options, study.domain, prepared)
-        return charge_and_make(account, order, make)
+    if account is None:
+        return make(None)
+    used = cast("LocalStudy", data).domain if outline is None else outline.domain
+    order = order_for(request, chosen.name, chosen.options, used, outline)
+    return charge_and_make(account, order, make)
 
 
-def _open_columns(
-    data: object, master: str | None, memory_limit: str | float, *, on_cluster: bool
-) -> Table | StreamedTable | SparkColumns:
+def _open_columns(data: object, master: str | None, *, on_cluster: bool) -> Table | SparkColumns:
+    """Return names and types of the columns; records are read inside the charge."""
     if not on_cluster:
-        return open_table(data, parse_memory(memory_limit))
+        return open_schema(data)
     return SparkColumns(data) if is_spark_frame(data) else read_frame(str(data), master)
 
 
 @contextmanager
 def _encoded(
-    data: object, prepared: PreparedTable[Any] | None, progress: Progress | None
+    data: object,
+    outline: PreparedTable[Any] | None,
+    asked: dict[str, Any],
+    memory: int,
+    progress: Progress | None,
 ) -> Iterator[LocalStudy | SparkStudy]:
-    """Encode what was prepared, and let a cluster forget it in the end."""
-    if prepared is None:
+    """Read and encode the records without a word of other packages; a cluster forgets them."""
+    if outline is None:
         yield cast("LocalStudy", data)
-    elif isinstance(prepared.table, SparkColumns):
-        cluster = SparkStudy.encode(prepared.table, prepared.domain, progress)
+    elif isinstance(outline.table, SparkColumns):
+        columns = outline.table
+        there = without_words(lambda: settle_domain(columns, **asked), UNFINISHED)
+        cluster = without_words(
+            lambda: SparkStudy.encode(columns, there.domain, progress), UNFINISHED
+        )
         try:
             yield cluster
         finally:
             cluster.close()
     else:
-        yield LocalStudy.encode(prepared.table, prepared.domain, progress)
+        here = prepare_table(data, **asked, memory_limit=memory)
+        yield without_words(lambda: LocalStudy.encode(here.table, here.domain, progress))
 
 
 def estimate_study(  # a request and how it is to be run

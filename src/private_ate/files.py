@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from private_ate.errors import ArgumentError, SchemaError
+from private_ate.errors import ArgumentError, PrivateAteError, RecordsError, SchemaError
 from private_ate.lines import read_header, read_lines
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Kind", "check_path", "is_parquet", "read_file", "read_schema", "unreadable"]
+__all__ = [
+    "Kind",
+    "check_path",
+    "is_parquet",
+    "read_file",
+    "read_schema",
+    "unreadable",
+    "without_words",
+]
 
+T = TypeVar("T")
 Kind = Literal["number", "label", "object", "other"]
+_CONSTANT: Final = (
+    "the records could not be read; nothing was released. What was said about it could quote a "
+    "record and is not repeated: check how the table was made, or save it as Parquet"
+)
 
 
-def read_file(path: Path) -> tuple[pl.DataFrame, bool]:
+def without_words(action: Callable[[], T], sentence: str = _CONSTANT) -> T:
+    """Read or encode records; whatever another package says about a failure is not repeated.
+
+    The error is raised after the other one is forgotten: not even a traceback leads back to it.
+    """
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    try:
+        return action()
+    except PrivateAteError:
+        raise
+    # A reader's panic is no Exception; what either says could quote a record.
+    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110
+        pass
+    raise RecordsError(sentence)
+
+
+def read_file(path: Path, columns: Sequence[str] | None = None) -> tuple[pl.DataFrame, bool]:
     """Return a file's frame, and whether its columns have types of their own.
+
+    Of Parquet only the ``columns`` in use are read, so that no other can stop the reader.
 
     A stray quotation mark in one record must not turn a run into an error, nor swallow its
     neighbours: a line of a CSV file is a record by itself.
@@ -28,7 +61,8 @@ def read_file(path: Path) -> tuple[pl.DataFrame, bool]:
     frame: pl.DataFrame | None = None
     try:
         if is_parquet(path):
-            return pl.read_parquet(path), True
+            wanted = None if columns is None else list(dict.fromkeys(columns))
+            return pl.read_parquet(path, columns=wanted), True
         frame = pl.concat([read_header(path), *read_lines(path)])
     # A reader's panic on a damaged file is no Exception; what either says could quote a record.
     except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110
@@ -48,8 +82,10 @@ def read_schema(path: Path) -> dict[str, Kind | None]:
             schema = pl.read_parquet_schema(path)
             return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
         header = read_header(path)
-    except (Exception, pl.exceptions.PanicException) as cause:
-        raise unreadable(path) from cause
+    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001  # could quote a record
+        header = None
+    if header is None:
+        raise SchemaError(str(unreadable(path)))
     return dict.fromkeys(header.columns)
 
 
@@ -68,10 +104,10 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in {".parquet", ".pq"}
 
 
-def unreadable(path: Path) -> SchemaError:
+def unreadable(path: Path) -> RecordsError:
     """Return the error for a file that is not what its name says; quotes nothing of it."""
     kind = "Parquet" if is_parquet(path) else "comma-separated values with a header line"
-    return SchemaError(f"the file {path.name!r} cannot be read as {kind}")
+    return RecordsError(f"the file {path.name!r} cannot be read as {kind}")
 
 
 def _kind_of_polars(dtype: str) -> Kind:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
+from private_ate.files import without_words
 from private_ate.privacy.budget import Level
-from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_table
-from private_ate.tables import Columns, Table, complete_domain, covariate_names
+from private_ate.streams import MEMORY_LIMIT, StreamedTable, open_schema, open_table
+from private_ate.tables import (
+    Columns,
+    Covariates,
+    Table,
+    complete_domain,
+    covariate_names,
+    require_declared,
+    require_types,
+)
 
 C = TypeVar("C", bound=Columns)
 
-__all__ = ["PreparedTable", "prepare_table", "resolve_domain", "settle_domain"]
+__all__ = ["PreparedTable", "prepare_table", "resolve_domain", "settle_domain", "settle_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     *,
     treatment: str | Treatment | None,
     outcome: str | None,
-    covariates: Sequence[str] | None,
+    covariates: Covariates,
     domain: Domain | None,
     level: Level,
     from_data: bool,
@@ -43,11 +51,45 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
     guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
     """
-    columns = open_table(data, memory_limit)
-    return settle_domain(
-        columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-        level=level, from_data=from_data,
+    outline = settle_names(
+        open_schema(data), treatment=treatment, outcome=outcome, covariates=covariates,
+        domain=domain, level=level, from_data=from_data,
     )  # fmt: skip
+    named, names = outline.declared, tuple(outline.domain.covariates)
+    used = [named.treatment.column, named.outcome.column, *names]
+
+    def prepare() -> PreparedTable[Table | StreamedTable]:
+        return settle_domain(
+            open_table(data, memory_limit, used), treatment=None, outcome=None, covariates=names,
+            domain=named, level=level, from_data=from_data,
+        )  # fmt: skip
+
+    return without_words(prepare)
+
+
+def settle_names(  # as above
+    columns: C,
+    *,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Covariates,
+    domain: Domain | None,
+    level: Level,
+    from_data: bool,
+) -> PreparedTable[C]:
+    """Settle which columns are used and refuse what their names and types already tell.
+
+    Reads no value: where a range is to be looked up, the domain holds a placeholder.
+    """
+    named = resolve_domain(domain, treatment, outcome)
+    columns.require(named.treatment.column, "treatment")
+    columns.require(named.outcome.column, "outcome")
+    is_public = level == "label" and not from_data
+    names = covariate_names(columns, named, covariates, must_be_named=is_public)
+    require_declared(named, names, outcome=from_data, looked_up=from_data or level == "label")
+    require_types(columns, named, names)
+    unread = {name: named.covariates.get(name, Interval(0, 1)) for name in names}
+    return PreparedTable(columns, Domain(named.treatment, named.outcome, unread), named)
 
 
 def settle_domain(  # as above
@@ -55,21 +97,22 @@ def settle_domain(  # as above
     *,
     treatment: str | Treatment | None,
     outcome: str | None,
-    covariates: Sequence[str] | None,
+    covariates: Covariates,
     domain: Domain | None,
     level: Level,
     from_data: bool,
 ) -> PreparedTable[C]:
     """Settle the domain of all columns in use, looking up what may be looked up."""
-    named = resolve_domain(domain, treatment, outcome)
-    columns.require(named.treatment.column, "treatment")
-    columns.require(named.outcome.column, "outcome")
-    wanted = None if covariates is None else tuple(covariates)
-    names = covariate_names(columns, named, wanted)
+    outline = settle_names(
+        columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level=level, from_data=from_data,
+    )  # fmt: skip
+    names = tuple(outline.domain.covariates)
+    looked_up = from_data or level == "label"
     complete = complete_domain(
-        columns, named, names, outcome=from_data, looked_up=from_data or level == "label"
+        columns, outline.declared, names, outcome=from_data, looked_up=looked_up
     )
-    return PreparedTable(columns, complete, named)
+    return PreparedTable(columns, complete, outline.declared)
 
 
 def resolve_domain(

@@ -40,6 +40,7 @@ from private_ate.intervals import (
     staircase_variance,
 )
 from private_ate.privacy.budget import Level, parse_epsilon
+from private_ate.tables import Covariates
 
 __all__ = ["Plan", "PlanRow", "StudySizes", "plan_ate"]
 
@@ -132,7 +133,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     half_width: float | None = None,
     treatment: str | Treatment | None = None,
     outcome: str | None = None,
-    covariates: Sequence[str] | None = None,
+    covariates: Covariates = None,
     domain: Domain | None = None,
     target: Target = "balance",
     neighbors: int = 5,
@@ -305,7 +306,7 @@ def _public_study(  # the columns
     data: object,
     treatment: str | Treatment | None,
     outcome: str | None,
-    covariates: Sequence[str] | None,
+    covariates: Covariates,
     domain: Domain | None,
     progress: Progress | None,
 ) -> LocalStudy:
@@ -325,7 +326,7 @@ def _sizes(
     data: object,
     treatment: str | Treatment | None,
     outcome: str | None,
-    covariates: Sequence[str] | None,
+    covariates: Covariates,
     domain: Domain | None,
 ) -> StudySizes:
     if isinstance(data, StudySizes):

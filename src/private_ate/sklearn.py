@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from private_ate.domain import Categories, Domain, Interval, Outcome
+from private_ate.entries import numbers_of
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.estimation import estimate_ate
 from private_ate.privacy.budget import Level
@@ -219,11 +220,4 @@ def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return numbers; what is none becomes a missing value, one by one and without a word."""
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
-    return np.array([_number(value) for value in values], dtype=np.float64)
-
-
-def _number(value: object) -> float:
-    try:
-        return float(cast("float", value))
-    except (TypeError, ValueError, OverflowError):
-        return np.nan
+    return numbers_of(values)

@@ -14,14 +14,21 @@ import numpy.typing as npt
 
 from private_ate.domain import Categories, Interval
 from private_ate.errors import ArgumentError
-from private_ate.files import Kind, check_path, is_parquet, unreadable
+from private_ate.files import Kind, check_path, is_parquet, unreadable, without_words
 from private_ate.lines import count_lines, read_header, read_lines
-from private_ate.tables import Table, observe_columns, read_table, require_column, table_of
+from private_ate.tables import (
+    Table,
+    observe_columns,
+    read_table,
+    require_column,
+    schema_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MEMORY_LIMIT", "StreamedTable", "open_table", "parse_memory"]
+__all__ = ["MEMORY_LIMIT", "StreamedTable", "open_schema", "open_table", "parse_memory"]
 
 MEMORY_LIMIT: Final = 1 << 30
 _SMALLEST_CHUNK: Final = 1 << 14
@@ -69,6 +76,15 @@ class StreamedTable:
         """Say what a column holds, from its type alone."""
         return self.schema.kind(name)
 
+    @property
+    def typed(self) -> bool:
+        """Whether the file has types of its own."""
+        return self.schema.typed
+
+    def type_name(self, name: str) -> str:
+        """Name a column's type."""
+        return self.schema.type_name(name)
+
     def chunks(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, each chunk with these columns."""
         wanted = list(dict.fromkeys(columns))
@@ -103,14 +119,27 @@ class StreamedTable:
         return (frame.select(columns) for frame in read_lines(self.path, self.chunk))
 
 
-def open_table(data: object, memory_limit: int = MEMORY_LIMIT) -> Table | StreamedTable:
+def open_table(
+    data: object, memory_limit: int = MEMORY_LIMIT, columns: Sequence[str] | None = None
+) -> Table | StreamedTable:
     """Read a table, or open it for streaming if it is a file that would not fit the limit."""
     if isinstance(data, str | Path):
         path = Path(data)
         check_path(path)
         if _bytes_in_memory(path) > memory_limit:
             return _open_stream(path, memory_limit)
-    return read_table(data)
+    return read_table(data, columns)
+
+
+def open_schema(data: object) -> Table:
+    """Return a table's names and types; of a file or a lazy frame no record is read."""
+    if not isinstance(data, str | Path):
+        return without_words(lambda: schema_of(data))
+    path = Path(data)
+    check_path(path)
+    if is_parquet(path):
+        return _schema(_parquet_shape(path)[1], typed=True)
+    return _schema(_header(path), typed=False)
 
 
 def parse_memory(limit: str | float) -> int:
@@ -141,13 +170,18 @@ def _open_stream(path: Path, memory_limit: int) -> StreamedTable:
         fitting = memory_limit // (16 * 8 * max(empty.width, 1))
         chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
         return StreamedTable(path, _schema(empty, typed=True), rows, chunk)
+    chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
+    return StreamedTable(path, _schema(_header(path), typed=False), count_lines(path) - 1, chunk)
+
+
+def _header(path: Path) -> pl.DataFrame:
     header: Any = None
     with suppress(Exception):  # whatever the reader says could quote a record
         header = read_header(path)
     if header is None:
         raise unreadable(path)
-    chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
-    return StreamedTable(path, _schema(header, typed=False), count_lines(path) - 1, chunk)
+    frame: pl.DataFrame = header
+    return frame
 
 
 def _schema(frame: pl.DataFrame, *, typed: bool) -> Table:

@@ -1,7 +1,9 @@
 """The cluster engine against the local one; needs the spark extra (`make test-spark`)."""
 
 import os
+import subprocess
 import sys
+import traceback
 
 import numpy as np
 import polars as pl
@@ -9,9 +11,18 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from private_ate import ArgumentError, Categories, Domain, Interval, SchemaError, estimate_ate
+from private_ate import (
+    ArgumentError,
+    Categories,
+    Domain,
+    Interval,
+    Ledger,
+    SchemaError,
+    estimate_ate,
+)
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkColumns, SparkStudy, _add_up, is_spark_frame
+from private_ate.errors import RecordsError
 from private_ate.estimators.strata import OneCell, _count_cells
 from private_ate.folds import Total
 from private_ate.propensity import fit_logistic
@@ -187,3 +198,83 @@ def test_a_path_that_spark_cannot_read_is_one_sentence(session, tmp_path):
     empty = session.createDataFrame([], "x1 double, x2 double, colour string, t int, y double")
     with pytest.raises(SchemaError, match="the table has no rows"):
         estimate_ate(empty, domain=DOMAIN, level="label", epsilon=1)
+
+
+SECRET = 4115550199887766554
+SMALL = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
+
+
+def write_small(file, **columns):
+    """Write a few rows of whole numbers; a keyword replaces a column."""
+    plain = {"x": [0, 1] * 8, "t": [0, 0, 1, 1] * 4, "y": [1, 2, 3, 4] * 4}
+    pl.DataFrame(plain | columns).write_parquet(file)
+    return file
+
+
+@pytest.mark.parametrize("column", ["x", "t", "y"])
+def test_an_integer_beyond_two_to_the_53_is_encoded_like_any_other(session, tmp_path, column):
+    odd = [0, 1] * 7 + [0, SECRET]
+    frame = session.read.parquet(str(write_small(tmp_path / "a.parquet", **{column: odd})))
+    study = SparkStudy.encode(SparkColumns(frame), SMALL)
+    assert study.size == 16
+    study.close()
+
+
+def test_the_program_releases_such_an_integer_on_spark_and_tells_nothing_of_it(tmp_path):
+    path = write_small(tmp_path / "a.parquet", y=[1, 2, 3, 4] * 3 + [1, 2, 3, SECRET])
+    SMALL.write(tmp_path / "d.toml")
+    done = subprocess.run(
+        [sys.executable, "-m", "private_ate", "estimate", path, "--domain", tmp_path / "d.toml",
+         "--level", "sample", "--epsilon", "1", "--engine", "spark", "--master", "local[1]"],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert str(SECRET) not in done.stdout + done.stderr
+
+
+def test_what_spark_says_of_a_value_that_it_cannot_cast_is_charged_and_not_repeated(
+    session, tmp_path
+):
+    texts = write_small(tmp_path / "a.parquet", y=["1", "2", "3", f"secret{SECRET}"] * 4)
+    frame = session.read.parquet(str(texts)).selectExpr("x", "t", "cast(y as bigint) as y")
+    Ledger.create(tmp_path / "budget.db", "trial", epsilon="4").close()
+    for level in ("label", "sample"):
+        with pytest.raises(RecordsError, match="Spark could not finish a pass") as caught:
+            estimate_ate(frame, domain=SMALL, level=level, epsilon=1, ledger=tmp_path / "budget.db")
+        assert caught.value.__context__ is None
+        assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
+    ledger = Ledger.open(tmp_path / "budget.db")
+    assert str(ledger.accounts()[0].left) == "ε = 2"
+    ledger.close()
+
+
+def test_a_block_that_cannot_be_encoded_is_a_number_and_no_words(session, tmp_path, monkeypatch):
+    def fail(*_):
+        message = f"cannot encode {SECRET}"
+        raise ValueError(message)
+
+    from private_ate.engines import spark
+
+    monkeypatch.setattr(spark, "encode_outcome", fail)
+    assert spark._encode_block(read_table(write_small(tmp_path / "a.parquet")), SMALL) == (-1, b"")
+    blocks = session.sparkContext.parallelize([(3, b""), (-1, b""), (5, b"")], 2)
+    assert spark._places(blocks) == (-1, ())
+
+
+def test_names_of_people_are_no_covariate_on_spark(session, tmp_path):
+    named = write_small(tmp_path / "a.parquet", name=[f"Person{row:03d}" for row in range(16)])
+    frame = session.read.parquet(str(named))
+    domain = Domain("t", ("y", Interval(0, 10)))
+    with pytest.raises(ArgumentError, match="so name them"):
+        estimate_ate(frame, domain=domain, level="label", epsilon=1)
+    with pytest.raises(SchemaError, match="'name' has a label of its own") as caught:
+        estimate_ate(frame, domain=domain, covariates="all", level="label", epsilon=1)
+    assert "Person0" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_type_that_does_not_fit_is_refused_before_a_job_is_run(session, tmp_path):
+    texts = write_small(tmp_path / "a.parquet", y=["1", "2", "3", "4"] * 4)
+    frame = session.read.parquet(str(texts))
+    with pytest.raises(SchemaError, match="'y' is declared as numbers but its type is string"):
+        estimate_ate(frame, domain=SMALL, level="sample", epsilon=1)

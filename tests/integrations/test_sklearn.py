@@ -58,7 +58,7 @@ def test_a_pipeline_routes_the_treatment(study):
 def test_odd_outcomes_pass_without_a_word(study):
     covariates, outcome, treatment = study
     odd = outcome.astype(object)
-    odd[:5] = [None, "x", np.nan, np.inf, 10**400]
+    odd[:7] = [None, "x", np.nan, np.inf, 10**400, np.complex128(1 + 2j), np.array([1.0])]
     estimator = PrivateATE(outcome_bounds=(-8, 8), covariate_bounds=[(-4, 4)] * 3)
 
     fitted = estimator.fit(covariates, odd, treatment=treatment)

@@ -132,7 +132,7 @@ def test_a_binary_outcome_and_no_confidence_are_flags_too(run, data):
     _, out, _ = run(
         "estimate", data, "--treatment", "drug", "--outcome", "drop", "--treated", "yes",
         "--control", "no", "--binary-outcome", "--level", "label", "--epsilon", "1", "--json",
-        "--confidence", "none",
+        "--confidence", "none", "--covariates", "all",
     )  # fmt: skip
     assert json.loads(out)["settings"]["confidence"] == 0.95
 
@@ -154,7 +154,8 @@ ROLES = ["--treatment", "drug", "--outcome", "drop"]
     [
         ([*ROLES, *SAMPLE, "--outcome-bounds", "0", "1"], "--bounds age=LO:HI"),
         ([*ROLES, *SAMPLE, "--bounds", "age=0:99", "--bounds", "ward=0:1"], "--outcome-bounds"),
-        ([*ROLES, *LABEL], "--outcome-bounds LO HI"),
+        ([*ROLES, *LABEL, "--covariates", "all"], "--outcome-bounds LO HI"),
+        ([*ROLES, *LABEL, "--outcome-bounds", "0", "1"], "--covariates A,B"),
         (["--outcome", "drop", *LABEL], "--treatment"),
         (["--treatment", "drug", *LABEL], "--outcome"),
         ([*FLAGS, "--level", "row", "--epsilon", "1"], "level is 'label' or 'sample'"),

@@ -152,7 +152,8 @@ def test_the_program_charges_repeats_and_refuses_with_exit_code_three(tmp_path, 
     data.write_text(CSV)
     asked = [
         "estimate", data, "--treatment", "t", "--outcome", "y", "--outcome-bounds", 0, 1,
-        "--level", "label", "--epsilon", "0.7", "--ledger", ledger, "--json", "--analyst", "bob",
+        "--level", "label", "--epsilon", "0.7", "--ledger", ledger, "--json", "--covariates", "all",
+        "--analyst", "bob",
     ]  # fmt: skip
     first = program(*asked, "--request-id", "one")
     again = program(*asked, "--request-id", "one")

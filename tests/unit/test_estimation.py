@@ -90,7 +90,7 @@ def test_missing_bounds_name_the_flag_that_gives_them():
     with pytest.raises(ArgumentError, match="--treatment"):
         estimate(domain=None)
     with pytest.raises(ArgumentError, match="bounds are equal"):
-        estimate(domain=Domain("t", ("y", Interval(3, 3))))
+        estimate(domain=Domain("t", ("y", Interval(3, 3))), covariates=[])
 
 
 @pytest.mark.parametrize("level", ["label", "sample"])

@@ -100,7 +100,7 @@ def test_undeclared_public_covariates_are_looked_up_the_same_in_every_form(tmp_p
     forms = every_form(draw_rows(), tmp_path)
 
     releases = {
-        name: estimate_ate(form, domain=domain, level="label", epsilon=2, seed=4)
+        name: estimate_ate(form, domain=domain, covariates="all", level="label", epsilon=2, seed=4)
         for name, form in forms.items()
     }
 
@@ -377,4 +377,7 @@ def test_a_public_column_with_hundreds_of_labels_is_refused():
         {"w": [f"label {row}" for row in range(300)], "t": [0, 1] * 150, "y": [0.0] * 300}
     )
     with pytest.raises(SchemaError, match="more than 200 labels"):
-        estimate_ate(frame, domain=Domain("t", ("y", Interval(0, 1))), level="label", epsilon=1)
+        estimate_ate(
+            frame, domain=Domain("t", ("y", Interval(0, 1))), covariates=["w"], level="label",
+            epsilon=1,
+        )  # fmt: skip

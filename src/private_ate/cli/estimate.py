@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -98,7 +98,7 @@ def estimate(
         release = estimate_ate(
             data,
             domain=known,
-            covariates=split_names(covariates),
+            covariates=named_covariates(covariates),
             level=cast("Any", level),
             epsilon=epsilon,
             method=method,
@@ -123,10 +123,10 @@ def estimate(
         write_whole(out, release.to_json() + "\n")
     show(release, as_json=json)  # first: what was paid for is not lost if a page fails
     if report is not None:
-        facts = pages.public_facts(release, here, known, split_names(covariates))
+        facts = pages.public_facts(release, here, known, named_covariates(covariates))
         write_whole(report, release.to_html(facts))
     if diagnostics is not None and here is not None:
-        text = pages.curator_text(release, here, known, split_names(covariates))
+        text = pages.curator_text(release, here, known, named_covariates(covariates))
         write_whole(diagnostics, text)
 
 
@@ -201,6 +201,11 @@ def split_names(text: str | None) -> list[str] | None:
     if text is None:
         return None
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def named_covariates(text: str | None) -> list[str] | Literal["all"] | None:
+    """Read a list of column names, or the word all."""
+    return "all" if text is not None and text.strip() == "all" else split_names(text)
 
 
 def require_writable(path: Path) -> None:

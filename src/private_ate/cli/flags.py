@@ -34,7 +34,8 @@ LevelName = Annotated[
 TreatmentColumn = Annotated[str | None, typer.Option(help="Treatment column.", metavar="T")]
 OutcomeColumn = Annotated[str | None, typer.Option(help="Outcome column.", metavar="Y")]
 Covariates = Annotated[
-    str | None, typer.Option(help="Covariates, separated by commas; default: all others.")
+    str | None,
+    typer.Option(help="Covariates: a,b,c or the word all; default: the domain's.", metavar="NAMES"),
 ]
 DomainFile = Annotated[
     Path | None, typer.Option(help="TOML file with declared bounds.", metavar="FILE")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from private_ate.domain import Domain
     from private_ate.release import Release
     from private_ate.report.html import PublicFacts
+    from private_ate.tables import Covariates
 
 __all__ = ["curator_text", "public_facts", "require_folder"]
 
@@ -26,7 +27,7 @@ def require_folder(path: Path | None) -> None:
 
 
 def public_facts(
-    release: Release, data: Path | None, domain: Domain, covariates: list[str] | None
+    release: Release, data: Path | None, domain: Domain, covariates: Covariates
 ) -> PublicFacts:
     """Gather what a page may add to the release: the command, the domain, public overlap.
 
@@ -38,7 +39,9 @@ def public_facts(
     if release.level == "label" and data is not None:
         from private_ate.estimators.overlap import describe_overlap  # noqa: PLC0415  # as above
 
-        overlap = describe_overlap(data, domain=domain, covariates=covariates)
+        # A release that was made without names, such as one without a guarantee, used all.
+        used = "all" if covariates is None and not domain.covariates else covariates
+        overlap = describe_overlap(data, domain=domain, covariates=used)
     return PublicFacts(
         command=shlex.join(["private-ate", *map(_without_secrets, sys.argv[1:])]),
         domain=domain.to_toml(),
@@ -48,7 +51,7 @@ def public_facts(
     )
 
 
-def curator_text(release: Release, data: Path, domain: Domain, covariates: list[str] | None) -> str:
+def curator_text(release: Release, data: Path, domain: Domain, covariates: Covariates) -> str:
     """Return the curator's page; what it cannot show it says on the page and nowhere else."""
     from private_ate.estimators.exact import diagnose_ate  # noqa: PLC0415  # numba loads here
     from private_ate.report.curator import refused_page  # noqa: PLC0415  # keeps --help fast

@@ -61,6 +61,7 @@ def plan(
     from private_ate.cli.estimate import (  # noqa: PLC0415  # keeps --help fast
         declared_domain,
         method_options,
+        named_covariates,
         parse_confidence,
         split_names,
     )
@@ -83,7 +84,7 @@ def plan(
             domain=known,
             epsilons=split_names(epsilons) or [],
             half_width=half_width,
-            covariates=split_names(covariates),
+            covariates=named_covariates(covariates),
             target=cast("Any", target),
             neighbors=neighbors,
             estimand=cast("Any", estimand),

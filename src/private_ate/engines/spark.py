@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.engines.local import Progress, single_threaded_blas
-from private_ate.errors import ArgumentError, SchemaError
-from private_ate.files import Kind
+from private_ate.errors import ArgumentError, RecordsError, SchemaError
+from private_ate.files import Kind, without_words
 from private_ate.study import Block, Summable
 from private_ate.tables import (
     Table,
@@ -30,10 +30,18 @@ from private_ate.tables import (
     encode_outcome,
     encode_treatment,
     require_column,
+    require_shared_labels,
     table_of,
 )
 
-__all__ = ["NEEDS_ORDER", "SparkColumns", "SparkStudy", "is_spark_frame", "read_frame"]
+__all__ = [
+    "NEEDS_ORDER",
+    "UNFINISHED",
+    "SparkColumns",
+    "SparkStudy",
+    "is_spark_frame",
+    "read_frame",
+]
 
 S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
@@ -44,6 +52,11 @@ _NUMBERS: Final = (
     "ByteType", "ShortType", "IntegerType", "LongType",
     "FloatType", "DoubleType", "DecimalType", "BooleanType",
 )  # fmt: skip
+_FAILED: Final = -1  # rows of a block that could not be encoded
+UNFINISHED: Final = (
+    "Spark could not finish a pass over the records; nothing was released. What it said could "
+    "quote a record and is not repeated: see the cluster's own logs, which only its keepers may"
+)
 NEEDS_ORDER: Final = (
     "matching puts all rows in order along the score, which a cluster does not do; "
     "use method 'auto' with target 'balance', or engine 'local'"
@@ -73,6 +86,10 @@ class SparkColumns:
             return "number"
         return "label" if kind in ("StringType", "VarcharType", "CharType") else "other"
 
+    def type_name(self, name: str) -> str:
+        """Name a column's type."""
+        return str(self.frame.schema[name].dataType.typeName())
+
     def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
         """Look up the ranges of numbers and the labels of texts."""
         return {name: self._observe(name) for name in names}
@@ -88,10 +105,10 @@ class SparkColumns:
             low, high = self.frame.agg(F.min(finite), F.max(finite)).first()
             return Interval(0, 1) if low is None else Interval(float(low), float(high))
         if kind == "label" and self.typed:
-            found = self.frame.select(F.trim(column)).distinct().limit(202).collect()
-            labels = sorted({row[0] for row in found if row[0]})
-            if len(labels) <= 200:
-                return Categories(*labels) if len(labels) > 1 else Interval(0, 1)
+            texts = self.frame.select(F.trim(column).alias("label")).where("label <> ''")
+            labels = sorted(row[0] for row in texts.distinct().limit(201).collect())
+            require_shared_labels(name, len(labels), texts.count())
+            return Categories(*labels) if len(labels) > 1 else Interval(0, 1)
         msg = f"column {name!r} has no range to look up on Spark; declare it in the domain"
         raise SchemaError(msg)
 
@@ -124,6 +141,8 @@ class SparkStudy:
         blocks = encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
         blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
         size, starts = _places(blocks)
+        if size < 0:
+            raise RecordsError(UNFINISHED)
         if size == 0:
             msg = "the table has no rows"
             raise SchemaError(msg)
@@ -163,7 +182,8 @@ class SparkStudy:
         total = len(self.starts)
         self._tell(title, 0, total)
         runner = _runner(kernel, self.starts, shows_outcome=self.shows_outcome)
-        result: S = _add_up(self.blocks.mapPartitionsWithIndex(runner), total)
+        parts = self.blocks.mapPartitionsWithIndex(runner)
+        result: S = without_words(lambda: _add_up(parts, total), UNFINISHED)
         self._tell(title, total, total)
         return result
 
@@ -210,7 +230,10 @@ def read_frame(path: str, master: str | None = None) -> SparkColumns:
         msg = "engine 'spark' needs the spark extra: pip install 'private-ate[spark]'"
         raise ArgumentError(msg) from cause
     builder = SparkSession.builder.appName("private-ate")
+    is_ours = SparkSession.getActiveSession() is None
     session = (builder if master is None else builder.master(master)).getOrCreate()
+    if is_ours:
+        session.sparkContext.setLogLevel("OFF")  # a failed task's trace could quote a record
     is_text = path.lower().endswith((".csv", ".txt"))
     frame: Any = None
     with suppress(Exception):  # whatever the reader says could quote a record
@@ -233,18 +256,24 @@ def _encoder(domain: Domain, *, typed: bool) -> Callable[[Iterable[Any]], Iterat
         import pyarrow as pa  # noqa: PLC0415  # comes with the extra
 
         for table in _whole_blocks(batches, typed=typed):
-            arrays = (
-                encode_covariates(table, domain),
-                encode_treatment(table, domain),
-                encode_outcome(table, domain),
-            )
-            block = pickle.dumps(arrays, protocol=5)
-            rows = pa.array([table.rows], pa.int32())
+            rows, block = _encode_block(table, domain)
             yield pa.RecordBatch.from_arrays(
-                [rows, pa.array([block], pa.binary())], ["rows", "block"]
+                [pa.array([rows], pa.int32()), pa.array([block], pa.binary())], ["rows", "block"]
             )
 
     return encode
+
+
+def _encode_block(table: Table, domain: Domain) -> tuple[int, bytes]:
+    """Encode a block of rows; a failure is a number of rows, since Spark would print its words."""
+    with suppress(Exception):
+        arrays = (
+            encode_covariates(table, domain),
+            encode_treatment(table, domain),
+            encode_outcome(table, domain),
+        )
+        return table.rows, pickle.dumps(arrays, protocol=5)
+    return _FAILED, b""
 
 
 def _whole_blocks(batches: Iterable[Any], *, typed: bool) -> Iterator[Table]:
@@ -272,6 +301,8 @@ def _places(blocks: Any) -> tuple[int, tuple[int, ...]]:  # noqa: ANN401  # an R
     """Return the number of rows, and the place of the first one of each partition."""
     counts = dict(blocks.mapPartitionsWithIndex(_count_rows).collect())
     sizes = [counts.get(index, 0) for index in range(blocks.getNumPartitions())]
+    if min(sizes, default=0) < 0:
+        return _FAILED, ()
     return sum(sizes), tuple(accumulate(sizes, initial=0))[:-1]
 
 
@@ -284,7 +315,8 @@ def _thinner(stride: int) -> Callable[[tuple[int, bytes]], tuple[int, bytes]]:
 
 
 def _count_rows(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, int]]:
-    yield index, sum(rows for rows, _ in blocks)
+    sizes = [rows for rows, _ in blocks]
+    yield index, min(sizes, default=0) if min(sizes, default=0) < 0 else sum(sizes)
 
 
 def _runner(

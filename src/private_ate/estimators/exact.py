@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from private_ate.domain import Domain, Treatment
@@ -19,6 +17,7 @@ from private_ate.inputs import prepare_table
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.propensity import fit_logistic
 from private_ate.release import Diagnostics
+from private_ate.tables import Covariates
 
 __all__ = ["diagnose_ate", "exact_effect"]
 
@@ -28,7 +27,7 @@ def exact_effect(  # the columns and the number of neighbours
     *,
     treatment: str | Treatment | None = None,
     outcome: str | None = None,
-    covariates: Sequence[str] | None = None,
+    covariates: Covariates = None,
     domain: Domain | None = None,
     neighbors: int = 5,
 ) -> float:
@@ -57,7 +56,7 @@ def diagnose_ate(  # the columns and the request
     *,
     treatment: str | Treatment | None = None,
     outcome: str | None = None,
-    covariates: Sequence[str] | None = None,
+    covariates: Covariates = None,
     domain: Domain | None = None,
     epsilon: str | float = "1.0",
     neighbors: int = 5,

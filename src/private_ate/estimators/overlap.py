@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from private_ate.inputs import prepare_table, resolve_domain
 from private_ate.propensity import fit_logistic
 from private_ate.report.overlap import Overlap
 from private_ate.study import Block, Study
+from private_ate.tables import Covariates
 
 __all__ = ["count_overlap", "describe_overlap"]
 
@@ -26,7 +27,7 @@ def describe_overlap(
     *,
     treatment: str | Treatment | None = None,
     outcome: str | None = None,
-    covariates: Sequence[str] | None = None,
+    covariates: Covariates = None,
     domain: Domain | None = None,
 ) -> Overlap:
     """Count units by propensity score and arm; reads covariates and treatment only.

@@ -1,8 +1,8 @@
 """What a request is charged for, and the outside view of a data set that it is bound to.
 
 The binding keeps one data set's budget from being spent on another table, and its columns in
-their roles. It is made of public facts only: names and kinds of columns, declared bounds and
-labels, which columns are public; never of a value.
+their roles. It is made of public facts only: names of columns, declared bounds and labels, which
+columns are public; never of a value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Binding:
     Attributes
     ----------
     columns : mapping of text to text, or None
-        Each column's name and kind, as the schema says; None if not known yet.
+        Each column's name; None if not known yet. Ledgers of earlier versions kept kinds too,
+        which are ignored: they can follow a single value.
     declared : mapping of text to text
         Bounds, categories and labels of the columns that a request uses.
     roles : Roles or None
@@ -71,9 +72,10 @@ class Binding:
 
     def merge(self, other: Binding, dataset: str) -> Binding:
         """Return both together, or say where they disagree; roles stay as they are here."""
-        if None not in (self.columns, other.columns) and self.columns != other.columns:
+        known = self.columns is not None and other.columns is not None
+        if known and set(self.columns or ()) != set(other.columns or ()):
             msg = (
-                f"data set {dataset!r} is bound to a table with other columns or column types; "
+                f"data set {dataset!r} is bound to a table with other columns; "
                 "is this the right file, or does it need a data set of its own?"
             )
             raise LedgerError(msg)

@@ -157,7 +157,9 @@ def test_a_curators_page_from_a_cluster_is_refused_before_anything_is_spent(file
 def test_texts_from_outside_are_escaped():
     domain = Domain("a<b", ("c", Interval(0, 1)))
     frame = {"a<b": [0, 1, 1, 0], "c": [0.1, 0.2, 0.3, 0.4], "<script>x": [1.0, 2.0, 3.0, 5.0]}
-    release = estimate_ate(pl.DataFrame(frame), domain=domain, level="label", epsilon=1)
+    release = estimate_ate(
+        pl.DataFrame(frame), domain=domain, covariates="all", level="label", epsilon=1
+    )
 
     page = release.to_html(PublicFacts(command="<img src=x>", treatment="a<b", outcome="c"))
 

@@ -1,0 +1,95 @@
+"""One entry of a column as a number or a label; whatever it holds, nothing raises or warns.
+
+A column without a declared type is read through here, entry by entry, so that what one record says
+decides about that record alone. Only plain kinds of values are looked at: any other object is a
+missing value, and none of its own code runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.domain import label_text
+
+__all__ = ["TRUTH", "label_of", "number_of", "numbers_of", "parse_number"]
+
+TRUTH: Final = {"true": 1.0, "false": 0.0}
+
+
+def numbers_of(entries: Iterable[object]) -> npt.NDArray[np.float64]:
+    """Return entries as floats, what is no number as NaN."""
+    return np.array([number_of(entry) for entry in entries], dtype=np.float64)
+
+
+def number_of(entry: object) -> float:
+    """Return an entry as the nearest float, NaN if it is no number."""
+    if isinstance(entry, str | bytes):
+        number = parse_number(_text(entry))
+        return math.nan if number is None else number
+    plain = _plain(entry)
+    return math.nan if plain is None else _float(plain)
+
+
+def label_of(entry: object) -> str | None:
+    """Return the text under which an entry is compared with labels, None if it is no label."""
+    if isinstance(entry, str):
+        return _text(entry)
+    plain = _plain(entry)
+    if plain is None:
+        return None
+    # A truth value or a whole number keeps its digits, anything else is its nearest float.
+    label = plain if isinstance(plain, bool | int) else _float(plain)
+    try:
+        return label_text(label)
+    except ValueError:  # not finite, or beyond 2⁶⁴
+        return None
+
+
+def parse_number(text: str) -> float | None:
+    """Read a text as a number as the file reader does; truth values count as 1 and 0."""
+    word = text.strip().lower()
+    if word in TRUTH:
+        return TRUTH[word]
+    try:
+        return None if "_" in word else float(word)
+    except ValueError:
+        return None
+
+
+def _plain(entry: object) -> bool | float | Decimal | Fraction | None:
+    """Return a number of Python's own kinds, None for anything else.
+
+    A single complex entry turns a whole numpy column complex, so an imaginary part of zero counts
+    for nothing.
+    """
+    if isinstance(entry, complex | np.complexfloating):
+        return float(entry.real) if entry.imag == 0 else None
+    if isinstance(entry, np.timedelta64):  # numpy counts it among the whole numbers
+        return None
+    if isinstance(entry, np.bool_):
+        return bool(entry)
+    if isinstance(entry, np.integer):
+        return int(entry)
+    if isinstance(entry, np.floating):
+        return float(entry)
+    return entry if isinstance(entry, bool | int | float | Decimal | Fraction) else None
+
+
+def _float(number: float | Decimal | Fraction) -> float:
+    try:
+        return float(number)
+    except (ValueError, OverflowError):  # a signalling NaN, or beyond the largest float
+        return math.nan
+
+
+def _text(entry: str | bytes) -> str:
+    """Return valid text; half a surrogate pair or a byte that is no text is replaced."""
+    raw = entry.encode("utf-8", "replace") if isinstance(entry, str) else entry
+    return raw.decode("utf-8", "replace")
