@@ -19,8 +19,7 @@ Kind = Literal["number", "label", "object", "other"]
 def read_file(path: Path) -> tuple[pl.DataFrame, bool]:
     """Return a file's frame, and whether its columns have types of their own.
 
-    A stray quotation mark in one record must not turn a run into an error, nor swallow its
-    neighbours: a line of a CSV file is a record by itself.
+    A line of a CSV file is a record by itself, whatever it holds; see ``lines``.
     """
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 
