@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -35,9 +36,7 @@ _FIELD: Final = re.compile(
 # Lines whose fields have no quotation mark, or one at either end and inner ones doubled: what
 # every reader of such files reads in the same way.
 _PROPER_FIELD: Final = rb'(?:[^",\n]*+(?!")|"[^"\n]*+(?:""[^"\n]*+)*+"(?=[,\n]))'
-_PROPER_LINES: Final = re.compile(
-    rb"(?:" + _PROPER_FIELD + rb"(?:," + _PROPER_FIELD + rb")*+\n)*+"
-)
+_PROPER_LINES: Final = re.compile(rb"(?:" + _PROPER_FIELD + rb"(?:," + _PROPER_FIELD + rb")*+\n)*+")
 
 
 def count_records(path: Path) -> int:
@@ -98,14 +97,12 @@ def parse_lines(text: bytes, names: Sequence[str], columns: Sequence[str]) -> pl
     places = {name: str(place) for place, name in enumerate(names)}
     wanted = [places[name] for name in columns]
     frame: pl.DataFrame | None = None
-    try:
+    with suppress(Exception, pl.exceptions.PanicException):  # what it says could quote a record
         frame = pl.read_csv(
             BytesIO(",".join(places.values()).encode() + b"\n" + text),
             columns=wanted, infer_schema=False, truncate_ragged_lines=True,
             quote_char='"' if has_quotes else None,
         )  # fmt: skip
-    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110  # could quote a record
-        pass
     if frame is None or frame.height != text.count(b"\n"):
         frame = _cut_one_by_one(text, wanted)
     return frame.select(wanted).rename(dict(zip(wanted, columns, strict=True)))

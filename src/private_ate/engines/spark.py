@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.engines.local import Progress, single_threaded_blas
+from private_ate.engines.spark_lines import SparkLines, open_lines
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.files import Kind
 from private_ate.study import Block, Summable
@@ -52,10 +53,14 @@ NEEDS_ORDER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SparkColumns:
-    """The schema of a Spark data frame, and ranges of its columns on request."""
+    """The schema of a Spark data frame, and ranges of its columns on request.
+
+    Of comma-separated values the frame holds no rows, only names; the rows are ``lines``.
+    """
 
     frame: Any = field(repr=False)
     typed: bool = True
+    lines: SparkLines | None = field(default=None, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,11 +123,7 @@ class SparkStudy:
         """Encode the rows where they are and keep them there, in memory or on local disks."""
         from pyspark import StorageLevel  # noqa: PLC0415  # an extra
 
-        names = [domain.treatment.column, domain.outcome.column, *domain.covariates]
-        frame = columns.frame.select(*(_quoted(name) for name in names))
-        encoded = frame.mapInArrow(_encoder(domain, typed=columns.typed), "rows int, block binary")
-        blocks = encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
-        blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+        blocks = _encoded_blocks(columns, domain).persist(StorageLevel.MEMORY_AND_DISK)
         size, starts = _places(blocks)
         if size == 0:
             msg = "the table has no rows"
@@ -156,16 +157,16 @@ class SparkStudy:
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, partition by partition in order."""
-        total = len(self.starts)
-        self._tell(title, 0, total)
+        self._tell(title, 0)
         runner = _runner(kernel, self.starts, shows_outcome=self.shows_outcome)
-        result: S = _add_up(self.blocks.mapPartitionsWithIndex(runner), total)
-        self._tell(title, total, total)
+        result: S = _add_up(self.blocks.mapPartitionsWithIndex(runner), len(self.starts))
+        self._tell(title, 1)
         return result
 
-    def _tell(self, title: str, done: int, total: int) -> None:
+    def _tell(self, title: str, done: int) -> None:
+        """Tell that a pass began or ended; how many partitions there are may follow values."""
         if self.progress is not None:
-            self.progress(title, done, total)
+            self.progress(title, done, 1)
 
     def pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
         """Refuse: matching is a local-engine ability."""
@@ -204,14 +205,38 @@ def read_frame(path: str, master: str | None = None) -> SparkColumns:
     builder = SparkSession.builder.appName("private-ate")
     session = (builder if master is None else builder.master(master)).getOrCreate()
     is_text = path.lower().endswith((".csv", ".txt"))
-    frame: Any = None
-    with suppress(Exception):  # whatever the reader says could quote a record
-        # Texts only, a line a record: what cannot be parsed is a missing value later on.
-        frame = session.read.csv(path, header=True) if is_text else session.read.parquet(path)
-    if frame is None:
+    columns: SparkColumns | None = None
+    try:
+        if is_text:
+            columns = _columns_of(session, open_lines(session, path))
+        else:
+            columns = SparkColumns(session.read.parquet(path))
+    except SchemaError:
+        raise
+    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
+        pass
+    if columns is None:
         msg = f"Spark cannot read {path!r}; is the path visible to every worker?"
         raise ArgumentError(msg)
-    return SparkColumns(frame, typed=not is_text)
+    return columns
+
+
+def _columns_of(session: Any, lines: SparkLines) -> SparkColumns:  # noqa: ANN401  # a session
+    """Return columns of texts: what cannot be parsed is a missing value later on."""
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # an extra
+
+    schema = StructType([StructField(name, StringType()) for name in lines.names])
+    return SparkColumns(session.createDataFrame([], schema), typed=False, lines=lines)
+
+
+def _encoded_blocks(columns: SparkColumns, domain: Domain) -> Any:  # noqa: ANN401  # an RDD
+    """Return the number of rows and the pickled arrays of each block."""
+    if columns.lines is not None:
+        return columns.lines.encode(domain)
+    names = [domain.treatment.column, domain.outcome.column, *domain.covariates]
+    frame = columns.frame.select(*(_quoted(name) for name in names))
+    encoded = frame.mapInArrow(_encoder(domain, typed=columns.typed), "rows int, block binary")
+    return encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
 
 
 def _quoted(name: str) -> str:
