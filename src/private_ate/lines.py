@@ -105,7 +105,9 @@ def parse_lines(text: bytes, names: Sequence[str], columns: Sequence[str]) -> pl
         )  # fmt: skip
     if frame is None or frame.height != text.count(b"\n"):
         frame = _cut_one_by_one(text, wanted)
-    return frame.select(wanted).rename(dict(zip(wanted, columns, strict=True)))
+    frame = frame[wanted]
+    frame.columns = list(columns)
+    return frame
 
 
 def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:

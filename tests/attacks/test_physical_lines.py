@@ -104,13 +104,14 @@ def fields_as_the_csv_module_reads_them(line):
 
 
 def attack(path, pairs, seed):
-    rng = random.Random(seed)  # noqa: S311  # a fuzzer
+    rng = random.Random(seed)
     for done in range(0, pairs, 8):
         lines = [some_line(rng) for _ in range(rng.randrange(2, 40))]
         end, chunk = rng.choice([b"\n", b"\r\n"]), rng.choice([50, 400, 1 << 20])
         write(path, lines, end)
-        before, rows = texts(path, chunk), features(path, chunk)
-        assert before.height == rows.shape[1] == count_records(path) == len(lines)
+        before = texts(path, chunk)
+        rows = features(path, chunk) if done % 64 == 0 else None
+        assert before.height == count_records(path) == len(lines)
         for turn in range(8):
             place, neighbour = rng.randrange(len(lines)), [*lines]
             neighbour[place] = some_line(rng)
@@ -119,7 +120,7 @@ def attack(path, pairs, seed):
             assert after.height == before.height
             assert after[:place].equals(before[:place])
             assert after[place + 1 :].equals(before[place + 1 :])
-            if turn == 0 and done % 16 == 0:
+            if turn == 0 and rows is not None:
                 changed = features(path, chunk)
                 assert np.array_equal(np.delete(changed, place, 1), np.delete(rows, place, 1))
 
@@ -136,7 +137,7 @@ def test_replacing_one_of_very_many_lines_changes_that_row_and_nothing_else(tmp_
 
 @pytest.mark.parametrize("size", [1, 50, 1 << 20])
 def test_each_line_is_read_as_the_csv_module_reads_it_alone(tmp_path, size):
-    rng = random.Random(size)  # noqa: S311  # a fuzzer
+    rng = random.Random(size)
     lines = [some_line(rng) for _ in range(1500)]
     path = write(tmp_path / "lines.csv", lines)
 
@@ -146,7 +147,7 @@ def test_each_line_is_read_as_the_csv_module_reads_it_alone(tmp_path, size):
 
 
 def test_the_slow_way_reads_what_the_fast_way_reads(tmp_path, monkeypatch):
-    rng = random.Random(5)  # noqa: S311  # a fuzzer
+    rng = random.Random(5)
     path = write(tmp_path / "lines.csv", [some_line(rng) for _ in range(1500)])
     fast = pl.concat(read_lines(path))
 

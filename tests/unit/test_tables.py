@@ -213,7 +213,7 @@ def test_a_missing_label_in_a_pandas_text_column_is_control_and_no_error():
 
 def test_a_csv_with_garbage_in_private_columns_is_read_value_by_value(tmp_path):
     path = tmp_path / "odd.csv"
-    odd = ["", "abc", 'say "hi"', "1,5", "line\nbreak", "NaN", "inf", "-inf", "1e999", "0x10", "½",
+    odd = ["", "abc", 'say "hi"', "1,5", "bare\rreturn", "NaN", "inf", "-inf", "1e999", "0x10", "½",
            "'", "\t", " 7 ", "-0.0", "TRUE", "\x00", "#", "None", "null"]  # fmt: skip
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
