@@ -50,10 +50,8 @@ def without_words(action: Callable[[], T], sentence: str = _CONSTANT) -> T:
 def read_file(path: Path, columns: Sequence[str] | None = None) -> tuple[pl.DataFrame, bool]:
     """Return a file's frame, and whether its columns have types of their own.
 
-    Of Parquet only the ``columns`` in use are read, so that no other can stop the reader.
-
-    A stray quotation mark in one record must not turn a run into an error, nor swallow its
-    neighbours: a line of a CSV file is a record by itself.
+    A line of a CSV file is a record by itself, whatever it holds; see ``lines``. Of Parquet only
+    the ``columns`` in use are read, so that no other can stop the reader.
     """
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 

@@ -1,126 +1,178 @@
-"""Comma-separated values in runs of whole records.
+"""Comma-separated values: one physical line is one record, whatever the line holds.
 
-A reader that lets a quoted field run on until the next quote lets one odd record swallow its
-neighbours. Here lines are joined only if that makes a record of as many fields as the header has,
-properly quoted; any other line whose quotes do not add up is a record by itself and is quoted
-anew. What one record says changes how that record is read, and nothing can fail.
+A reader that lets a quoted field run on beyond its line lets one record decide how many others
+there are. Here a line ends at a line feed, one carriage return before it is dropped, and nothing
+else ends a line; quotes are read within the line and never reach beyond it. A line without a
+character is a record too. So the number of records is the number of line feeds, and replacing a
+line changes that record alone. Nothing that a line holds can fail.
+
+Within a line, a field that begins with a quotation mark runs to the next single one, or to the
+line's end; two in a row stand for one. Quotation marks elsewhere are characters like any other.
+Fields that a line lacks are missing, fields beyond the header's are left out. A carriage return
+inside a line is read as a blank, bytes that are no UTF-8 as U+FFFD.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from io import BytesIO, StringIO
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from io import BytesIO
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["count_lines", "read_header", "read_lines"]
+__all__ = ["count_records", "parse_lines", "read_header", "read_lines", "split_header"]
 
 _READ_BYTES: Final = 1 << 24
-_LONGEST: Final = 32  # lines that a properly quoted record may run over
-# Fields without quotes, or quoted from end to end with inner quotes doubled.
-_WELL_QUOTED: Final = re.compile(rb'(?:[^",]*|"(?:[^"]|"")*")(?:,(?:[^",]*|"(?:[^"]|"")*"))*')
+_MARK: Final = b"\xef\xbb\xbf"  # a byte order mark, as spreadsheets write it
+_FIELD: Final = re.compile(
+    rb'(?:"(?P<quoted>[^"]*+(?:""[^"]*+)*+)(?:"(?P<tail>[^,]*+)|\Z)|(?P<bare>[^,]*+))'
+    rb"(?P<more>,|\Z)"
+)
+# Lines whose fields have no quotation mark, or one at either end and inner ones doubled: what
+# every reader of such files reads in the same way.
+_PROPER_FIELD: Final = rb'(?:[^",\n]*+(?!")|"[^"\n]*+(?:""[^"\n]*+)*+"(?=[,\n]))'
+_PROPER_LINES: Final = re.compile(rb"(?:" + _PROPER_FIELD + rb"(?:," + _PROPER_FIELD + rb")*+\n)*+")
 
 
-def count_lines(path: Path) -> int:
-    """Return an upper bound on the number of lines in a file, counting its line ends."""
+def count_records(path: Path) -> int:
+    """Return the number of records: lines after the first, the last with or without its end."""
+    lines, last = 0, b"\n"
     with path.open("rb") as file:
-        return 1 + sum(part.count(b"\n") for part in iter(lambda: file.read(_READ_BYTES), b""))
+        for part in iter(lambda: file.read(_READ_BYTES), b""):
+            lines += part.count(b"\n")
+            last = part[-1:]
+    return max(lines + (last != b"\n") - 1, 0)
 
 
 def read_header(path: Path) -> pl.DataFrame:
     """Return a frame of texts without rows, named as the first line says."""
-    with path.open("rb") as file:
-        return _parse(_quoted_line(file.readline()))
-
-
-def read_lines(path: Path, size: int = _READ_BYTES) -> Iterator[pl.DataFrame]:
-    """Yield frames of texts, each from about ``size`` bytes of whole records."""
-    with path.open("rb") as file:
-        header = _quoted_line(file.readline()).rstrip(b"\r\n") + b"\n"
-        fields = len(_fields(header) or ())
-        kept = b""
-        while part := file.read(size):
-            whole, end, rest = (kept + part).rpartition(b"\n")
-            run = _mend(whole, fields, is_last=False) if end else _Run(b"", b"")
-            if run.text:
-                yield _parse(header + run.text)
-            kept = run.left + rest
-        if kept:
-            yield _parse(header + _mend(kept.removesuffix(b"\n"), fields, is_last=True).text)
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Whole records, each ended by a line end, and lines that wait for the rest of theirs."""
-
-    text: bytes
-    left: bytes
-
-
-def _mend(text: bytes, fields: int, *, is_last: bool) -> _Run:
-    """Join the lines of records that run over several; quote other odd lines anew."""
-    if b'"' not in text:
-        return _Run(text + b"\n", b"")
-    lines = text.split(b"\n")
-    records: list[bytes] = []
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        if b'"' not in line or _WELL_QUOTED.fullmatch(line.rstrip(b"\r")):
-            records.append(line)
-            place += 1
-            continue
-        length = _reach(lines[place : place + _LONGEST], fields)
-        if length == 0 and not is_last and place + _LONGEST > len(lines):
-            return _Run(_joined(records), _joined(lines[place:]))
-        records.append(b"\n".join(lines[place : place + length]) if length else _quoted_line(line))
-        place += max(length, 1)
-    return _Run(_joined(records), b"")
-
-
-def _joined(lines: list[bytes]) -> bytes:
-    return b"".join(line + b"\n" for line in lines)
-
-
-def _reach(lines: list[bytes], fields: int) -> int:
-    """Return how many lines make one proper record; zero if none do."""
-    joined = lines[0]
-    for length, line in enumerate(lines[1:], 2):
-        joined += b"\n" + line
-        if b'"' in line and _WELL_QUOTED.fullmatch(joined.rstrip(b"\r")):
-            return length if len(_fields(joined) or ()) == fields else 0
-    return 0
-
-
-def _quoted_line(line: bytes) -> bytes:
-    """Read the fields of one line, whatever they hold, and write them properly."""
-    if b'"' not in line or _WELL_QUOTED.fullmatch(line.rstrip(b"\r\n")):
-        return line
-    fields = _fields(line)
-    if fields is None:
-        return line.replace(b'"', b"")
-    out = StringIO()
-    csv.writer(out, lineterminator="").writerow(fields)
-    return out.getvalue().replace("\n", " ").encode("utf-8", errors="replace")
-
-
-def _fields(record: bytes) -> list[str] | None:
-    text = record.rstrip(b"\r\n").decode("utf-8", errors="replace")
-    try:
-        return next(csv.reader(StringIO(text, newline="")), [])
-    except csv.Error:  # a field beyond the reader's limit, a bare carriage return
-        return None
-
-
-def _parse(text: bytes) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
 
-    return pl.read_csv(
-        BytesIO(text), infer_schema=False, encoding="utf8-lossy", truncate_ragged_lines=True
-    )
+    with path.open("rb") as file:
+        names = split_header(file.readline())
+    return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+
+
+def read_lines(
+    path: Path, size: int = _READ_BYTES, columns: Sequence[str] | None = None
+) -> Iterator[pl.DataFrame]:
+    """Yield frames of texts, each from about ``size`` bytes of whole lines."""
+    with path.open("rb") as file:
+        names = split_header(file.readline())
+        for text in _whole_lines(file, size):
+            yield parse_lines(text, names, names if columns is None else columns)
+
+
+def split_header(line: bytes) -> tuple[str, ...]:
+    """Return the names in a header line, a repeated one with a suffix."""
+    if not line:
+        msg = "there is no header line"
+        raise ValueError(msg)
+    text = _plain((line.removesuffix(b"\n") + b"\n").removeprefix(_MARK))
+    names: list[str] = []
+    for field in _split(text[:-1]):
+        name = "" if field is None else field.decode()
+        suffixed = (f"{name}_duplicated_{index}" for index in count())
+        names.append(name if name not in names else next(n for n in suffixed if n not in names))
+    return tuple(names)
+
+
+def parse_lines(text: bytes, names: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+    """Return some columns of whole lines as texts, a row for each line feed.
+
+    The fast reader sees lines that leave it no choice. Should it fail on them all the same, or
+    count otherwise, the fields are cut one by one.
+    """
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    text = _plain(text)
+    has_quotes = b'"' in text
+    if has_quotes:
+        text = _properly_quoted(text)
+    places = {name: str(place) for place, name in enumerate(names)}
+    wanted = [places[name] for name in columns]
+    frame: pl.DataFrame | None = None
+    with suppress(Exception, pl.exceptions.PanicException):  # what it says could quote a record
+        frame = pl.read_csv(
+            BytesIO(",".join(places.values()).encode() + b"\n" + text),
+            columns=wanted, infer_schema=False, truncate_ragged_lines=True,
+            quote_char='"' if has_quotes else None,
+        )  # fmt: skip
+    if frame is None or frame.height != text.count(b"\n"):
+        frame = _cut_one_by_one(text, wanted)
+    frame = frame[wanted]
+    frame.columns = list(columns)
+    return frame
+
+
+def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """Yield runs of lines, each line with its end, the last line whether it has one or not."""
+    parts: list[bytes] = []
+    while part := file.read(size):
+        end = part.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*parts, part[:end]])
+            parts = []
+        if end < len(part):
+            parts.append(part[end:])
+    if parts:
+        yield b"".join([*parts, b"\n"])
+
+
+def _plain(text: bytes) -> bytes:
+    """Return lines that end in a line feed alone, without carriage returns, in proper UTF-8."""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+    # What ends fields and lines is no part of a longer character, so none is swallowed.
+    return text if text.isascii() else text.decode("utf-8", "replace").encode()
+
+
+def _properly_quoted(text: bytes) -> bytes:
+    """Return the lines with those that are oddly quoted written anew."""
+    parts: list[bytes] = []
+    place = 0
+    while place < len(text):
+        found = _PROPER_LINES.match(text, place)
+        end = place if found is None else found.end()
+        parts.append(text[place:end])
+        if end < len(text):
+            place = text.index(b"\n", end) + 1
+            parts += [b",".join(map(_quoted, _split(text[end : place - 1]))), b"\n"]
+        else:
+            place = end
+    return b"".join(parts)
+
+
+def _split(line: bytes) -> Iterator[bytes | None]:
+    """Yield the fields of one line; a bare field without a character is missing."""
+    place, has_more = 0, True
+    while has_more:
+        # One of the two ways to read a field always fits.
+        found = _FIELD.match(line, place)
+        if found is None:  # pragma: no cover
+            return
+        quoted, tail, bare, more = found.group("quoted", "tail", "bare", "more")
+        yield (bare or None) if quoted is None else quoted.replace(b'""', b'"') + (tail or b"")
+        place, has_more = found.end(), bool(more)
+
+
+def _quoted(field: bytes | None) -> bytes:
+    return b"" if field is None else b'"' + field.replace(b'"', b'""') + b'"'
+
+
+def _cut_one_by_one(text: bytes, wanted: Sequence[str]) -> pl.DataFrame:
+    """Read lines without the fast reader; the columns are named by their places."""
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    columns: dict[str, list[str | None]] = {place: [] for place in wanted}
+    for line in text.split(b"\n")[:-1]:
+        fields = list(_split(line))
+        for place, entries in columns.items():
+            field = fields[int(place)] if int(place) < len(fields) else None
+            entries.append(None if field is None else field.decode())
+    return pl.DataFrame(columns, schema=dict.fromkeys(wanted, pl.String))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from private_ate.domain import Categories, Interval
 from private_ate.errors import ArgumentError
 from private_ate.files import Kind, check_path, is_parquet, unreadable, without_words
-from private_ate.lines import count_lines, read_header, read_lines
+from private_ate.lines import count_records, read_header, read_lines
 from private_ate.tables import (
     Table,
     observe_columns,
@@ -46,7 +46,7 @@ class StreamedTable:
     schema : Table
         The columns without a row.
     capacity : int
-        The number of rows, or a bound on it that counts the line ends of a CSV file.
+        The number of rows; of a CSV file, its lines after the first.
     chunk : int
         Rows (Parquet) or bytes (CSV) to a chunk.
     """
@@ -63,10 +63,8 @@ class StreamedTable:
 
     @property
     def rows(self) -> int:
-        """The number of rows; a CSV file is read for it."""
-        if is_parquet(self.path):
-            return self.capacity
-        return sum(chunk.rows for chunk in self.chunks(self.names[:1]))
+        """The number of rows."""
+        return self.capacity
 
     def require(self, name: str, role: str) -> None:
         """Check that a column exists."""
@@ -116,7 +114,7 @@ class StreamedTable:
         return iter(rows.collect_batches(chunk_size=self.chunk, maintain_order=True))
 
     def _lines(self, columns: list[str]) -> Iterator[pl.DataFrame]:
-        return (frame.select(columns) for frame in read_lines(self.path, self.chunk))
+        return read_lines(self.path, self.chunk, columns)
 
 
 def open_table(
@@ -171,7 +169,7 @@ def _open_stream(path: Path, memory_limit: int) -> StreamedTable:
         chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
         return StreamedTable(path, _schema(empty, typed=True), rows, chunk)
     chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
-    return StreamedTable(path, _schema(_header(path), typed=False), count_lines(path) - 1, chunk)
+    return StreamedTable(path, _schema(_header(path), typed=False), count_records(path), chunk)
 
 
 def _header(path: Path) -> pl.DataFrame:

@@ -152,10 +152,15 @@ class Columns(Protocol):
 
 
 def require_column(names: Sequence[str], name: str, role: str) -> None:
-    """Refuse a column that a table does not have."""
+    """Refuse a column that a table does not have.
+
+    The names that it has are not quoted: those of a file without a header are a record.
+    """
     if name not in names:
-        known = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
-        msg = f"the table has no {role} column {name!r}; its columns are {known}"
+        msg = (
+            f"the table has no {role} column {name!r} among its {len(names)} columns; "
+            "check the name, and that a file begins with a header line"
+        )
         raise SchemaError(msg)
 
 

@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     )
     wide = Domain(study.domain.treatment, ("pressure_drop", Interval(-4e9, 6e9)))
     means = estimate_ate(
-        study.frame, domain=wide, level="label", epsilon=8, seed=1,
+        study.frame, domain=wide, covariates="all", level="label", epsilon=8, seed=1,
         options=CalibratedOptions(means=True),
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("pages")

@@ -1,53 +1,106 @@
-"""A line of a CSV file is read by itself: no record reaches into another."""
+"""Lines of a CSV file: what ends one, which fields it has, how many there are."""
+
+import io
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from private_ate.lines import count_lines, read_header, read_lines
-
-_ODD = st.text(alphabet='",a1 \r\t\\\x00é', max_size=9)
+from private_ate.lines import count_records, parse_lines, read_header, read_lines, split_header
 
 
-def _rows(path, size):
-    return pl.concat([read_header(path), *read_lines(path, size)])
+def _rows(path, size=1 << 20):
+    return pl.concat([read_header(path), *read_lines(path, size)]).rows()
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        (b"1,2", ("1", "2")),
+        (b"", (None, None)),
+        (b"1", ("1", None)),
+        (b",2", (None, "2")),
+        (b"1,2,3", ("1", "2")),
+        (b'"a,b",2', ("a,b", "2")),
+        (b'"a""b","c"', ('a"b', "c")),
+        (b'"ab,1', ("ab,1", None)),
+        (b'"a"b,2', ("ab", "2")),
+        (b'a"b,"2"', ('a"b', "2")),
+        (b' "a",2', (' "a"', "2")),
+        (b'"",2', ("", "2")),
+        (b"1,2\r", ("1", "2")),
+        (b"1,2\r\r", ("1", "2 ")),
+        (b"1\r,2", ("1 ", "2")),
+        (b"\xff,2", ("\ufffd", "2")),
+        (b"\x00,\x0b\x0c", ("\x00", "\x0b\x0c")),
+        ("a\u2028b,\x85".encode(), ("a\u2028b", "\x85")),
+    ],
 )
-@given(record=_ODD, size=st.sampled_from([1, 7, 30, 1 << 20]))
-def test_one_odd_record_leaves_its_neighbours_alone(tmp_path, record, size):
-    path = tmp_path / "odd.csv"
-    path.write_bytes(f"x,y,z\n1,2,3\n{record}\n4,5,6\n7,8,9\n".encode())
+def test_fields_are_cut_within_their_line(line, fields):
+    frame = parse_lines(b"5,6\n" + line + b"\n7,8\n", ("x", "y"), ("x", "y"))
 
-    rows = _rows(path, size).rows()
-
-    assert len(rows) == 4
-    assert (rows[0], rows[2], rows[3]) == (("1", "2", "3"), ("4", "5", "6"), ("7", "8", "9"))
-
-
-def test_an_open_quote_does_not_run_on_to_a_proper_one_further_down(tmp_path):
-    path = tmp_path / "open.csv"
-    path.write_text('x,y\n"ab,1\n3,4\n"c,d",5\n6,7\n')
-
-    assert _rows(path, 1 << 20).rows() == [("ab,1", None), ("3", "4"), ("c,d", "5"), ("6", "7")]
+    assert frame.rows() == [("5", "6"), fields, ("7", "8")]
 
 
 @pytest.mark.parametrize("size", [1, 5, 11, 1000])
-def test_a_properly_quoted_record_may_run_over_lines_and_chunks(tmp_path, size):
-    path = tmp_path / "long.csv"
-    path.write_text('x,y\n"a\nb\n""c""",1\n2,3\n')
+def test_the_size_of_chunks_changes_nothing(tmp_path, size):
+    path = tmp_path / "lines.csv"
+    path.write_bytes(b'x,y\r\n"a\r\nb",1\r\n\r\n2,"3\r\n')
 
-    assert _rows(path, size).rows() == [('a\nb\n"c"', "1"), ("2", "3")]
+    assert _rows(path, size) == [("a", None), ('b"', "1"), (None, None), ("2", "3")]
 
 
-def test_the_size_of_chunks_changes_nothing(tmp_path):
-    path = tmp_path / "plain.csv"
-    path.write_text("x,y\r\n" + "".join(f"{i},{i * i}\r\n" for i in range(50)))
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (b"x,y", 0), (b"x,y\n", 0), (b"x,y\n1,2", 1), (b"x,y\n1,2\n", 1), (b"x,y\n\n", 1),
+        (b"x,y\n\n\n", 2), (b"x,y\n\r", 1), (b"x,y\r1,2\r", 0), (b'x,y\n"\n\n"', 3),
+    ],
+)  # fmt: skip
+def test_records_are_counted_by_line_feeds(tmp_path, text, rows):
+    path = tmp_path / "lines.csv"
+    path.write_bytes(text)
 
-    frames = [_rows(path, size) for size in (1, 13, 64, 1 << 20)]
+    assert len(_rows(path)) == count_records(path) == rows
 
-    assert all(frame.equals(frames[0]) for frame in frames)
-    assert frames[0].height == 50 < count_lines(path)
+
+def test_a_single_column_keeps_its_empty_lines(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_bytes(b"x\n\n1\n\n")
+
+    assert _rows(path) == [(None,), ("1",), (None,)]
+
+
+def test_some_columns_are_read_in_the_order_asked_for():
+    frame = parse_lines(b'1,2,3\n"4","5\n', ("x", "y", "z"), ("z", "x"))
+
+    assert frame.columns == ["z", "x"]
+    assert frame.rows() == [("3", "1"), (None, "4")]
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        (b"\xef\xbb\xbfx,y\r\n", ("x", "y")),
+        (b'\xef\xbb\xbf"x, y","z"""\n', ("x, y", 'z"')),
+        (b'"",x,x,x', ("", "x", "x_duplicated_0", "x_duplicated_1")),
+        (b'"open,x\n', ("open,x",)),
+    ],
+)
+def test_a_header_names_the_columns(line, names):
+    assert split_header(line) == names
+
+
+def test_a_line_longer_than_a_chunk_is_read_whole():
+    from private_ate.lines import _whole_lines
+
+    text = b"a" * 5000 + b"\nb\n" + b"c" * 70
+
+    assert b"".join(_whole_lines(io.BytesIO(text), 16)) == text + b"\n"
+
+
+def test_a_file_without_a_line_has_no_header(tmp_path):
+    (tmp_path / "empty.csv").write_bytes(b"")
+
+    assert count_records(tmp_path / "empty.csv") == 0
+    with pytest.raises(ValueError, match="no header line"):
+        read_header(tmp_path / "empty.csv")

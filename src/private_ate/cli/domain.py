@@ -36,8 +36,18 @@ def domain(
     schema = read_schema(data)
     for role, name in (("treatment", treatment), ("outcome", outcome)):
         if name is not None and name not in schema:
-            msg = f"the file has no {role} column {name!r}; its columns are {', '.join(schema)}"
+            msg = (
+                f"the file has no {role} column {name!r} among its {len(schema)} columns; "
+                "check the name, and that the file begins with a header line"
+            )
             raise ArgumentError(msg)
+    numbers = sum(map(_is_number, schema)) if None in schema.values() else 0
+    if numbers:
+        msg = (
+            f"{numbers} of the {len(schema)} names in the first line are numbers; a line of "
+            "values is not drafted: give the file a header line, or write the domain by hand"
+        )
+        raise ArgumentError(msg)
     write_whole(out, draft(dict(schema), treatment, outcome))
     typer.echo(f"wrote {out}; fill in every ??? from the code book, then: private-ate estimate")
 
@@ -68,3 +78,11 @@ def _named(column: str | None) -> str:
     from private_ate.domain import toml_text  # noqa: PLC0415  # keeps --help fast
 
     return "???" if column is None else toml_text(column)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

@@ -77,7 +77,11 @@ def estimate(
         int | None, typer.Option(help="For experiments: the release guarantees nothing.")
     ] = None,
 ) -> None:
-    """Release a treatment effect from a file with differential privacy."""
+    """Release a treatment effect from a file with differential privacy.
+
+    One physical line of a CSV file is one record: a line ends at a line feed, and quotes are read
+    within it. Convert a file whose fields hold line ends to Parquet first.
+    """
     from private_ate.cli import pages  # noqa: PLC0415  # keeps --help fast
     from private_ate.cli.progress import watch  # noqa: PLC0415  # keeps --help fast
     from private_ate.estimation import estimate_ate  # noqa: PLC0415  # as above

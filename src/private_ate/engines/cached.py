@@ -21,9 +21,10 @@ from private_ate.errors import ArgumentError, SchemaError
 from private_ate.streams import StreamedTable
 from private_ate.tables import encode_covariates, encode_outcome, encode_treatment
 
-__all__ = ["CompactColumns", "EncodedColumns", "encode_stream", "reorder_rows"]
+__all__ = ["CompactColumns", "EncodedColumns", "encode_stream", "reorder_rows", "tell_rows"]
 
-_TITLE = "reading the file"
+_TITLE = "reading the rows"
+_TOLD_ROWS = 1 << 14  # rows between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,8 @@ def encode_stream(
         treatment[rows] = encode_treatment(chunk, domain)
         if steps is not None:
             steps[rows] = encode_outcome(chunk, domain)
+        tell_rows(progress, size, size + chunk.rows, table.rows)
         size += chunk.rows
-        if progress is not None:
-            progress(_TITLE, size, table.capacity)
     if size == 0:
         msg = "the table has no rows"
         raise SchemaError(msg)
@@ -127,6 +127,23 @@ def _is_mapped(array: npt.NDArray[Any]) -> bool:
     while isinstance(owner, np.ndarray) and not isinstance(owner, np.memmap):
         owner = owner.base
     return isinstance(owner, np.memmap)
+
+
+def tell_rows(
+    progress: Callable[[str, int, int], None] | None, before: int, now: int, total: int
+) -> None:
+    """Report each step of 2¹⁴ rows that was passed, and the last row.
+
+    How many rows a chunk holds follows the lengths of lines. What is told follows from the number
+    of rows alone, and is the same whether a table is streamed or held in memory.
+    """
+    if progress is None:
+        return
+    first = before - before % _TOLD_ROWS + _TOLD_ROWS
+    for done in range(first, min(now + 1, total), _TOLD_ROWS):
+        progress(_TITLE, done, total)
+    if now == total:
+        progress(_TITLE, total, total)
 
 
 def _compact(domain: Domain, capacity: int) -> CompactColumns:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Domain
-from private_ate.engines.cached import CompactColumns, encode_stream, reorder_rows
+from private_ate.engines.cached import CompactColumns, encode_stream, reorder_rows, tell_rows
 from private_ate.privacy.sums import (
     MOST_SORTED_ROWS,
     OUTCOME_BITS,
@@ -62,13 +62,10 @@ class LocalStudy:
         if isinstance(table, StreamedTable):
             columns = encode_stream(table, domain, outcome=True, progress=progress)
             return cls(domain, columns.covariates, columns.treatment, columns.outcome, progress)
-        return cls(
-            domain,
-            encode_covariates(table, domain),
-            encode_treatment(table, domain),
-            encode_outcome(table, domain),
-            progress,
-        )
+        covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
+        outcome = encode_outcome(table, domain)
+        tell_rows(progress, 0, table.rows, table.rows)
+        return cls(domain, covariates, treatment, outcome, progress)
 
     @classmethod
     def encode_public(
@@ -79,6 +76,7 @@ class LocalStudy:
             columns = encode_stream(table, domain, outcome=False, progress=progress)
             return cls(domain, columns.covariates, columns.treatment, None, progress)
         covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
+        tell_rows(progress, 0, table.rows, table.rows)
         return cls(domain, covariates, treatment, None, progress)
 
     @property

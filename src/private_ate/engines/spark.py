@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
@@ -21,14 +21,12 @@ import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.engines.local import Progress, single_threaded_blas
+from private_ate.engines.spark_lines import FAILED, SparkLines, encode_block, open_lines
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
 from private_ate.files import Kind, without_words
 from private_ate.study import Block, Summable
 from private_ate.tables import (
     Table,
-    encode_covariates,
-    encode_outcome,
-    encode_treatment,
     require_column,
     require_shared_labels,
     table_of,
@@ -52,7 +50,6 @@ _NUMBERS: Final = (
     "ByteType", "ShortType", "IntegerType", "LongType",
     "FloatType", "DoubleType", "DecimalType", "BooleanType",
 )  # fmt: skip
-_FAILED: Final = -1  # rows of a block that could not be encoded
 UNFINISHED: Final = (
     "Spark could not finish a pass over the records; nothing was released. What it said could "
     "quote a record and is not repeated: see the cluster's own logs, which only its keepers may"
@@ -65,10 +62,14 @@ NEEDS_ORDER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SparkColumns:
-    """The schema of a Spark data frame, and ranges of its columns on request."""
+    """The schema of a Spark data frame, and ranges of its columns on request.
+
+    Of comma-separated values the frame holds no rows, only names; the rows are ``lines``.
+    """
 
     frame: Any = field(repr=False)
     typed: bool = True
+    lines: SparkLines | None = field(default=None, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,11 +136,7 @@ class SparkStudy:
         """Encode the rows where they are and keep them there, in memory or on local disks."""
         from pyspark import StorageLevel  # noqa: PLC0415  # an extra
 
-        names = [domain.treatment.column, domain.outcome.column, *domain.covariates]
-        frame = columns.frame.select(*(_quoted(name) for name in names))
-        encoded = frame.mapInArrow(_encoder(domain, typed=columns.typed), "rows int, block binary")
-        blocks = encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
-        blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+        blocks = _encoded_blocks(columns, domain).persist(StorageLevel.MEMORY_AND_DISK)
         size, starts = _places(blocks)
         if size < 0:
             raise RecordsError(UNFINISHED)
@@ -179,17 +176,17 @@ class SparkStudy:
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, partition by partition in order."""
-        total = len(self.starts)
-        self._tell(title, 0, total)
+        self._tell(title, 0)
         runner = _runner(kernel, self.starts, shows_outcome=self.shows_outcome)
         parts = self.blocks.mapPartitionsWithIndex(runner)
-        result: S = without_words(lambda: _add_up(parts, total), UNFINISHED)
-        self._tell(title, total, total)
+        result: S = without_words(lambda: _add_up(parts, len(self.starts)), UNFINISHED)
+        self._tell(title, 1)
         return result
 
-    def _tell(self, title: str, done: int, total: int) -> None:
+    def _tell(self, title: str, done: int) -> None:
+        """Tell that a pass began or ended; how many partitions there are may follow values."""
         if self.progress is not None:
-            self.progress(title, done, total)
+            self.progress(title, done, 1)
 
     def reordered(self, *_: object) -> NoReturn:
         """Refuse: matching is a local-engine ability."""
@@ -235,14 +232,38 @@ def read_frame(path: str, master: str | None = None) -> SparkColumns:
     if is_ours:
         session.sparkContext.setLogLevel("OFF")  # a failed task's trace could quote a record
     is_text = path.lower().endswith((".csv", ".txt"))
-    frame: Any = None
-    with suppress(Exception):  # whatever the reader says could quote a record
-        # Texts only, a line a record: what cannot be parsed is a missing value later on.
-        frame = session.read.csv(path, header=True) if is_text else session.read.parquet(path)
-    if frame is None:
+    columns: SparkColumns | None = None
+    try:
+        if is_text:
+            columns = _columns_of(session, open_lines(session, path))
+        else:
+            columns = SparkColumns(session.read.parquet(path))
+    except SchemaError:
+        raise
+    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
+        pass
+    if columns is None:
         msg = f"Spark cannot read {path!r}; is the path visible to every worker?"
         raise ArgumentError(msg)
-    return SparkColumns(frame, typed=not is_text)
+    return columns
+
+
+def _columns_of(session: Any, lines: SparkLines) -> SparkColumns:  # noqa: ANN401  # a session
+    """Return columns of texts: what cannot be parsed is a missing value later on."""
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # an extra
+
+    schema = StructType([StructField(name, StringType()) for name in lines.names])
+    return SparkColumns(session.createDataFrame([], schema), typed=False, lines=lines)
+
+
+def _encoded_blocks(columns: SparkColumns, domain: Domain) -> Any:  # noqa: ANN401  # an RDD
+    """Return the number of rows and the pickled arrays of each block."""
+    if columns.lines is not None:
+        return columns.lines.encode(domain)
+    names = [domain.treatment.column, domain.outcome.column, *domain.covariates]
+    frame = columns.frame.select(*(_quoted(name) for name in names))
+    encoded = frame.mapInArrow(_encoder(domain, typed=columns.typed), "rows int, block binary")
+    return encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
 
 
 def _quoted(name: str) -> str:
@@ -256,24 +277,12 @@ def _encoder(domain: Domain, *, typed: bool) -> Callable[[Iterable[Any]], Iterat
         import pyarrow as pa  # noqa: PLC0415  # comes with the extra
 
         for table in _whole_blocks(batches, typed=typed):
-            rows, block = _encode_block(table, domain)
+            rows, block = encode_block(table, domain)
             yield pa.RecordBatch.from_arrays(
                 [pa.array([rows], pa.int32()), pa.array([block], pa.binary())], ["rows", "block"]
             )
 
     return encode
-
-
-def _encode_block(table: Table, domain: Domain) -> tuple[int, bytes]:
-    """Encode a block of rows; a failure is a number of rows, since Spark would print its words."""
-    with suppress(Exception):
-        arrays = (
-            encode_covariates(table, domain),
-            encode_treatment(table, domain),
-            encode_outcome(table, domain),
-        )
-        return table.rows, pickle.dumps(arrays, protocol=5)
-    return _FAILED, b""
 
 
 def _whole_blocks(batches: Iterable[Any], *, typed: bool) -> Iterator[Table]:
@@ -302,7 +311,7 @@ def _places(blocks: Any) -> tuple[int, tuple[int, ...]]:  # noqa: ANN401  # an R
     counts = dict(blocks.mapPartitionsWithIndex(_count_rows).collect())
     sizes = [counts.get(index, 0) for index in range(blocks.getNumPartitions())]
     if min(sizes, default=0) < 0:
-        return _FAILED, ()
+        return FAILED, ()
     return sum(sizes), tuple(accumulate(sizes, initial=0))[:-1]
 
 

@@ -42,7 +42,7 @@ def test_a_table_keeps_to_the_width_of_the_terminal(release, width):
 def test_piped_output_has_no_colours(tmp_path):
     draw_clinic(200).frame.write_csv(tmp_path / "clinic.csv")
     flags = "--level label --epsilon 1 --treatment drug --treated yes --control no"
-    flags += " --outcome pressure_drop --outcome-bounds -40 60"
+    flags += " --outcome pressure_drop --outcome-bounds -40 60 --covariates all"
 
     done = subprocess.run(
         [sys.executable, "-m", "private_ate.cli", "estimate", "clinic.csv", *flags.split()],

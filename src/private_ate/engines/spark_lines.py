@@ -1,0 +1,190 @@
+"""Comma-separated values on Spark: physical lines by their bytes, in blocks that follow from n.
+
+Spark's own reader of such files lets a quoted field run over lines and a carriage return end one.
+Here Spark cuts files at line feeds only and ``private_ate.lines`` reads each line, as it does on
+one machine. Where Spark splits a file follows the lengths of lines, so encoded rows are gathered
+by their place in the file into blocks of a fixed number of rows: neighbours have the same blocks,
+in the same order, on the same partitions.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from private_ate.domain import Domain
+from private_ate.errors import SchemaError
+from private_ate.lines import parse_lines, split_header
+from private_ate.tables import (
+    Table,
+    encode_covariates,
+    encode_outcome,
+    encode_treatment,
+    table_of,
+)
+
+__all__ = ["FAILED", "SparkLines", "encode_block", "open_lines"]
+
+FAILED: Final = -1  # rows of a block that could not be encoded
+_BLOCK_ROWS: Final = 1 << 14
+_TASK_BLOCKS: Final = 16  # blocks that one task gathers, at most
+Split = tuple[str, int]  # a file, and where in it a split begins
+
+
+@dataclass(frozen=True, slots=True)
+class SparkLines:
+    """The lines of one or several files on Spark, and the place of each split's first record.
+
+    ``lines`` is a data frame of lines as bytes, with the file and the split that each is from.
+    """
+
+    names: tuple[str, ...]
+    rows: int
+    lines: Any = field(repr=False)
+    starts: dict[Split, int] = field(repr=False)
+
+    def encode(self, domain: Domain) -> Any:  # noqa: ANN401  # an RDD
+        """Return the number of rows and the encoded arrays of each block, in row order."""
+        encoder = _encoder(domain, self.names, self.starts)
+        pieces = self.lines.mapInArrow(encoder, "block long, place long, arrays binary").rdd
+        blocks = -(-self.rows // _BLOCK_ROWS)
+        cores = self.lines.sparkSession.sparkContext.defaultParallelism
+        tasks = max(min(blocks, cores), -(-blocks // _TASK_BLOCKS), 1)
+        keyed = pieces.map(lambda piece: (piece[0], (piece[1], bytes(piece[2]))))
+        gathered = keyed.partitionBy(tasks, lambda block: block * tasks // max(blocks, 1))
+        return gathered.mapPartitions(_gather)
+
+
+def open_lines(session: Any, path: str) -> SparkLines:  # noqa: ANN401  # a Spark session
+    """Find the files of a path, their header and the place of each record."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # its usual name
+
+    lines = session.read.text(path, lineSep="\n").select(
+        F.col("value").cast("binary").alias("line"),
+        F.col("_metadata.file_path").alias("file"),
+        F.col("_metadata.file_block_start").alias("split"),
+    )
+    counted = lines.mapInArrow(_count, "file string, split long, lines long, first binary")
+    counts: dict[Split, int] = {}
+    headers = {}
+    for file, split, number, first in counted.collect():
+        counts[file, split] = counts.get((file, split), 0) + number
+        if first is not None:
+            headers[file] = split_header(bytes(first) + b"\n")
+    if len(set(headers.values())) > 1:
+        msg = "the files do not begin with the same header line"
+        raise SchemaError(msg)
+    starts, place = {}, 0
+    for one in sorted(counts):
+        starts[one] = place
+        place += counts[one]
+    return SparkLines(next(iter(headers.values())), place, lines, starts)
+
+
+def _count(batches: Iterable[Any]) -> Iterator[Any]:
+    """Count the records of each split, and keep the header of each file."""
+    import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+
+    for split, number, first in _runs(batches):
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([split[0]], pa.string()),
+                pa.array([split[1]], pa.int64()),
+                pa.array([len(number)], pa.int64()),
+                pa.array([first], pa.binary()),
+            ],
+            ["file", "split", "lines", "first"],
+        )
+
+
+def _runs(batches: Iterable[Any]) -> Iterator[tuple[Split, list[bytes], bytes | None]]:
+    """Yield runs of records of one split, with the header if the run begins a file."""
+    before: Split | None = None
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("file", "split", "line"))
+        for split, rows in groupby(zip(*columns, strict=True), key=lambda row: row[:2]):
+            lines = [row[2] for row in rows]
+            # A split that is not a file's first begins after the header.
+            is_header = split != before and split[1] == 0
+            yield split, lines[is_header:], lines[0] if is_header else None
+            before = split
+
+
+def _encoder(
+    domain: Domain, names: tuple[str, ...], starts: dict[Split, int]
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return a map from lines to pieces of encoded blocks, each with its place."""
+    columns = list(
+        dict.fromkeys([domain.treatment.column, domain.outcome.column, *domain.covariates])
+    )
+
+    def encode(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+
+        places = dict(starts)
+        for split, lines, _ in _runs(batches):
+            for place, part in _cut_at_blocks(lines, places[split]):
+                block = _encode(part, domain, names, columns)
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array([place // _BLOCK_ROWS], pa.int64()),
+                        pa.array([place], pa.int64()),
+                        pa.array([block], pa.binary()),
+                    ],
+                    ["block", "place", "arrays"],
+                )
+            places[split] += len(lines)
+
+    return encode
+
+
+def _cut_at_blocks(lines: list[bytes], place: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Cut a run of lines, the first at a place, where a block ends; yield each part's place."""
+    done = 0
+    while done < len(lines):
+        room = _BLOCK_ROWS - (place + done) % _BLOCK_ROWS
+        yield place + done, lines[done : done + room]
+        done += room
+
+
+def encode_block(table: Table, domain: Domain) -> tuple[int, bytes]:
+    """Encode a block of rows; a failure is a number of rows, since Spark would print its words."""
+    with suppress(Exception):
+        arrays = (
+            encode_covariates(table, domain),
+            encode_treatment(table, domain),
+            encode_outcome(table, domain),
+        )
+        return table.rows, pickle.dumps(arrays, protocol=5)
+    return FAILED, b""
+
+
+def _encode(
+    lines: list[bytes], domain: Domain, names: tuple[str, ...], columns: list[str]
+) -> bytes:
+    """Return the encoded arrays of some lines; no bytes if that failed."""
+    text = b"".join(line + b"\n" for line in lines)
+    with suppress(Exception):  # whatever the reader says could quote a record
+        return encode_block(table_of(parse_lines(text, names, columns), typed=False), domain)[1]
+    return b""
+
+
+def _gather(
+    pieces: Iterable[tuple[int, tuple[int, bytes]]],
+) -> Iterator[tuple[int, bytes]]:
+    """Put the pieces of each block together, in the order of their places."""
+    for _, members in groupby(sorted(pieces), key=lambda piece: piece[0]):
+        pieces_of = [arrays for _, (_, arrays) in members]
+        if not all(pieces_of):
+            yield FAILED, b""
+            continue
+        # The bytes were written by an executor of this very run.
+        parts = [pickle.loads(arrays) for arrays in pieces_of]  # noqa: S301
+        arrays = tuple(np.concatenate(same, axis=-1) for same in zip(*parts, strict=True))
+        yield arrays[1].size, pickle.dumps(arrays, protocol=5)
