@@ -19,8 +19,8 @@ SHRUNK = 1.2816 / 1.95996
 EFFECT = 0.1
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x0": Interval(0, 1), "x1": Interval(0, 1)})
 CELLS = {
-    "calibrated": ("label", "2", 400, 1.5, None),
-    "calibrated, means": ("label", "2", 400, 1.5, CalibratedOptions(means=True)),
+    "calibrated": ("label", "8", 2000, 0.7, None),
+    "calibrated, means": ("label", "8", 2000, 0.7, CalibratedOptions(means=True)),
     "orthogonal, comparing": ("sample", "2", 600, 0.0, OrthogonalOptions(adjust=False)),
     "orthogonal, adjusting": ("sample", "4", 4000, 1.5, OrthogonalOptions(adjust=True)),
 }
