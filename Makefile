@@ -123,15 +123,15 @@ docs: $(STAMP)
 
 # Tests open pages in a headless Chromium; without one they are skipped and say so.
 browser:
-	command -v chromium || ($(APT) update && $(APT) install --yes --no-install-recommends chromium)
+	@command -v chromium || ($(APT) update && $(APT) install --yes --no-install-recommends chromium)
 
 # PostgreSQL's server, without a cluster that runs by itself.
 postgres:
-	ls -d /usr/lib/postgresql/*/bin || command -v pg_ctl || \
+	@ls -d /usr/lib/postgresql/*/bin || command -v pg_ctl || \
 	  ($(APT) update && $(APT) install --yes --no-install-recommends postgresql)
 
 java:
-	command -v java || \
+	@command -v java || \
 	  ($(APT) update && $(APT) install --yes --no-install-recommends openjdk-17-jre-headless)
 
 # Every figure and table of the paper and our own comparisons; QUICK=1 takes minutes, not hours.
