@@ -37,11 +37,13 @@ def use_datasets():
 def use_dowhy():
     """DoWhy takes the estimator."""
     warnings.simplefilter("ignore")  # DoWhy and what it imports warn about their own future
+    import pandas as pd
     from dowhy import CausalModel
 
     study = draw_clinic(1500)
+    records = pd.DataFrame(study.frame.to_dict(as_series=False))  # to_pandas would need pyarrow
     model = CausalModel(
-        data=study.frame.to_pandas(), treatment="drug", outcome="pressure_drop",
+        data=records, treatment="drug", outcome="pressure_drop",
         common_causes=["age", "pressure_before", "weight", "smoker", "diabetes"],
     )  # fmt: skip
     estimate = model.estimate_effect(
