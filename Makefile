@@ -4,7 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: venv demo test test-spark lint audit mutants bench bench-peers data docs browser reproduce clean
+SUITES := test-coverage test-postgres test-docs test-browser test-dowhy test-spark test-wheel \
+  test-oldest test-pythons
+# Debian's packages need root; elsewhere install chromium, PostgreSQL and Java 17 by hand.
+APT := $(if $(filter-out 0,$(shell id -u)),sudo) env DEBIAN_FRONTEND=noninteractive apt-get
+# Packages that carry data are read as files, never imported, so their dependencies stay away.
+DATA := skcausal==0.1.1 causaldata==0.1.5 causallib==0.10.0
+
+.PHONY: venv demo test ci $(SUITES) times lint audit mutants bench bench-peers data docs
+.PHONY: browser postgres java reproduce clean
 
 venv: $(STAMP)
 
@@ -17,31 +25,78 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/private-ate demo
 
-test: lint data
-	$(BIN)/pytest -n 2
+# Under three minutes on two cores. What it skips for want of a part, the suites below run.
+test: $(STAMP) data
+	@.ci/timed lint $(MAKE) --no-print-directory lint
+	@PRIVATE_ATE_REQUIRE=accounting,data,plots,sklearn .ci/timed test $(BIN)/pytest -n 2
+
+# Everything that is checked, as .ci/run does it; the wall times come last.
+ci:
+	.ci/run
+
+times:
+	@.ci/timed --table
 
 lint: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks .ci
+	$(BIN)/ruff check src tests benchmarks .ci
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-audit: $(STAMP)
-	$(BIN)/pytest -m audit -n 2
+# Long statistical audits: the nightly run.
+audit: $(STAMP) data
+	@.ci/timed audit $(BIN)/pytest -m "audit or coverage_cell" -n 2
+
+# One coverage cell of each interval that ε pays for.
+test-coverage: $(STAMP)
+	@.ci/timed coverage $(BIN)/pytest -q -m coverage_cell -n 2
+
+# The ledger on a real server, which the tests start for themselves on a socket of their own.
+test-postgres: $(STAMP) postgres
+	@PRIVATE_ATE_REQUIRE=postgres .ci/timed PostgreSQL $(BIN)/pytest -q -n 2 -k postgres
+
+# The environment with every extra at once; it serves the suites below.
+ALL := .venv-all/bin
+.venv-all/.installed: pyproject.toml
+	@.ci/timed "install all extras" .ci/environment .venv-all $(PYTHON) --no-compile \
+	  --editable ".[dowhy,plots,postgres,sklearn,spark]" --group test --group docs
+	$(ALL)/pip install --quiet --no-deps $(DATA)
+
+# Every code block of the documentation, those of the extras too.
+test-docs: .venv-all/.installed java
+	@PRIVATE_ATE_REQUIRE=data,dowhy,sklearn,spark SPARK_LOCAL_IP=127.0.0.1 \
+	  .ci/timed "code in documentation" $(ALL)/pytest -q tests/pages/test_documentation.py \
+	  -k "not site" -W ignore::DeprecationWarning -W ignore::FutureWarning
+
+# Reports and every page of the built site in a headless Chromium.
+test-browser: .venv-all/.installed browser
+	@PRIVATE_ATE_REQUIRE=browser,site NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(ALL):$$PATH" \
+	  .ci/timed browser $(ALL)/pytest -q tests/pages -k "browser or site"
+
+test-dowhy: .venv-all/.installed
+	@PRIVATE_ATE_REQUIRE=dowhy,sklearn .ci/timed DoWhy $(ALL)/pytest -q tests/integrations
 
 # Faults that the tests must notice, each written into a copy of the sources.
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants.py
 
 # The cluster engine against the local one; needs Java 17.
-test-spark: .venv-spark/.installed
-	SPARK_LOCAL_IP=127.0.0.1 .venv-spark/bin/pytest -m "audit or not audit" tests/engines
+test-spark: .venv-all/.installed java
+	@PRIVATE_ATE_REQUIRE=spark SPARK_LOCAL_IP=127.0.0.1 \
+	  .ci/timed Spark $(ALL)/pytest -q -m "audit or not audit" tests/engines
 
-.venv-spark/.installed: pyproject.toml
-	$(PYTHON) -m venv .venv-spark
-	.venv-spark/bin/pip install --quiet --upgrade "pip>=25.1"
-	.venv-spark/bin/pip install --quiet --editable ".[spark]" --group test
-	touch $@
+# The wheel in a clean environment, without and with each extra.
+test-wheel: java
+	@.ci/timed wheel .ci/wheel $(PYTHON)
+
+# The oldest dependencies that pyproject.toml allows.
+test-oldest:
+	@.ci/oldest $(PYTHON)
+
+# Other Pythons, where the machine has them.
+test-pythons:
+	@.ci/on_python 3.12
+	@.ci/on_python 3.13
 
 bench: $(STAMP) data bench-peers
 	$(BIN)/python benchmarks/run.py
@@ -62,9 +117,8 @@ bench-peers: .venv-bench/.installed
 	.venv-bench/bin/pip install --quiet causalml
 	touch $@
 
-# The packages are read as files, never imported, so their dependencies stay away.
 data: $(STAMP)
-	$(BIN)/pip install --quiet --no-deps skcausal==0.1.1 causaldata==0.1.5 causallib==0.10.0
+	$(BIN)/pip install --quiet --no-deps $(DATA)
 
 # The site lands in site/; `make browser test` also opens it.
 docs: $(STAMP)
@@ -73,11 +127,20 @@ docs: $(STAMP)
 
 # Tests open pages in a headless Chromium; without one they are skipped and say so.
 browser:
-	command -v chromium || (apt-get update && apt-get install --yes chromium)
+	@command -v chromium || ($(APT) update && $(APT) install --yes --no-install-recommends chromium)
+
+# PostgreSQL's server, without a cluster that runs by itself.
+postgres:
+	@ls -d /usr/lib/postgresql/*/bin || command -v pg_ctl || \
+	  ($(APT) update && $(APT) install --yes --no-install-recommends postgresql)
+
+java:
+	@command -v java || \
+	  ($(APT) update && $(APT) install --yes --no-install-recommends openjdk-17-jre-headless)
 
 # Every figure and table of the paper and our own comparisons; QUICK=1 takes minutes, not hours.
 reproduce: data
 	$(BIN)/private-ate experiment run all --out results --jobs $(or $(JOBS),1) $(if $(QUICK),--quick)
 
 clean:
-	rm -rf $(VENV) .venv-spark .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo
+	rm -rf $(VENV) .venv-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo

@@ -7,6 +7,12 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from required_parts import (  # noqa: F401  # hooks are found by their names here
+    pytest_configure,
+    pytest_make_collect_report,
+    pytest_runtest_makereport,
+)
+
 # Deadlines would be timing assertions, and compiled kernels are slow on their first call.
 settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -56,4 +56,5 @@ def watch(title: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, in
     try:
         yield step
     finally:
-        bar.stop()
+        if bar.live.is_started:  # rich before 14.3 ends a bar that it never drew with an empty line
+            bar.stop()

@@ -1,0 +1,112 @@
+"""One use of the installed wheel and of each extra: ``python installed.py EXTRA``."""
+
+import subprocess
+import sys
+import sysconfig
+import warnings
+from pathlib import Path
+
+from private_ate import estimate_ate
+from private_ate.datasets.clinic import draw_clinic
+
+PROGRAM = str(Path(sysconfig.get_path("scripts")) / "private-ate")
+ABSENT_SERVER = "postgresql://nobody@127.0.0.1:1/none"
+
+
+def use_plain():
+    """The program helps, demonstrates and estimates; the library is the installed one."""
+    import private_ate
+
+    assert Path(private_ate.__file__).is_relative_to(sysconfig.get_path("purelib"))
+    helped = subprocess.run([PROGRAM, "--help"], check=True, capture_output=True, text=True)
+    assert "estimate" in helped.stdout
+    subprocess.run([PROGRAM, "demo"], check=True, stdout=subprocess.DEVNULL)
+    study = ["demo/clinic.csv", "--domain", "demo/clinic.toml", "--level", "label"]
+    asked = [PROGRAM, "estimate", *study, "--epsilon", "1.0", "--json"]
+    found = subprocess.run(asked, check=True, capture_output=True, text=True)
+    assert '"ate"' in found.stdout
+
+
+def use_datasets():
+    """The packages that carry benchmark data are found."""
+    from private_ate.datasets import load
+
+    assert {load(name).size for name in ("ihdp", "lalonde", "acic")} == {747, 445, 4802}
+
+
+def use_dowhy():
+    """DoWhy takes the estimator."""
+    warnings.simplefilter("ignore")  # DoWhy and what it imports warn about their own future
+    import pandas as pd
+    from dowhy import CausalModel
+
+    study = draw_clinic(1500)
+    records = pd.DataFrame(study.frame.to_dict(as_series=False))  # to_pandas would need pyarrow
+    model = CausalModel(
+        data=records, treatment="drug", outcome="pressure_drop",
+        common_causes=["age", "pressure_before", "weight", "smoker", "diabetes"],
+    )  # fmt: skip
+    estimate = model.estimate_effect(
+        model.identify_effect(proceed_when_unidentifiable=True),
+        method_name="backdoor.private_ate.dowhy.PrivateATE",
+        method_params={"level": "label", "epsilon": "2.0", "domain": study.domain},
+    )
+    assert estimate.value == estimate.release.ate
+
+
+def use_plots():
+    """A figure is drawn."""
+    from private_ate.report.plots import draw_errors
+
+    draw_errors({"ours": {0.5: 0.9, 1.0: 0.5}}, Path("errors.svg"))
+    assert Path("errors.svg").stat().st_size > 5000
+
+
+def use_postgres():
+    """The driver is there: what is missing is the server."""
+    from private_ate import Ledger
+    from private_ate.errors import LedgerError
+
+    refusals = []
+    try:
+        Ledger.create(ABSENT_SERVER, "trial", epsilon="1")
+    except LedgerError as refusal:
+        refusals.append(str(refusal))
+    assert len(refusals) == 1
+    assert "psycopg" not in refusals[0], refusals
+
+
+def use_sklearn():
+    """The estimator fits."""
+    import numpy as np
+
+    from private_ate.sklearn import PrivateATE
+
+    rng = np.random.default_rng(0)
+    covariates, treatment = rng.normal(size=(500, 3)), rng.integers(0, 2, 500)
+    estimator = PrivateATE(level="label", epsilon="2", outcome_bounds=(-8, 8))
+    outcome = 2.0 * treatment + rng.normal(size=500)
+    assert abs(estimator.fit(covariates, outcome, treatment=treatment).ate_ - 2) < 2
+
+
+def use_spark():
+    """A frame on a cluster of one machine is folded there."""
+    import os
+
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    study = draw_clinic(2000)
+    study.frame.write_parquet("study.parquet")
+    frame = spark.read.parquet("study.parquet")
+    release = estimate_ate(frame, domain=study.domain, level="label", epsilon="1.0")
+    spark.stop()
+    assert release.n == 2000
+
+
+if __name__ == "__main__":
+    extra = sys.argv[1]
+    globals()[f"use_{extra}"]()
+    print(f"the wheel with {extra}: used")  # noqa: T201  # a line of the log
