@@ -13,18 +13,19 @@ from fractions import Fraction
 
 import numpy as np
 
+from private_ate.data.tables import read_table
 from private_ate.datasets import load, synth
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators import calibrated, published
-from private_ate.estimators.calibrated import CalibratedOptions, outcome_share, pose_caps
-from private_ate.estimators.capped import settle_weights
-from private_ate.estimators.caps import fold_with_base, walk_caps
+from private_ate.estimators.calibrated import method as calibrated
+from private_ate.estimators.calibrated.cap_path import fold_with_base, walk_caps
+from private_ate.estimators.calibrated.final_weights import settle_weights
+from private_ate.estimators.calibrated.method import CalibratedOptions, outcome_share, pose_caps
+from private_ate.estimators.published import method as published
 from private_ate.estimators.request import Request
-from private_ate.intervals import staircase_variance
+from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.propensity import fit_logistic
-from private_ate.tables import read_table
+from private_ate.privacy.quantiles import staircase_variance
 
 EPSILONS = ("0.1", "0.5", "1", "2", "4")
 # The prototype's tables (design of the label level); it coded ACIC's three letter columns as

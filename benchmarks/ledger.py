@@ -13,8 +13,8 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from private_ate.privacy.cost import Cost
-from private_ate.privacy.ledger import Charge, Ledger
+from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.ledger import Charge, Ledger
 
 _ROUNDS = 5
 

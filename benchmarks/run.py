@@ -20,10 +20,10 @@ import polars as pl
 
 from private_ate import Domain, Interval, estimate_ate
 from private_ate.engines.local import LocalStudy
+from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.entropy import SecureEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.samplers import Coin, flip_rows
-from private_ate.propensity import fit_logistic
 from private_ate.study import MatchingLimits
 
 DIMENSION = 20

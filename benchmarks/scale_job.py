@@ -151,7 +151,7 @@ def reading(path):
 def gradient_pass(path):
     """One pass of the logistic gradient over rows in memory."""
     from private_ate.engines.local import LocalStudy, single_threaded_blas
-    from private_ate.propensity import _gradient_kernel
+    from private_ate.models.logistic import _gradient_kernel
 
     covariates, treated, _ = columns(path)
     study = LocalStudy(None, np.ascontiguousarray(covariates.T), treated, None)

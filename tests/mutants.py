@@ -31,7 +31,7 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "the weights' rounding is not paid for",
-        "estimators/published.py",
+        "estimators/published/method.py",
         "sensitivity=math.ceil(Fraction(sensitivity) / grid) + dimension",
         "sensitivity=math.ceil(Fraction(sensitivity) / grid)",
         "tests/attacks/test_rounding.py",
@@ -52,14 +52,14 @@ MUTANTS = (
     ),
     Mutant(
         "the orthogonal interval forgets the last step's noise",
-        "estimators/orthogonal.py",
+        "estimators/orthogonal/method.py",
         " + part.effect.noise_quantile(coverage) ** 2",
         "",
         "tests/unit/test_interval_widths.py",
     ),
     Mutant(
         "the calibrated interval forgets the imbalance",
-        "estimators/calibrated.py",
+        "estimators/calibrated/method.py",
         "np.sqrt(sampling.likely_values() + imbalance)",
         "np.sqrt(sampling.likely_values() + 0 * imbalance)",
         "tests/unit/test_interval_widths.py",
@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "extra passes of the private solver are announced",
-        "perturbed.py",
+        "models/private_logistic.py",
         "quiet = self.study.unannounced()",
         "quiet = self.study",
         "tests/attacks/test_progress.py",

@@ -30,23 +30,23 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from private_ate.estimation import estimate_ate
-    from private_ate.estimators.calibrated import CalibratedOptions
+    from private_ate.estimators.calibrated.method import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
-    from private_ate.estimators.orthogonal_plan import OrthogonalOptions
+    from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
-    from private_ate.estimators.published import PublishedOptions
+    from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, StudySizes, plan_ate
-    from private_ate.privacy.ledger import Ledger
+    from private_ate.privacy.ledger.ledger import Ledger
     from private_ate.release import Diagnostics, Release
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
     "estimation": ("estimate_ate",),
-    "estimators.calibrated": ("CalibratedOptions",),
-    "estimators.published": ("PublishedOptions",),
+    "estimators.calibrated.method": ("CalibratedOptions",),
+    "estimators.published.method": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
-    "estimators.orthogonal_plan": ("OrthogonalOptions",),
+    "estimators.orthogonal.plan": ("OrthogonalOptions",),
     "estimators.overlap": ("describe_overlap",),
     "effects": ("arm_means", "e_value", "odds_ratio", "risk_ratio", "standard_error"),
     "report.html": ("PublicFacts",),
@@ -58,7 +58,7 @@ _HOMES = {
     "baselines.privsyn": ("PrivSynOptions",),
     "baselines.smooth_matching": ("SmoothMatchingOptions",),
     "planning": ("Plan", "StudySizes", "plan_ate"),
-    "privacy.ledger": ("Ledger",),
+    "privacy.ledger.ledger": ("Ledger",),
     "release": ("Diagnostics", "Release"),
     "errors": (
         "ArgumentError",

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from private_ate.data.inputs import PreparedTable
+from private_ate.data.tables import Columns
 from private_ate.domain import Categories, Domain, Interval, label_text
 from private_ate.errors import ArgumentError, PrivateAteError, RecordsError
 from private_ate.estimators.request import Request
-from private_ate.inputs import PreparedTable
 from private_ate.privacy.budget import parse_delta
-from private_ate.privacy.cost import Cost
-from private_ate.privacy.ledger import (
+from private_ate.privacy.ledger.chain import digest
+from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.ledger import (
     Binding,
     Charge,
     Ledger,
@@ -31,9 +33,7 @@ from private_ate.privacy.ledger import (
     check_analyst,
     check_name,
 )
-from private_ate.privacy.ledger_chain import digest
 from private_ate.release import Release
-from private_ate.tables import Columns
 
 __all__ = ["Account", "Order", "account_for", "binding_of", "charge_and_make", "order_for"]
 

@@ -23,6 +23,10 @@ from private_ate.baselines.ipw import IpwOptions, estimate_ipw
 from private_ate.baselines.privsyn import PrivSynOptions, estimate_privsyn
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
 from private_ate.charging import account_for, charge_and_make, order_for
+from private_ate.data.files import without_words
+from private_ate.data.inputs import PreparedTable, prepare_table, settle_domain, settle_names
+from private_ate.data.streams import MEMORY_LIMIT, open_schema, parse_memory
+from private_ate.data.tables import Covariates, Table
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.spark import (
@@ -34,21 +38,17 @@ from private_ate.engines.spark import (
     read_frame,
 )
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
-from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
-from private_ate.estimators.published import PublishedOptions, estimate_published
+from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
+from private_ate.estimators.published.method import PublishedOptions, estimate_published
 from private_ate.estimators.request import Estimand, Estimator, Request, Target
-from private_ate.files import without_words
-from private_ate.inputs import PreparedTable, prepare_table, settle_domain, settle_names
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
-from private_ate.privacy.ledger import Ledger
+from private_ate.privacy.ledger.ledger import Ledger
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
-from private_ate.streams import MEMORY_LIMIT, open_schema, parse_memory
-from private_ate.tables import Covariates, Table
 
 __all__ = [
     "METHODS",

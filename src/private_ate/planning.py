@@ -15,32 +15,32 @@ from fractions import Fraction
 from typing import Any, Final
 
 from private_ate.arguments import real_number, settle, truth_value, whole_number
+from private_ate.data.inputs import prepare_table
+from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError
-from private_ate.estimators.calibrated import (
+from private_ate.estimators.calibrated.cap_path import CapPath, walk_caps
+from private_ate.estimators.calibrated.method import (
     INTERVAL_SHARE,
     CalibratedOptions,
     imbalance_of,
     outcome_share,
     pose_caps,
 )
-from private_ate.estimators.caps import CapPath, walk_caps
-from private_ate.estimators.orthogonal_plan import (
+from private_ate.estimators.orthogonal.plan import (
     OrthogonalOptions,
     orthogonal_options,
     plain_shares,
     plan_orthogonal,
 )
 from private_ate.estimators.request import Estimand, Request, Target, options_for
-from private_ate.inputs import prepare_table
-from private_ate.intervals import (
+from private_ate.privacy.budget import Level, parse_epsilon
+from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
     staircase_and_normal_quantile,
     staircase_variance,
 )
-from private_ate.privacy.budget import Level, parse_epsilon
-from private_ate.tables import Covariates
 
 __all__ = ["Plan", "PlanRow", "StudySizes", "plan_ate"]
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
-from private_ate.report.overlap import Overlap
 
 if TYPE_CHECKING:
     from private_ate.report.html import PublicFacts
 
-__all__ = ["Diagnostics", "Estimate", "Release"]
+__all__ = ["Diagnostics", "Estimate", "Overlap", "Release"]
 
 Pair = tuple[float, float]
 _FIELDS = (
@@ -197,6 +196,27 @@ def _pair(name: str, ends: object) -> Pair | None:
             return low, high
     msg = f"the {name} of a release in JSON is a pair of numbers or null"
     raise ArgumentError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Counts of units by propensity score, in equal bins from 0 to 1.
+
+    Public at label level, where covariates and treatment are; the curator's otherwise. Its repr
+    shows no count.
+    """
+
+    treated: tuple[int, ...] = field(repr=False)
+    control: tuple[int, ...] = field(repr=False)
+
+    @property
+    def alone(self) -> int:
+        """Units in bins that hold nobody of the other arm."""
+        return sum(
+            first + second
+            for first, second in zip(self.treated, self.control, strict=True)
+            if not (first and second)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from private_ate.data.entries import numbers_of
 from private_ate.domain import Categories, Domain, Interval, Outcome
-from private_ate.entries import numbers_of
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.estimation import estimate_ate
 from private_ate.privacy.budget import Level

@@ -27,9 +27,9 @@ from private_ate import (
     estimate_ate,
     plan_ate,
 )
+from private_ate.data.tables import encode_covariates, encode_outcome, encode_treatment, read_table
 from private_ate.domain import Outcome
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
-from private_ate.tables import encode_covariates, encode_outcome, encode_treatment, read_table
 
 SECRET = 4115550199887766554
 ROWS = 24
@@ -232,7 +232,7 @@ def test_a_file_is_read_inside_the_charge(ledger, tmp_path, monkeypatch):
         message = f"cannot parse {SECRET}"
         raise ValueError(message)
 
-    monkeypatch.setattr("private_ate.files.read_lines", fail)
+    monkeypatch.setattr("private_ate.data.files.read_lines", fail)
     with pytest.raises(RecordsError) as caught:
         estimate_ate(path, domain=DOMAIN, level="sample", epsilon=2, ledger=ledger)
 

@@ -14,25 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from private_ate.audit.replay import Tape, broken_promises
-from private_ate.baselines.columns import Columns
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
+from private_ate.baselines.synthesis.columns import Columns
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
 from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.aggregate import release_effect, release_variance
-from private_ate.estimators.cells import CellScore
-from private_ate.estimators.clipping import release_range
-from private_ate.estimators.pairs import add_pairs
-from private_ate.estimators.request import Request
-from private_ate.estimators.strata import (
+from private_ate.estimators.calibrated.clipping import release_range
+from private_ate.estimators.calibrated.pair_variance import add_pairs
+from private_ate.estimators.orthogonal.aggregate import release_effect, release_variance
+from private_ate.estimators.orthogonal.cells import CellScore
+from private_ate.estimators.orthogonal.strata import (
     OneCell,
     Strata,
     release_arms,
     release_cells,
     release_strata,
 )
+from private_ate.estimators.request import Request
+from private_ate.models.standardization import Scaling, noise_bits, release_scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import (
@@ -43,7 +44,6 @@ from private_ate.privacy.sums import (
     require_rows,
     weighted_sum,
 )
-from private_ate.standardization import Scaling, noise_bits, release_scaling
 from private_ate.study import Block
 from replay import record
 

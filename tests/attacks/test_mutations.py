@@ -10,7 +10,7 @@ from studies import check_neighbours, make_study, move, neighbours
 from private_ate.audit import samplers
 from private_ate.audit.samplers import check_flips, check_rate, check_samplers
 from private_ate.estimation import METHODS
-from private_ate.estimators import published
+from private_ate.estimators.published import method as published
 from private_ate.privacy import noise, sums
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.published import PublishedOptions, _score_bits
+from private_ate.estimators.published.method import PublishedOptions, _score_bits
 from private_ate.estimators.request import Request
+from private_ate.models.logistic import fit_logistic_obliviously
 from private_ate.privacy.sums import OUTCOME_STEPS
-from private_ate.propensity import fit_logistic_obliviously
 from replay import Tape, check_releases, moved_share
 
 DOMAIN = Domain("t", ("y", Interval(-3, 5)))

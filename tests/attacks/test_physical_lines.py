@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from private_ate import Categories, Domain, Interval, SchemaError, estimate_ate
 from private_ate.cli.app import app
+from private_ate.data.csv_records import count_records, read_header, read_lines
+from private_ate.data.files import read_file
+from private_ate.data.streams import StreamedTable, open_table
 from private_ate.engines.local import LocalStudy
-from private_ate.files import read_file
-from private_ate.lines import count_records, read_header, read_lines
-from private_ate.streams import StreamedTable, open_table
 
 PAIRS = 2_000
 PAIRS_OF_AN_AUDIT = 100_000

@@ -11,11 +11,11 @@ from private_ate.baselines.privsyn import PrivSynOptions
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_study, method_for
-from private_ate.estimators.orthogonal import OrthogonalOptions
+from private_ate.estimators.orthogonal.method import OrthogonalOptions
 from private_ate.estimators.request import Request
-from private_ate.perturbed import LogisticObjective
+from private_ate.models.private_logistic import LogisticObjective
+from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import ObjectiveLaw
-from private_ate.standardization import Scaling
 
 ROWS = 60_000
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(4)})

@@ -12,12 +12,12 @@ import pytest
 from studies import make_study
 
 from private_ate.baselines.perturbation import Budget, release_vector
-from private_ate.estimators import published
-from private_ate.estimators.published import release_coefficients
+from private_ate.estimators.published import method as published
+from private_ate.estimators.published.method import release_coefficients
+from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveLaw
-from private_ate.propensity import SOLVER_GRADIENT, LogisticFit
 from replay import Tape, broken_promises, moved_share
 
 RIDGE = 0.01

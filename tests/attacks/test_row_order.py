@@ -11,9 +11,9 @@ import pytest
 from studies import make_study
 
 from private_ate.domain import Domain, Interval
-from private_ate.engines.cached import _on_disk, reorder_rows
 from private_ate.engines.local import LocalPool, LocalStudy
-from private_ate.estimators.published import PublishedOptions, estimate_published
+from private_ate.engines.on_disk import _on_disk, reorder_rows
+from private_ate.estimators.published.method import PublishedOptions, estimate_published
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SecureEntropy, SeededEntropy
 from private_ate.privacy.noise import Noise

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from private_ate import Categories, Domain, Interval
+from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
-from private_ate.tables import read_table
 
 
 def synth_table(rows=1000, dimension=20, seed=89):

@@ -11,7 +11,7 @@ from private_ate.baselines.ipw import IpwOptions
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_ate
-from private_ate.propensity import fit_logistic
+from private_ate.models.logistic import fit_logistic
 
 # Reference figures were made with 60 to 80 runs on other draws of the same design; a mean of 150
 # absolute errors is known to about 7 %, theirs to about 10 %, so 30 % separates right from wrong.

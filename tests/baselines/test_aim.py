@@ -11,8 +11,13 @@ import pytest
 from private_ate import ArgumentError, Binary, Categories, Domain, Interval, estimate_ate
 from private_ate.audit.replay import Tape
 from private_ate.baselines.aim import AimOptions
-from private_ate.baselines.columns import Columns
-from private_ate.baselines.synthetic import Neighbours, default_bins, matched_effect_of, rows_for
+from private_ate.baselines.synthesis.columns import Columns
+from private_ate.baselines.synthesis.synthetic import (
+    Neighbours,
+    default_bins,
+    matched_effect_of,
+    rows_for,
+)
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_study, method_for
 from private_ate.estimators.request import Request

@@ -13,7 +13,7 @@ from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
 from private_ate.baselines.ipw import IpwOptions
-from private_ate.baselines.parts import places_of, split_folds, split_rows
+from private_ate.baselines.row_parts import places_of, split_folds, split_rows
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import SeededEntropy

@@ -10,7 +10,6 @@ import pytest
 
 from private_ate import ArgumentError, Binary, Categories, Domain, estimate_ate
 from private_ate.audit.replay import Tape
-from private_ate.baselines.consistency import NoisyTable, agree, common_total, project
 from private_ate.baselines.privsyn import (
     PrivSynOptions,
     choose_pairs,
@@ -18,8 +17,9 @@ from private_ate.baselines.privsyn import (
     dependence,
     dependence_sensitivity,
 )
-from private_ate.baselines.record_synthesis import independent_rows, synthesise
-from private_ate.baselines.synthetic import Neighbours
+from private_ate.baselines.synthesis.consistency import NoisyTable, agree, common_total, project
+from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
+from private_ate.baselines.synthesis.synthetic import Neighbours
 from private_ate.estimation import estimate_study, method_for
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget

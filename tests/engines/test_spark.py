@@ -20,14 +20,14 @@ from private_ate import (
     SchemaError,
     estimate_ate,
 )
+from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkColumns, SparkStudy, _add_up, is_spark_frame
 from private_ate.errors import RecordsError
-from private_ate.estimators.strata import OneCell, _count_cells
-from private_ate.folds import Total
-from private_ate.propensity import fit_logistic
-from private_ate.standardization import _moments
-from private_ate.tables import read_table
+from private_ate.estimators.orthogonal.strata import OneCell, _count_cells
+from private_ate.models.folds import Total
+from private_ate.models.logistic import fit_logistic
+from private_ate.models.standardization import _moments
 
 ROWS = 20_000
 SAME_FIT = 1e-10  # both fits stop at a gradient of 1e-10; order of additions does the rest

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from private_ate import Categories, Domain, Interval, SchemaError, estimate_ate
+from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy, read_frame
-from private_ate.tables import read_table
 
 ROWS = 40_000
 DOMAIN = Domain(

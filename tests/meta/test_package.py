@@ -111,7 +111,7 @@ def test_every_mechanism_states_neighbours_and_cost():
 
 
 def test_every_release_step_of_the_published_method_states_its_privacy():
-    published = importlib.import_module("private_ate.estimators.published")
+    published = importlib.import_module("private_ate.estimators.published.method")
     for name in ("release_coefficients", "release_arm_sums"):
         text = inspect.getdoc(getattr(published, name)) or ""
         for word in ("Neighbours:", "Sensitivity", "Cost: ", "Proof: docs/proofs/"):

@@ -9,8 +9,10 @@ import pytest
 import replay
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators import calibrated, clipping, pairs
-from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.calibrated import clipping
+from private_ate.estimators.calibrated import method as calibrated
+from private_ate.estimators.calibrated import pair_variance as pairs
+from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS

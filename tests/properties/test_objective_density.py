@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.perturbed import LogisticObjective
+from private_ate.models.private_logistic import LogisticObjective
+from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import ObjectiveLaw, Tilt
 from private_ate.privacy.sums import OUTCOME_STEPS
-from private_ate.standardization import Scaling
 
 DIMENSION = 3
 

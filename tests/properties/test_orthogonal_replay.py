@@ -9,12 +9,13 @@ import pytest
 import replay
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators import aggregate, orthogonal, strata
-from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
+from private_ate.estimators.orthogonal import aggregate, strata
+from private_ate.estimators.orthogonal import method as orthogonal
+from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.request import Request
+from private_ate.models.standardization import Scaling
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
-from private_ate.standardization import Scaling
 
 DIMENSION = 3
 ADJUST = OrthogonalOptions(adjust=True)

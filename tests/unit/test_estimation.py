@@ -18,7 +18,7 @@ from private_ate import (
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, Method, estimate_study, options_from_texts
 from private_ate.estimators.request import Request
-from private_ate.propensity import gradient_steps
+from private_ate.models.logistic import gradient_steps
 from private_ate.release import Estimate
 
 DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})

@@ -10,16 +10,16 @@ from oracles import draw_staircase
 from private_ate.audit.replay import Tape
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators import calibrated
-from private_ate.estimators.calibrated import pose_caps
-from private_ate.estimators.capped import settle_weights
-from private_ate.estimators.caps import walk_caps
-from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
-from private_ate.estimators.pairs import PairVariance
+from private_ate.estimators.calibrated.cap_path import walk_caps
+from private_ate.estimators.calibrated.final_weights import settle_weights
+from private_ate.estimators.calibrated import method as calibrated
+from private_ate.estimators.calibrated.method import pose_caps
+from private_ate.estimators.calibrated.pair_variance import PairVariance
+from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.request import Request
-from private_ate.intervals import staircase_and_normal_quantile, staircase_variance
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_variance
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block
 

@@ -16,12 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
-from private_ate.baselines.asking import options_of
-from private_ate.baselines.columns import Columns
-from private_ate.baselines.graphical_model import Measurement, Model, sample_rows
-from private_ate.baselines.junction_tree import Clique
-from private_ate.baselines.pair_answers import PairAnswers, Workload, block_of, workload_weights
-from private_ate.baselines.synthetic import (
+from private_ate.baselines.options import options_of
+from private_ate.baselines.synthesis.columns import Columns
+from private_ate.baselines.synthesis.graphical_model import Measurement, Model, sample_rows
+from private_ate.baselines.synthesis.junction_tree import Clique
+from private_ate.baselines.synthesis.pair_answers import (
+    PairAnswers,
+    Workload,
+    block_of,
+    workload_weights,
+)
+from private_ate.baselines.synthesis.synthetic import (
     Adjacency,
     Clock,
     Neighbours,

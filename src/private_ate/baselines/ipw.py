@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import real_number, settle
-from private_ate.baselines.asking import options_of
-from private_ate.baselines.parts import Part, split_rows
+from private_ate.baselines.options import options_of
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
+from private_ate.baselines.row_parts import Part, split_rows
 from private_ate.estimators.request import Request
+from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic_obliviously
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import (
@@ -29,7 +30,6 @@ from private_ate.privacy.sums import (
     quantize_weights,
     weighted_sum,
 )
-from private_ate.propensity import SOLVER_GRADIENT, fit_logistic_obliviously
 from private_ate.release import Estimate
 from private_ate.study import Block, MatchingStudy
 

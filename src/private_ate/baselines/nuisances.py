@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.baselines.ipw import fit_propensity, propensity_sensitivity, scores_of
-from private_ate.baselines.parts import Part
 from private_ate.baselines.perturbation import Budget, release_vector
+from private_ate.baselines.row_parts import Part
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block

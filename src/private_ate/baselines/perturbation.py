@@ -11,9 +11,9 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.intervals import two_laplace_quantile
 from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantiles import two_laplace_quantile
 
 __all__ = ["Budget", "NoisyValue", "release_integer", "release_vector"]
 

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import settle, whole_number
-from private_ate.baselines.asking import options_of
-from private_ate.baselines.columns import Columns
-from private_ate.baselines.consistency import NoisyTable, agree, common_total
-from private_ate.baselines.record_synthesis import independent_rows, synthesise
-from private_ate.baselines.synthetic import (
+from private_ate.baselines.options import options_of
+from private_ate.baselines.synthesis.columns import Columns
+from private_ate.baselines.synthesis.consistency import NoisyTable, agree, common_total
+from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
+from private_ate.baselines.synthesis.synthetic import (
     Adjacency,
     Clock,
     Neighbours,

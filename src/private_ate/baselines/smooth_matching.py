@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import settle
-from private_ate.baselines.asking import options_of
+from private_ate.baselines.options import options_of
 from private_ate.domain import Categories, Domain
 from private_ate.errors import ArgumentError
 from private_ate.estimators.request import Request

@@ -28,7 +28,7 @@ def domain(
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
     from private_ate.cli.estimate import write_whole  # noqa: PLC0415  # keeps --help fast
-    from private_ate.files import read_schema  # noqa: PLC0415  # as above
+    from private_ate.data.files import read_schema  # noqa: PLC0415  # as above
 
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"

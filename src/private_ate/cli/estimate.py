@@ -159,8 +159,8 @@ def declared_domain(  # one value per flag
     control: str | None,
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
+    from private_ate.data.inputs import resolve_domain  # noqa: PLC0415  # keeps --help fast
     from private_ate.domain import Binary, Domain, Interval, Outcome, Treatment  # noqa: PLC0415
-    from private_ate.inputs import resolve_domain  # noqa: PLC0415  # keeps --help fast
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
     labels = Treatment(

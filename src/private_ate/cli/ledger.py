@@ -12,8 +12,8 @@ from private_ate.errors import ArgumentError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from private_ate.privacy.ledger import Binding, Ledger
-    from private_ate.privacy.ledger_chain import Account, Entry
+    from private_ate.privacy.ledger.chain import Account, Entry
+    from private_ate.privacy.ledger.ledger import Binding, Ledger
 
 __all__ = ["app"]
 
@@ -64,7 +64,7 @@ def create(
     json: AsJson = False,
 ) -> None:
     """Add a data set with its total budget; makes the ledger if there is none."""
-    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
 
     columns, binding = _declared(domain, level, _split(public))
     ledger = Ledger.create(
@@ -87,7 +87,7 @@ def bind(
     json: AsJson = False,
 ) -> None:
     """Say what `create` left open: level, public columns, rows per person, other analysts."""
-    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
 
     ledger = Ledger.open(location)
     try:
@@ -104,7 +104,7 @@ def bind(
 @app.command()
 def show(location: Location, dataset: OneDataset = None, json: AsJson = False) -> None:
     """Show what each data set has spent and has left, and what it is bound to."""
-    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
 
     _show(Ledger.open(location), dataset, "Budgets", as_json=json)
 
@@ -112,7 +112,7 @@ def show(location: Location, dataset: OneDataset = None, json: AsJson = False) -
 @app.command()
 def history(location: Location, dataset: OneDataset = None, json: AsJson = False) -> None:
     """List every entry in order: budgets granted, charges, releases stored."""
-    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
 
     ledger = Ledger.open(location)
     entries = ledger.history(dataset)
@@ -130,7 +130,7 @@ def verify(
     json: AsJson = False,
 ) -> None:
     """Check every hash and every balance; exits with 2 if the history was altered."""
-    from private_ate.privacy.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
 
     ledger = Ledger.open(location)
     try:
@@ -151,7 +151,7 @@ def _declared(
 
     from private_ate.charging import binding_of  # noqa: PLC0415  # as above
     from private_ate.domain import Domain  # noqa: PLC0415  # as above
-    from private_ate.privacy.ledger import Roles  # noqa: PLC0415  # as above
+    from private_ate.privacy.ledger.ledger import Roles  # noqa: PLC0415  # as above
 
     known = Domain.read(domain)
     roles = Roles(private=frozenset({known.outcome.column}))

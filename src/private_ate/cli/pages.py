@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from private_ate.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
+    from private_ate.data.tables import Covariates
     from private_ate.domain import Domain
     from private_ate.release import Release
     from private_ate.report.html import PublicFacts
-    from private_ate.tables import Covariates
 
 __all__ = ["curator_text", "public_facts", "require_folder"]
 

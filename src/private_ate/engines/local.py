@@ -14,8 +14,10 @@ from typing import Any, NoReturn, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.data.streams import StreamedTable
+from private_ate.data.tables import Table, encode_covariates, encode_outcome, encode_treatment
 from private_ate.domain import Domain
-from private_ate.engines.cached import CompactColumns, encode_stream, reorder_rows, tell_rows
+from private_ate.engines.on_disk import CompactColumns, encode_stream, reorder_rows, tell_rows
 from private_ate.privacy.sums import (
     MOST_SORTED_ROWS,
     OUTCOME_BITS,
@@ -25,9 +27,7 @@ from private_ate.privacy.sums import (
     require_rows,
     weighted_sum,
 )
-from private_ate.streams import StreamedTable
 from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
-from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
 
 __all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
 
@@ -256,7 +256,7 @@ class LocalPool:
     @classmethod
     def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
         """Sort the rows along their scores, equal scores by row index."""
-        from private_ate.engines.order import ScoreOrder  # noqa: PLC0415  # numba loads here
+        from private_ate.engines.matching import ScoreOrder  # noqa: PLC0415  # numba loads here
 
         treated = int(np.count_nonzero(treatment))
         return cls(ArmSizes(treated, treatment.size - treated), ScoreOrder.sort(scores, treatment))

@@ -19,18 +19,18 @@ from typing import Any, Final, NoReturn, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.domain import Categories, Domain, Interval
-from private_ate.engines.local import Progress, single_threaded_blas
-from private_ate.engines.spark_lines import FAILED, SparkLines, encode_block, open_lines
-from private_ate.errors import ArgumentError, RecordsError, SchemaError
-from private_ate.files import Kind, without_words
-from private_ate.study import Block, Summable
-from private_ate.tables import (
+from private_ate.data.files import Kind, without_words
+from private_ate.data.tables import (
     Table,
     require_column,
     require_shared_labels,
     table_of,
 )
+from private_ate.domain import Categories, Domain, Interval
+from private_ate.engines.local import Progress, single_threaded_blas
+from private_ate.engines.spark_lines import FAILED, SparkLines, encode_block, open_lines
+from private_ate.errors import ArgumentError, RecordsError, SchemaError
+from private_ate.study import Block, Summable
 
 __all__ = [
     "NEEDS_ORDER",

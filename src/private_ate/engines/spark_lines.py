@@ -1,8 +1,8 @@
 """Comma-separated values on Spark: physical lines by their bytes, in blocks that follow from n.
 
 Spark's own reader of such files lets a quoted field run over lines and a carriage return end one.
-Here Spark cuts files at line feeds only and ``private_ate.lines`` reads each line, as it does on
-one machine. Where Spark splits a file follows the lengths of lines, so encoded rows are gathered
+Here Spark cuts files at line feeds only and ``data.csv_records`` reads each line, as it does on one
+machine. Where Spark splits a file follows the lengths of lines, so encoded rows are gathered
 by their place in the file into blocks of a fixed number of rows: neighbours have the same blocks,
 in the same order, on the same partitions.
 """
@@ -18,16 +18,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from private_ate.domain import Domain
-from private_ate.errors import SchemaError
-from private_ate.lines import parse_lines, split_header
-from private_ate.tables import (
+from private_ate.data.csv_records import parse_lines, split_header
+from private_ate.data.tables import (
     Table,
     encode_covariates,
     encode_outcome,
     encode_treatment,
     table_of,
 )
+from private_ate.domain import Domain
+from private_ate.errors import SchemaError
 
 __all__ = ["FAILED", "SparkLines", "encode_block", "open_lines"]
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from private_ate.data.inputs import prepare_table
+from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights, single_threaded_blas
 from private_ate.estimators.overlap import count_overlap
-from private_ate.estimators.published import (
+from private_ate.estimators.published.method import (
     PublishedOptions,
     plan_for,
     require_both_arms,
 )
 from private_ate.estimators.request import Request
-from private_ate.inputs import prepare_table
+from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.budget import parse_epsilon
-from private_ate.propensity import fit_logistic
 from private_ate.release import Diagnostics
-from private_ate.tables import Covariates
 
 __all__ = ["diagnose_ate", "exact_effect"]
 

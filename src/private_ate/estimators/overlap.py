@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.data.inputs import prepare_table, resolve_domain
+from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.inputs import prepare_table, resolve_domain
-from private_ate.propensity import fit_logistic
-from private_ate.report.overlap import Overlap
+from private_ate.models.logistic import fit_logistic
+from private_ate.release import Overlap
 from private_ate.study import Block, Study
-from private_ate.tables import Covariates
 
 __all__ = ["count_overlap", "describe_overlap"]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from private_ate.experiments import figures, markdown, plans
-from private_ate.experiments.cells import Cell
 from private_ate.experiments.claims import Claim
 from private_ate.experiments.claims_comparison import claims_of_end_to_end
 from private_ate.experiments.claims_parameters import (
@@ -26,6 +25,7 @@ from private_ate.experiments.findings import (
     findings_of_ten_percent,
     findings_of_truth,
 )
+from private_ate.experiments.grid import Cell
 from private_ate.experiments.plans import Scale
 from private_ate.experiments.results import Timing
 from private_ate.experiments.summary import Summary

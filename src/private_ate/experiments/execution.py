@@ -12,7 +12,7 @@ from typing import Final
 from private_ate.errors import ArgumentError
 from private_ate.experiments.arms import runnable_arms
 from private_ate.experiments.catalogue import EXPERIMENTS, Experiment
-from private_ate.experiments.cells import Cell, chunks_of
+from private_ate.experiments.grid import Cell, chunks_of
 from private_ate.experiments.page import Report, index_page, machine, results_page
 from private_ate.experiments.plans import Scale
 from private_ate.experiments.plots import require_plots

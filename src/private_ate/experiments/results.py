@@ -15,7 +15,7 @@ from typing import Any
 
 from private_ate._version import VERSION
 from private_ate.experiments.arms import arm_named
-from private_ate.experiments.cells import Chunk
+from private_ate.experiments.grid import Chunk
 from private_ate.experiments.worker import ChunkResult, Run, read_chunk
 
 __all__ = ["Row", "SummaryRow", "Timing", "collect_rows", "summarize", "to_csv", "versions"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from private_ate.experiments.cells import Chunk
+from private_ate.experiments.grid import Chunk
 from private_ate.experiments.worker import run_chunk
 
 __all__ = ["Watch", "run_chunks"]

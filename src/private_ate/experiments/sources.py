@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from private_ate import datasets
+from private_ate.data.tables import read_table
 from private_ate.datasets import acic, synth
 from private_ate.datasets.dataset import Dataset
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, DatasetError
-from private_ate.tables import read_table
 
 __all__ = [
     "PAPER_SETS",

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from private_ate.errors import PrivateAteError
 from private_ate.estimation import METHODS, estimate_ate
 from private_ate.experiments.arms import arm_named
-from private_ate.experiments.cells import Cell, Chunk
+from private_ate.experiments.grid import Cell, Chunk
 from private_ate.experiments.sources import open_source, reference_effect
 
 __all__ = ["ChunkResult", "Run", "read_chunk", "run_chunk", "write_atomically"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Literal
 
 from private_ate.arguments import Exact, exact_number
 from private_ate.errors import ArgumentError
+from private_ate.privacy.levels import Level, private_part
 
 __all__ = ["Guarantee", "Level", "adjacency_of", "parse_delta", "parse_epsilon", "split_epsilon"]
-
-Level = Literal["label", "sample"]
 
 _LONGEST_EPSILON = 15  # significant digits; every such decimal survives a JSON number unchanged
 
@@ -56,7 +54,7 @@ def split_epsilon(epsilon: Fraction, shares: tuple[Fraction, ...]) -> tuple[Frac
 def adjacency_of(level: Level, rows_per_person: int = 1) -> str:
     """Say which two data sets are neighbours."""
     who = "unit" if rows_per_person == 1 else f"person (up to {rows_per_person} rows)"
-    what = "outcome" if level == "label" else "record"
+    what = private_part(level)
     if rows_per_person > 1:
         what += "s"
     return f"replace-one: same n, one {who}'s {what} differ" + ("s" if rows_per_person == 1 else "")

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from private_ate.planning import Plan
-    from private_ate.release import Release
-    from private_ate.report.overlap import Overlap
+    from private_ate.release import Overlap, Release
 
 __all__ = ["balance_frame", "budget_frame", "error_frame", "overlap_frame", "plan_frame"]
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from private_ate.effects import e_value
+from private_ate.release import Overlap
 from private_ate.report.drawings import Mark, draw_bar, draw_intervals, draw_track
 from private_ate.report.markup import Markup, element, page
-from private_ate.report.overlap import Overlap, overlap_figure
+from private_ate.report.overlap import overlap_figure
 from private_ate.report.words import (
     PAPER,
     estimand_name,

@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from private_ate.release import Overlap
 from private_ate.report.drawings import draw_histogram
 from private_ate.report.markup import Markup, element
 
-__all__ = ["Overlap", "overlap_figure"]
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Counts of units by propensity score, in equal bins from 0 to 1.
-
-    Public at label level, where covariates and treatment are; the curator's otherwise. Its repr
-    shows no count.
-    """
-
-    treated: tuple[int, ...] = field(repr=False)
-    control: tuple[int, ...] = field(repr=False)
-
-    @property
-    def alone(self) -> int:
-        """Units in bins that hold nobody of the other arm."""
-        return sum(
-            first + second
-            for first, second in zip(self.treated, self.control, strict=True)
-            if not (first and second)
-        )
+__all__ = ["overlap_figure"]
 
 
 def overlap_figure(overlap: Overlap) -> Markup:

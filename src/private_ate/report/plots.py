@@ -10,7 +10,7 @@ from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
-    from private_ate.report.overlap import Overlap
+    from private_ate.release import Overlap
 
 __all__ = ["draw_balance", "draw_errors", "draw_overlap", "draw_plan"]
 

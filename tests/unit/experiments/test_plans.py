@@ -2,7 +2,7 @@
 
 import pytest
 
-from private_ate.estimators.published import PublishedOptions
+from private_ate.estimators.published.method import PublishedOptions
 from private_ate.experiments import plans
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS

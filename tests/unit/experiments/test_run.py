@@ -17,8 +17,8 @@ from private_ate.errors import ArgumentError
 from private_ate.experiments import sources
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
-from private_ate.experiments.cells import Cell
 from private_ate.experiments.execution import RunSettings, experiment_named, run_experiment
+from private_ate.experiments.grid import Cell
 from private_ate.experiments.plots import require_plots
 
 ON_SYNTH = RunSettings(quick=True, datasets=("synth",))

@@ -6,13 +6,13 @@ from private_ate import plan_ate
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError
 from private_ate.estimators.overlap import describe_overlap
+from private_ate.release import Overlap
 from private_ate.report.frames import (
     balance_frame,
     error_frame,
     overlap_frame,
     plan_frame,
 )  # fmt: skip
-from private_ate.report.overlap import Overlap
 from private_ate.report.plots import draw_balance, draw_errors, draw_overlap, draw_plan
 
 BALANCE = {"age": (0.5, 0.01), "sex": (-0.2, -0.03)}

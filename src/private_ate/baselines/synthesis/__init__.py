@@ -1,0 +1,1 @@
+"""Synthetic records: what AIM and PrivSyn share."""

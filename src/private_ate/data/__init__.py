@@ -1,0 +1,1 @@
+"""Data in: files and frames as columns, and the domain that describes them."""

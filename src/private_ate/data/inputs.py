@@ -1,0 +1,142 @@
+"""From the caller's data and column names to a table and a complete domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from private_ate.data.files import without_words
+from private_ate.data.streams import MEMORY_LIMIT, StreamedTable, open_schema, open_table
+from private_ate.data.tables import (
+    Columns,
+    Covariates,
+    Table,
+    complete_domain,
+    covariate_names,
+    require_declared,
+    require_types,
+)
+from private_ate.domain import Domain, Interval, Treatment
+from private_ate.errors import ArgumentError
+from private_ate.privacy.levels import Level
+
+C = TypeVar("C", bound=Columns)
+
+__all__ = ["PreparedTable", "prepare_table", "resolve_domain", "settle_domain", "settle_names"]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTable(Generic[C]):
+    """A table, the domain that describes every column in use, and what of it was declared."""
+
+    table: C
+    domain: Domain
+    declared: Domain
+
+
+def prepare_table(  # noqa: PLR0913  # one value per question about the columns
+    data: object,
+    *,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Covariates,
+    domain: Domain | None,
+    level: Level,
+    from_data: bool,
+    memory_limit: int = MEMORY_LIMIT,
+) -> PreparedTable[Table | StreamedTable]:
+    """Read the table and settle what is declared, looked up or missing.
+
+    At label level covariates and treatment are public, so undeclared covariates take their
+    observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
+    guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
+    """
+    outline = settle_names(
+        open_schema(data), treatment=treatment, outcome=outcome, covariates=covariates,
+        domain=domain, level=level, from_data=from_data,
+    )  # fmt: skip
+    named, names = outline.declared, tuple(outline.domain.covariates)
+    used = [named.treatment.column, named.outcome.column, *names]
+
+    def prepare() -> PreparedTable[Table | StreamedTable]:
+        return settle_domain(
+            open_table(data, memory_limit, used), treatment=None, outcome=None, covariates=names,
+            domain=named, level=level, from_data=from_data,
+        )  # fmt: skip
+
+    return without_words(prepare)
+
+
+def settle_names(  # as above
+    columns: C,
+    *,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Covariates,
+    domain: Domain | None,
+    level: Level,
+    from_data: bool,
+) -> PreparedTable[C]:
+    """Settle which columns are used and refuse what their names and types already tell.
+
+    Reads no value: where a range is to be looked up, the domain holds a placeholder.
+    """
+    named = resolve_domain(domain, treatment, outcome)
+    columns.require(named.treatment.column, "treatment")
+    columns.require(named.outcome.column, "outcome")
+    is_public = level == "label" and not from_data
+    names = covariate_names(columns, named, covariates, must_be_named=is_public)
+    require_declared(named, names, outcome=from_data, looked_up=from_data or level == "label")
+    require_types(columns, named, names)
+    unread = {name: named.covariates.get(name, Interval(0, 1)) for name in names}
+    return PreparedTable(columns, Domain(named.treatment, named.outcome, unread), named)
+
+
+def settle_domain(  # as above
+    columns: C,
+    *,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Covariates,
+    domain: Domain | None,
+    level: Level,
+    from_data: bool,
+) -> PreparedTable[C]:
+    """Settle the domain of all columns in use, looking up what may be looked up."""
+    outline = settle_names(
+        columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level=level, from_data=from_data,
+    )  # fmt: skip
+    names = tuple(outline.domain.covariates)
+    looked_up = from_data or level == "label"
+    complete = complete_domain(
+        columns, outline.declared, names, outcome=from_data, looked_up=looked_up
+    )
+    return PreparedTable(columns, complete, outline.declared)
+
+
+def resolve_domain(
+    domain: Domain | None, treatment: str | Treatment | None, outcome: str | None
+) -> Domain:
+    """Merge the columns named by the caller with those the domain names."""
+    if domain is None:
+        if treatment is None or outcome is None:
+            missing = "treatment" if treatment is None else "outcome"
+            msg = f"name the {missing} column (--{missing}), or give a domain that names it"
+            raise ArgumentError(msg)
+        return Domain(treatment, outcome)
+    if not isinstance(domain, Domain):
+        msg = "the domain is a Domain; read one from TOML with Domain.read(path)"
+        raise ArgumentError(msg)
+    if isinstance(treatment, Treatment):
+        domain = Domain(treatment, domain.outcome, domain.covariates)
+    elif treatment is not None and treatment != domain.treatment.column:
+        _mismatch("treatment", treatment, domain.treatment.column)
+    if outcome is not None and outcome != domain.outcome.column:
+        _mismatch("outcome", outcome, domain.outcome.column)
+    return domain
+
+
+def _mismatch(role: str, asked: str, declared: str) -> None:
+    msg = f"the {role} column is {asked!r} but the domain declares {declared!r}; make them agree"
+    raise ArgumentError(msg)

@@ -1,0 +1,531 @@
+"""Tables in: any frame or file becomes columns of numbers and labels, value by value.
+
+A file of comma-separated values has no types, so its entries are parsed one by one and what cannot
+be parsed is a missing value. Whether reading succeeds never depends on a private value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.data.entries import TRUTH, label_of, numbers_of, parse_number
+from private_ate.data.files import Kind, read_file
+from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
+from private_ate.errors import ArgumentError, DomainError, SchemaError
+from private_ate.privacy.sums import quantize_outcomes
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import polars as pl
+
+__all__ = [
+    "Columns",
+    "Covariates",
+    "Table",
+    "complete_domain",
+    "covariate_names",
+    "observe_columns",
+    "read_table",
+    "require_column",
+    "require_declared",
+    "require_labels",
+    "require_numbers",
+    "require_shared_labels",
+    "require_types",
+    "schema_of",
+    "table_of",
+]
+
+Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.bool_]
+
+Covariates = Sequence[str] | Literal["all"] | None  # named, every other column, as declared
+
+_CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
+_MOST_LABELS = 200  # of a column whose labels are looked up
+_FEW_LABELS = 10  # fewer never look like names
+_MANY_ENTRIES = 1 << 23  # covariates of so many rows times columns are encoded on threads
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Named columns of a data frame; its repr shows names only."""
+
+    frame: nw.DataFrame[Any] = field(repr=False)
+    typed: bool
+    names: tuple[str, ...]
+    rows: int
+
+    def require(self, name: str, role: str) -> None:
+        """Check that a column exists."""
+        require_column(self.names, name, role)
+
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone.
+
+        A pandas column takes its type from its values, so that one odd record turns a column of
+        numbers, texts or dates into objects. Whatever is not numbers is objects there, and objects
+        are read entry by entry.
+        """
+        column = self.frame.get_column(name)
+        is_pandas = column.implementation.is_pandas_like()
+        if is_pandas and str(column.to_native().dtype) == "object":
+            return "object"  # asking for more would look at the values
+        dtype = column.dtype
+        if dtype.is_numeric() or str(dtype) == "Boolean":
+            return "number"
+        if str(dtype).startswith(("Categorical", "Enum")):
+            return "label"
+        if is_pandas or str(dtype) in {"Object", "Unknown"}:
+            return "object"
+        return "label" if str(dtype).startswith("String") else "other"
+
+    def numbers(self, name: str) -> Floats:
+        """Return a column as floats, missing entries as NaN."""
+        require_numbers(self, name)
+        column = self.frame.get_column(name)
+        kind = self.kind(name)
+        if kind == "object":
+            return numbers_of(_entries(column))
+        return _as_floats(column) if kind == "number" else _parse_texts(column)
+
+    def equals(self, name: str, label: str) -> Bits:
+        """Say for each row whether its entry is the given label."""
+        require_labels(self, name)
+        if self.kind(name) != "number":
+            return _equal_texts(self.frame.get_column(name), label)
+        number = parse_number(label)
+        if number is None:
+            return np.zeros(self.rows, dtype=np.bool_)
+        same: Bits = _as_floats(self.frame.get_column(name)) == number
+        return same
+
+    def keeps_texts(self, name: str) -> bool:
+        """Whether the column's type says that it holds labels, even if they look like numbers."""
+        column = self.frame.get_column(name)
+        if self.kind(name) == "object":
+            declared = str(getattr(column.to_native(), "dtype", "object")) != "object"
+            return self.typed and declared and str(column.dtype).startswith("String")
+        return self.typed and self.kind(name) == "label"
+
+    def type_name(self, name: str) -> str:
+        """Name a column's type without what it is made of: a category's labels are no schema."""
+        return str(self.frame.schema[name]).partition("(")[0].lower()
+
+    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
+        """Look up the ranges or labels of some columns."""
+        return observe_columns([self], names)
+
+
+class Columns(Protocol):
+    """A table as far as its schema goes, in memory or not."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+
+    @property
+    def typed(self) -> bool:
+        """Whether columns have types of their own; texts of others may be numbers."""
+
+    def require(self, name: str, role: str) -> None:
+        """Check that a column exists."""
+
+    def kind(self, name: str) -> Kind:
+        """Say what a column holds, from its type alone."""
+
+    def type_name(self, name: str) -> str:
+        """Name a column's type."""
+
+    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
+        """Look up the ranges or labels of some columns."""
+
+
+def require_column(names: Sequence[str], name: str, role: str) -> None:
+    """Refuse a column that a table does not have.
+
+    The names that it has are not quoted: those of a file without a header are a record.
+    """
+    if name not in names:
+        msg = (
+            f"the table has no {role} column {name!r} among its {len(names)} columns; "
+            "check the name, and that a file begins with a header line"
+        )
+        raise SchemaError(msg)
+
+
+def require_numbers(columns: Columns, name: str) -> None:
+    """Refuse a column whose type cannot hold numbers; looks at no value."""
+    kind = columns.kind(name)
+    if kind == "other" or (kind == "label" and columns.typed):
+        msg = f"column {name!r} is declared as numbers but its type is {columns.type_name(name)}"
+        raise SchemaError(msg)
+
+
+def require_labels(columns: Columns, name: str) -> None:
+    """Refuse a column whose type cannot hold labels; looks at no value."""
+    if columns.kind(name) == "other":
+        msg = f"column {name!r} is declared by labels but its type is {columns.type_name(name)}"
+        raise SchemaError(msg)
+
+
+def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
+    """Read a data frame that narwhals knows, or the path of a CSV or Parquet file."""
+    typed = True
+    if isinstance(data, str | Path):
+        data, typed = read_file(Path(data), columns)
+    return table_of(data, typed=typed)
+
+
+def table_of(data: object, *, typed: bool) -> Table:
+    """Wrap a data frame; texts of an untyped one may be numbers."""
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
+    frame = _frame_of(data)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if frame.shape[0] == 0:
+        msg = "the table has no rows"
+        raise SchemaError(msg)
+    return Table(frame, typed, tuple(frame.columns), frame.shape[0])
+
+
+def schema_of(data: object, *, typed: bool = True) -> Table:
+    """Wrap a data frame for its names and types; a lazy one is not collected."""
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
+    frame = _frame_of(data)
+    if not isinstance(frame, nw.LazyFrame):
+        return Table(frame, typed, tuple(frame.columns), frame.shape[0])
+    if frame.implementation.is_polars():
+        import polars as pl  # noqa: PLC0415  # as above
+
+        empty = nw.from_native(pl.DataFrame(schema=frame.to_native().collect_schema()))
+    else:
+        empty = frame.head(0).collect()
+    return Table(empty, typed, tuple(empty.columns), 0)
+
+
+def _frame_of(data: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+
+    try:
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(data)
+    except TypeError as cause:
+        msg = (
+            f"data of type {type(data).__name__} cannot be read; "
+            "give a pandas, polars or pyarrow table, or the path of a CSV or Parquet file"
+        )
+        raise ArgumentError(msg) from cause
+    except nw.exceptions.DuplicateError as cause:
+        msg = "the table has two columns of the same name; rename one of them"
+        raise SchemaError(msg) from cause
+    return frame
+
+
+def covariate_names(
+    table: Columns, domain: Domain, wanted: Covariates, *, must_be_named: bool = False
+) -> tuple[str, ...]:
+    """Decide which columns are covariates: as asked, as declared, or all others.
+
+    Where a column becomes public by being a covariate it ``must_be_named``: by the caller, by the
+    domain, or by the word "all".
+    """
+    if isinstance(wanted, str) and wanted != "all":
+        msg = "covariates are a list of column names, or the word 'all' for every other column"
+        raise ArgumentError(msg)
+    used = (domain.treatment.column, domain.outcome.column)
+    others = tuple(name for name in table.names if name not in used)
+    if wanted is None and must_be_named and others and not domain.covariates:
+        msg = (
+            "covariates are public at label level, so name them: covariates=[…] "
+            "(--covariates A,B), a domain that declares them, or the word 'all' for every column "
+            "but treatment and outcome"
+        )
+        raise ArgumentError(msg)
+    if wanted is None:
+        wanted = tuple(domain.covariates) or others
+    wanted = others if wanted == "all" else tuple(wanted)
+    for name in wanted:
+        table.require(name, "covariate")
+        if name in (domain.treatment.column, domain.outcome.column):
+            msg = f"column {name!r} cannot be a covariate and the treatment or outcome too"
+            raise ArgumentError(msg)
+    return wanted
+
+
+def complete_domain(
+    table: Columns, domain: Domain, covariates: tuple[str, ...], *, outcome: bool, looked_up: bool
+) -> Domain:
+    """Restrict a domain to the covariates in use and fill in what may be looked up.
+
+    Covariates without a declaration take their observed range if ``looked_up`` (they are public at
+    label level, or the caller gave up the guarantee); otherwise they are an error. The outcome is
+    looked up only if ``outcome`` says so, which voids the guarantee.
+    """
+    require_declared(domain, covariates, outcome=outcome, looked_up=looked_up)
+    undeclared = [name for name in covariates if name not in domain.covariates]
+    bounds = domain.outcome.bounds
+    if bounds is None and outcome:
+        undeclared.append(domain.outcome.column)
+    observed = table.observe(undeclared) if undeclared else {}
+    known = {**observed, **domain.covariates}
+    declared = {name: known[name] for name in covariates}
+    if bounds is None and outcome:
+        found = observed[domain.outcome.column]
+        bounds = found if isinstance(found, Interval) else None
+    completed = Domain(domain.treatment, Outcome(domain.outcome.column, bounds), declared)
+    _ = completed.bounds  # an error that names the flag
+    return completed
+
+
+def require_declared(
+    domain: Domain, covariates: Sequence[str], *, outcome: bool, looked_up: bool
+) -> None:
+    """Refuse covariates and outcomes whose bounds are needed and not declared; reads no value."""
+    name = next((name for name in covariates if name not in domain.covariates), None)
+    if name is not None and not looked_up:
+        msg = (
+            f"covariate {name!r} has no declared bounds; "
+            f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or a domain"
+        )
+        raise DomainError(msg)
+    if not outcome:
+        _ = domain.bounds  # an error that names the flag
+
+
+def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -> None:
+    """Refuse columns whose types cannot be what the domain declares; looks at no value."""
+    require_labels(columns, domain.treatment.column)
+    require_numbers(columns, domain.outcome.column)
+    for name in covariates:
+        if isinstance(domain.covariates.get(name), Interval):
+            require_numbers(columns, name)
+        else:
+            require_labels(columns, name)
+
+
+def encode_covariates(table: Table, domain: Domain) -> Floats:
+    """Return the covariates in [0, 1], one row per feature, shape (d, n)."""
+    encoded = np.empty((len(domain.features), table.rows))
+    widths = [
+        1 if isinstance(kind, Interval) else len(kind.labels) for kind in domain.covariates.values()
+    ]
+    firsts = accumulate(widths, initial=0)
+
+    def encode(first: int, name: str) -> None:
+        kind = domain.covariates[name]
+        if isinstance(kind, Interval):
+            _scale_into(encoded[first], table.numbers(name), kind)
+        else:
+            _one_hot_into(encoded, first, table, name, kind)
+
+    jobs = zip(firsts, domain.covariates, strict=False)
+    if encoded.size < _MANY_ENTRIES:
+        for first, name in jobs:
+            encode(first, name)
+        return encoded
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+        for done in [pool.submit(encode, first, name) for first, name in jobs]:
+            done.result()
+    return encoded
+
+
+def encode_treatment(table: Table, domain: Domain) -> Bits:
+    """Return True where the entry is the treated label; everything else is control."""
+    table.require(domain.treatment.column, "treatment")
+    return table.equals(domain.treatment.column, label_text(domain.treatment.treated))
+
+
+def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
+    """Return the outcomes on the grid across their declared bounds."""
+    table.require(domain.outcome.column, "outcome")
+    bounds = domain.bounds
+    values = table.numbers(domain.outcome.column)
+    return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
+
+
+def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:
+    if bounds.width <= 0:
+        out[:] = 0.5
+        return
+    middle = (bounds.fill - bounds.low) / bounds.width
+    for first in range(0, out.size, _CACHED_ROWS):
+        part = out[first : first + _CACHED_ROWS]
+        # Clipped first: a huge value over a narrow range would overflow, and numpy would say so.
+        np.clip(values[first : first + _CACHED_ROWS], bounds.low, bounds.high, out=part)
+        part -= bounds.low
+        part /= bounds.width
+        part[np.isnan(part)] = middle
+
+
+def _one_hot_into(out: Floats, first: int, table: Table, name: str, kind: Categories) -> None:
+    known = np.zeros(table.rows, dtype=np.bool_)
+    for offset, label in enumerate(kind.labels):
+        hit = table.equals(name, label)
+        known |= hit
+        out[first + offset] = hit
+    out[first + kind.labels.index(kind.other)][~known] = 1.0
+
+
+def observe_columns(
+    chunks: Iterable[Table], names: Sequence[str]
+) -> dict[str, Interval | Categories]:
+    """Read columns' ranges off a table; for public columns or without a guarantee."""
+    seen = {name: _Seen() for name in names}
+    for table in chunks:
+        for name in names:
+            table.require(name, "covariate")
+            seen[name].look(table, name)
+    return {name: one.declare(name) for name, one in seen.items()}
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a column so far: labels, whether they are texts, and the range."""
+
+    labels: set[str] = field(default_factory=set)
+    labelled: int = 0
+    holds_texts: bool = False
+    low: float = np.inf
+    high: float = -np.inf
+
+    def look(self, table: Table, name: str) -> None:
+        observed, labelled = _observed_labels(table, name)
+        fresh = sorted(observed - self.labels)
+        self.labelled += labelled
+        is_text = any(parse_number(label) is None for label in fresh)
+        self.holds_texts |= is_text or table.keeps_texts(name)
+        # One label beyond two hundred is as many as it takes to refuse.
+        self.labels.update(fresh[: _MOST_LABELS + 1 - len(self.labels)])
+        if not self.holds_texts:
+            values = table.numbers(name)
+            low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+            if not (np.isfinite(low) and np.isfinite(high)):
+                finite = values[np.isfinite(values)]
+                low, high = finite.min(initial=np.inf), finite.max(initial=-np.inf)
+            self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
+
+    def declare(self, name: str) -> Interval | Categories:
+        if not self.holds_texts:
+            return Interval(self.low, self.high) if self.low <= self.high else Interval(0, 1)
+        require_shared_labels(name, len(self.labels), self.labelled)
+        return Categories(*sorted(self.labels)) if len(self.labels) > 1 else Interval(0, 1)
+
+
+def require_shared_labels(name: str, labels: int, rows: int) -> None:
+    """Refuse a column whose labels tell rows apart; names the column and never a label.
+
+    Names, addresses and free texts are no categories: such a column has more than 200 labels, or
+    ten and more of which there are more than half as many as labelled ``rows``.
+    """
+    if labels > _MOST_LABELS:
+        msg = f"column {name!r} has more than 200 labels; leave it out or declare it"
+        raise SchemaError(msg)
+    if labels >= _FEW_LABELS and 2 * labels > rows:
+        msg = (
+            f"column {name!r} has a label of its own for most rows, as names and ids do; leave it "
+            "out of the covariates, or declare its categories"
+        )
+        raise SchemaError(msg)
+
+
+def _observed_labels(table: Table, name: str) -> tuple[set[str], int]:
+    """Return the labels of a column and how many rows have one."""
+    if table.kind(name) not in ("label", "object"):
+        return set(), 0
+    texts = _texts(table.frame.get_column(name)).drop_nulls()
+    texts = texts.filter(texts != "")
+    return set(texts.unique().to_list()), len(texts)
+
+
+def _as_floats(series: nw.Series[Any]) -> Floats:
+    """Return a column of a numeric type as floats; no cast looks at values to succeed."""
+    values: Floats | None = None
+    with suppress(Exception):  # what is left to try goes entry by entry and gives the same
+        values = _cast(series)
+    return numbers_of(_entries(series)) if values is None else values
+
+
+def _cast(series: nw.Series[Any]) -> Floats | None:
+    native = series.to_native()
+    if series.implementation.is_polars():
+        import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+        found = native.cast(pl.Float64, strict=False).to_numpy()
+    elif series.implementation.is_pyarrow():
+        found = _cast_arrow(native)
+    elif isinstance(native.dtype, np.dtype):
+        found = native.to_numpy(dtype=np.float64)
+    elif hasattr(native.dtype, "pyarrow_dtype"):
+        found = _cast_arrow(native.array.__arrow_array__())
+    else:
+        found = native.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(found, dtype=np.float64)
+
+
+def _cast_arrow(column: Any) -> Any:  # noqa: ANN401  # an array or a chunked array
+    """Cast without Arrow's check that whole numbers stay below 2⁵³."""
+    import pyarrow as pa  # noqa: PLC0415  # whoever hands over such a column has it
+    import pyarrow.compute as pc  # noqa: PLC0415  # as above
+
+    cast = pc.cast(column, pa.float64(), safe=False)
+    return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(False)
+
+
+def _parse_texts(series: nw.Series[Any]) -> Floats:
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    texts = _texts(series)
+    values = texts.cast(pl.Float64, strict=False)
+    truth = texts.str.to_lowercase().replace_strict(TRUTH, default=None)
+    return values.fill_null(truth).to_numpy().astype(np.float64)
+
+
+def _equal_texts(series: nw.Series[Any], label: str) -> Bits:
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    texts = _texts(series)
+    hit = (texts == label).fill_null(value=False)
+    number = parse_number(label)
+    if number is not None:
+        hit |= (texts.cast(pl.Float64, strict=False) == number).fill_null(value=False)
+    if number in (0.0, 1.0):
+        truth = "true" if number else "false"
+        hit |= (texts.str.to_lowercase() == truth).fill_null(value=False)
+    return hit.to_numpy().astype(np.bool_)
+
+
+def _texts(series: nw.Series[Any]) -> pl.Series:
+    """Return a column of labels as stripped texts; entries that are no label are missing."""
+    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+
+    if series.implementation.is_polars() and str(series.dtype) != "Object":
+        texts: pl.Series = series.to_native().cast(pl.String, strict=False)
+    else:
+        texts = pl.Series([label_of(entry) for entry in _entries(series)], dtype=pl.String)
+    return texts.str.strip_chars()
+
+
+def _entries(series: nw.Series[Any]) -> list[object]:
+    """Return a column's entries; one that cannot be had as a value is missing."""
+    with suppress(Exception):  # such as bytes that are no text in a column of texts
+        return list(series.to_list())
+    native = series.to_native()
+    return [_entry(native, row) for row in range(len(series))]
+
+
+def _entry(native: Any, row: int) -> object:  # noqa: ANN401  # any column that counts its rows
+    with suppress(Exception):  # as above
+        return native[row].as_py() if hasattr(native[row], "as_py") else native.iloc[row]
+    return None

@@ -1,0 +1,1 @@
+"""Our label-level method: calibration weights under a cap, one staircase draw."""

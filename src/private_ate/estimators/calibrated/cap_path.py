@@ -1,0 +1,309 @@
+"""The path of caps: how much an estimate moves for every limit on the largest weight.
+
+The public phase of the calibrated estimator. It walks from the loosest useful cap to the tightest
+possible one, keeps what each would cost in balance, and picks the cap that makes noise and
+imbalance together least for a given ε. Everything is computed from public columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.estimators.calibrated.features import UNEXPLAINED, FeatureMap
+from private_ate.estimators.calibrated.solver import (
+    TOLERANCE,
+    ArmProblem,
+    DualQuestion,
+    DualSums,
+    Solution,
+    dual_sums,
+    maximize_dual,
+    weighted_sums,
+    weights_at,
+)
+from private_ate.estimators.request import Estimand
+from private_ate.study import ArmSizes, Block, MatchingStudy, RowWeights, Summable
+
+__all__ = [
+    "CapPath",
+    "CapPoint",
+    "CapProblem",
+    "fold_with_base",
+    "pose_problem",
+    "predicted_error",
+    "scatter",
+    "stop_after_minimum",
+    "walk_caps",
+]
+
+S = TypeVar("S", bound=Summable)
+Floats = npt.NDArray[np.float64]
+
+_CAPS: Final = 16
+_PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
+
+
+@dataclass(frozen=True, slots=True)
+class CapPoint:
+    """One cap, the weighted loss of balance under it (Q), and the solutions of both arms."""
+
+    cap: float
+    loss: float
+    solutions: tuple[Solution, Solution] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CapProblem:
+    """The public inputs of both arms: features, targets and weights to stay close to."""
+
+    features: FeatureMap
+    arms: ArmSizes
+    targets: tuple[ArmProblem, ArmProblem]
+    fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
+    base: RowWeights | None  # weights to stay close to; None for equal weights
+
+    @property
+    def equal_weights(self) -> tuple[float, float]:
+        """The weights of a plain difference in means."""
+        return self.arms.total / self.arms.treated, self.arms.total / self.arms.control
+
+    def is_constant(self, arm: int, cap: float) -> bool:
+        """Whether an arm's weights are all n/m: by the estimand, or as the cap leaves no room."""
+        return self.fixed[arm] or cap <= self.equal_weights[arm] * (1 + 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class CapPath:
+    """Caps from loose to tight with their solutions, as far as the walk went."""
+
+    problem: CapProblem
+    points: tuple[CapPoint, ...]
+    is_complete: bool  # whether the path was walked on all rows
+
+    def choose(self, noise_variance: float, outcome_share: float) -> CapPoint:
+        """Return the cap of least predicted error ``v A² + (sd/B)² Q(A)`` (times B²/n²)."""
+        return min(
+            self.points, key=lambda point: predicted_error(point, noise_variance, outcome_share)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """Sums of features and of weighted features in either arm, shape (2, p)."""
+
+    features: Floats
+    weighted: Floats
+
+    def __add__(self, other: _Totals) -> _Totals:
+        return _Totals(self.features + other.features, self.weighted + other.weighted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Feature rows and base weights gathered from either arm."""
+
+    features: tuple[tuple[Floats, ...], tuple[Floats, ...]]
+    base: tuple[tuple[Floats, ...], tuple[Floats, ...]]
+
+    def __add__(self, other: _Sample) -> _Sample:
+        return _Sample(
+            (self.features[0] + other.features[0], self.features[1] + other.features[1]),
+            (self.base[0] + other.base[0], self.base[1] + other.base[1]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ArmRows:
+    """One arm's rows on which the path is walked; each stands for ``scale`` rows."""
+
+    features: Floats
+    base: Floats
+    scale: float
+
+
+def pose_problem(
+    public: MatchingStudy,
+    features: FeatureMap,
+    arms: ArmSizes,
+    *,
+    estimand: Estimand,
+    base: RowWeights | None,
+) -> CapProblem:
+    """Settle each arm's targets: balance with everybody, with one arm, or with base weights."""
+    n = float(arms.total)
+    targets = np.zeros((2, features.size))
+    if base is not None or estimand != "ate":
+        totals = fold_with_base(public, base, _totals_kernel(features))
+        if base is not None:
+            targets = totals.weighted
+        else:
+            arm, size = (0, arms.treated) if estimand == "att" else (1, arms.control)
+            targets = np.tile(n * totals.features[arm] / size, (2, 1))
+    fixed = (estimand == "att", estimand == "atc")
+    return CapProblem(
+        features, arms, (ArmProblem(targets[0], n), ArmProblem(targets[1], n)), fixed, base
+    )
+
+
+def walk_caps(
+    public: MatchingStudy,
+    problem: CapProblem,
+    keep_on: Callable[[list[CapPoint]], bool] = lambda _: True,
+) -> CapPath:
+    """Solve for caps from loose to tight, each from the last solution, while asked to keep on."""
+    sizes = (problem.arms.treated, problem.arms.control)
+    is_complete = max(sizes) <= _PATH_ROWS
+    shares = (_PATH_ROWS / sizes[0], _PATH_ROWS / sizes[1])
+    sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, shares))
+    arms = []
+    for arm in (0, 1):
+        rows = np.concatenate(sample.features[arm])
+        base = (
+            np.concatenate(sample.base[arm])
+            if problem.base is not None
+            else np.full(rows.shape[0], problem.equal_weights[arm])
+        )
+        arms.append(_ArmRows(rows, base, sizes[arm] / rows.shape[0]))
+    # On a sample of the rows the path only ranks caps; the chosen one is solved again on all.
+    tolerance = TOLERANCE if is_complete else 100 * TOLERANCE
+    points = _walk(problem, arms, tolerance, keep_on)
+    return CapPath(problem, tuple(points), is_complete)
+
+
+def stop_after_minimum(
+    noise_variance: float, outcome_share: float
+) -> Callable[[list[CapPoint]], bool]:
+    """Return the rule that ends a walk once the predicted error has risen twice.
+
+    The least loss under a cap is convex in the cap, and so is the predicted error: after it has
+    risen it does not fall again. The second rise allows for the solver's tolerance.
+    """
+
+    def keep_on(points: list[CapPoint]) -> bool:
+        errors = [predicted_error(point, noise_variance, outcome_share) for point in points]
+        best = int(np.argmin(errors))
+        return len(errors) - 1 - best < 2
+
+    return keep_on
+
+
+def predicted_error(point: CapPoint, noise_variance: float, outcome_share: float) -> float:
+    """Return the predicted mean squared error in units of (B/n)²."""
+    return noise_variance * point.cap**2 + outcome_share**2 * point.loss
+
+
+def fold_with_base(
+    study: MatchingStudy, base: RowWeights | None, kernel: Callable[[Block, Floats | None], S]
+) -> S:
+    """Fold a kernel that also wants the base weight of each row, if there are any."""
+    if base is None:
+        return study.fold(lambda block: kernel(block, None), title="calibration")
+    return study.fold_with(base, kernel, title="calibration")
+
+
+def _walk(
+    problem: CapProblem,
+    arms: list[_ArmRows],
+    tolerance: float,
+    keep_on: Callable[[list[CapPoint]], bool],
+) -> list[CapPoint]:
+    tightest = max(problem.equal_weights)
+    zero = np.zeros(problem.features.size + 1)
+    duals = [zero, zero]
+    loosest = tightest
+    for arm in (0, 1):
+        if problem.fixed[arm]:
+            continue
+        rows = arms[arm]
+        weights = rows.base
+        if problem.base is None:
+            duals[arm] = _solve(problem, arm, rows, math.inf, zero, tolerance).dual
+            weights = weights_at(
+                rows.features @ duals[arm][:-1] + duals[arm][-1], rows.base, math.inf
+            )
+        loosest = max(loosest, float(weights.max()))
+    points: list[CapPoint] = []
+    for cap in np.geomspace(loosest, tightest, _CAPS if loosest > tightest else 1):
+        solved = [
+            _solve(problem, arm, arms[arm], float(cap), duals[arm], tolerance) for arm in (0, 1)
+        ]
+        duals = [solution.dual for solution in solved]
+        loss = sum(_loss(problem, arm, arms[arm], solved[arm], float(cap)) for arm in (0, 1))
+        points.append(CapPoint(float(cap), loss, (solved[0], solved[1])))
+        if not keep_on(points):
+            break
+    return points
+
+
+def _solve(  # one arm's rows and the state of its path
+    problem: CapProblem, arm: int, rows: _ArmRows, cap: float, start: Floats, tolerance: float
+) -> Solution:
+    if problem.is_constant(arm, cap):
+        constant = np.full(rows.base.size, problem.equal_weights[arm])
+        none = np.zeros_like(constant)
+        sums = weighted_sums(rows.features, rows.base, none, constant, none > 0)
+        return Solution(start, sums.scaled(rows.scale))
+
+    def evaluate(question: DualQuestion) -> DualSums:
+        sums = dual_sums(rows.features, rows.base, question.dual, cap, curved=question.curved)
+        return sums.scaled(rows.scale)
+
+    return maximize_dual(evaluate, problem.targets[arm], start, tolerance)
+
+
+def _loss(problem: CapProblem, arm: int, rows: _ArmRows, solution: Solution, cap: float) -> float:
+    """Return ``r‖w‖²`` (or ``r‖w − u‖²`` when following base weights) plus ``‖Fᵀw − g‖²``."""
+    squares = solution.sums.squares
+    if problem.base is not None:
+        dual = solution.dual
+        weights = weights_at(rows.features @ dual[:-1] + dual[-1], rows.base, cap)
+        if problem.is_constant(arm, cap):
+            weights = np.full(rows.base.size, problem.equal_weights[arm])
+        squares = rows.scale * float(((weights - rows.base) ** 2).sum())
+    imbalance = solution.sums.features - problem.targets[arm].target
+    return UNEXPLAINED * squares + float(imbalance @ imbalance)
+
+
+def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _Totals]:
+    def kernel(block: Block, base: Floats | None) -> _Totals:
+        rows = features.map(block.covariates)
+        arms = np.stack([block.treatment, ~block.treatment]).astype(np.float64)
+        sums = arms @ rows
+        return _Totals(sums, sums if base is None else (arms * base) @ rows)
+
+    return kernel
+
+
+def _sample_kernel(
+    features: FeatureMap, shares: tuple[float, float]
+) -> Callable[[Block, Floats | None], _Sample]:
+    """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
+
+    def kernel(block: Block, base: Floats | None) -> _Sample:
+        drawn = scatter(block.first, block.treatment.size)
+        picked = [
+            np.flatnonzero(arm & (drawn < share))
+            for arm, share in zip((block.treatment, ~block.treatment), shares, strict=True)
+        ]
+        rows = [features.map(block.covariates[index]) for index in picked]
+        bases = [() if base is None else (base[index],) for index in picked]
+        return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]))
+
+    return kernel
+
+
+def scatter(start: int, size: int) -> Floats:
+    """Return a fixed number in [0, 1) for each of a run of rows, scattered like random ones.
+
+    Every k-th row would meet any rhythm in the order of rows; the mixing is SplitMix64's.
+    """
+    word = np.arange(start + 1, start + size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((word ^ (word >> np.uint64(31))) >> np.uint64(11)) / 2.0**53

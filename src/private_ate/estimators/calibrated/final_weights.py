@@ -1,0 +1,200 @@
+"""Weights under the chosen cap on all rows: solved there, their sums repaired exactly.
+
+The path of caps may have been walked on a part of the rows. Here both arms are solved on all of
+them, one pass per question, and the weights become a function of a block of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.estimators.calibrated.cap_path import (
+    CapPath,
+    CapPoint,
+    CapProblem,
+    fold_with_base,
+    scatter,
+)
+from private_ate.estimators.calibrated.features import UNEXPLAINED
+from private_ate.estimators.calibrated.solver import (
+    TOLERANCE,
+    DualQuestion,
+    DualSums,
+    Solution,
+    climb,
+    curvature_of,
+    weights_at,
+)
+from private_ate.study import Block, MatchingStudy
+
+__all__ = ["CappedWeights", "settle_weights"]
+
+Floats = npt.NDArray[np.float64]
+
+_CURVED_ROWS: Final = 100_000  # rows of an arm that stand for all in second derivatives
+
+
+@dataclass(frozen=True, slots=True)
+class CappedWeights:
+    """Weights under one cap as a function of a block of rows; their sums are exact.
+
+    ``lifts`` and ``cuts`` repair each arm's sum by moving every weight in proportion to its room
+    below the cap or above zero.
+    """
+
+    problem: CapProblem = field(repr=False)
+    cap: float
+    solutions: tuple[Solution, Solution] = field(repr=False)
+    lifts: tuple[float, float]
+    cuts: tuple[float, float]
+
+    def of(self, block: Block, base: Floats | None) -> Floats:
+        """Return the weights of a block's rows, all from 0 to the cap, shape (m,)."""
+        duals = np.stack([solution.dual for solution in self.solutions])
+        prices = _Prices.of(self.problem, duals, self.cap)
+        basis = self.problem.features.basis(block.covariates)
+        weights = prices.weigh(basis, block.treatment, base)[1]
+        treated = block.treatment
+        weights += np.where(treated, *self.lifts) * (self.cap - weights)
+        weights *= 1.0 - np.where(treated, *self.cuts)
+        for arm, rows in enumerate((treated, ~treated)):
+            if self.problem.is_constant(arm, self.cap):
+                weights[rows] = self.problem.equal_weights[arm]
+        return weights
+
+
+def settle_weights(public: MatchingStudy, path: CapPath, point: CapPoint) -> CappedWeights:
+    """Solve on all rows at the chosen cap, then repair the sums of both arms exactly."""
+    problem = path.problem
+    solutions = point.solutions
+    if not path.is_complete:
+        solutions = _solve_on_all(public, problem, point)
+    sizes = (problem.arms.treated, problem.arms.control)
+    lifts, cuts = [0.0, 0.0], [0.0, 0.0]
+    for arm in (0, 1):
+        weight = solutions[arm].sums.weight
+        gap, room = problem.arms.total - weight, sizes[arm] * point.cap - weight
+        if gap > 0 and room > 0:
+            lifts[arm] = min(gap / room, 1.0)
+        elif gap < 0:
+            cuts[arm] = -gap / weight
+    return CappedWeights(problem, point.cap, solutions, (lifts[0], lifts[1]), (cuts[0], cuts[1]))
+
+
+def _solve_on_all(
+    public: MatchingStudy, problem: CapProblem, point: CapPoint
+) -> tuple[Solution, Solution]:
+    """Solve both arms on all rows together, one pass per question."""
+    climbers = [
+        climb(
+            problem.targets[arm],
+            point.solutions[arm].dual,
+            tolerance=math.inf if problem.is_constant(arm, point.cap) else 10 * TOLERANCE,
+            reuses=True,
+        )
+        for arm in (0, 1)
+    ]
+    questions: list[DualQuestion | None] = [next(climber) for climber in climbers]
+    solved: list[Solution] = list(point.solutions)
+    matrix = problem.features.matrix()
+    sizes = (problem.arms.treated, problem.arms.control)
+    # Some rows tell the first second derivatives well enough; who asks again gets those of all.
+    shares = [min(1.0, _CURVED_ROWS / size) for size in sizes]
+    while any(question is not None for question in questions):
+        asked = [
+            DualQuestion(solved[arm].dual, curved=False) if question is None else question
+            for arm, question in enumerate(questions)
+        ]
+        kernel = _joint_kernel(problem, asked, point.cap, shares)
+        sums = fold_with_base(public, problem.base, kernel)
+        shares = [1.0, 1.0]
+        for arm, answer in enumerate((sums.treated, sums.control)):
+            if questions[arm] is None:
+                continue
+            try:
+                questions[arm] = climbers[arm].send(answer.mapped(matrix))
+            except StopIteration as reached:
+                solved[arm] = reached.value
+                questions[arm] = None
+    return solved[0], solved[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """The dual's sums of both arms from one pass."""
+
+    treated: DualSums
+    control: DualSums
+
+    def __add__(self, other: _Both) -> _Both:
+        return _Both(self.treated + other.treated, self.control + other.control)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """Prices of both arms as a function of the basis of the features, and the weights there."""
+
+    slopes: Floats  # shape (2, b)
+    offsets: Floats  # shape (2,)
+    equal_weights: tuple[float, float]
+    cap: float
+
+    @classmethod
+    def of(cls, problem: CapProblem, duals: Floats, cap: float) -> _Prices:
+        """Express duals of the features in terms of their basis."""
+        mapped = duals[:, :-1] @ problem.features.matrix()
+        return cls(mapped[:, :-1], mapped[:, -1] + duals[:, -1], problem.equal_weights, cap)
+
+    def weigh(
+        self, basis: Floats, treatment: npt.NDArray[np.bool_], base: Floats | None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return each row's price in its own arm, its weight, and the weight to stay close to."""
+        # Two products with vectors are faster than one with a matrix of two rows.
+        treated, control = (
+            slope @ basis + offset for slope, offset in zip(self.slopes, self.offsets, strict=True)
+        )
+        price = np.where(treatment, treated, control)
+        near = np.where(treatment, *self.equal_weights) if base is None else base
+        return price, weights_at(price, near, self.cap), near
+
+
+def _joint_kernel(
+    problem: CapProblem, questions: list[DualQuestion], cap: float, shares: list[float]
+) -> Callable[[Block, Floats | None], _Both]:
+    """Answer both arms' questions in terms of the basis; curvature from a share of the rows."""
+    prices = _Prices.of(problem, np.stack([question.dual for question in questions]), cap)
+
+    def kernel(block: Block, base: Floats | None) -> _Both:
+        basis = problem.features.basis(block.covariates)
+        price, weights, near = prices.weigh(basis, block.treatment, base)
+        free = (weights > 0.0) & (weights < cap)
+        if min(shares) < 1.0:
+            drawn = scatter(block.first, block.treatment.size)
+            free &= drawn < np.where(block.treatment, *shares)
+        members = np.stack([block.treatment, ~block.treatment])
+        for arm in (0, 1):
+            if problem.is_constant(arm, cap):
+                weights = np.where(members[arm], problem.equal_weights[arm], weights)
+        shared = members * weights
+        values = members @ (UNEXPLAINED / 2 * (weights - near) ** 2 + price * weights)
+        sums = []
+        for arm, question in enumerate(questions):
+            counted = members[arm] & free if question.curved else None
+            sums.append(
+                DualSums(
+                    basis @ shared[arm],
+                    float(shared[arm].sum()),
+                    float(shared[arm] @ weights),
+                    float(values[arm]),
+                    curvature_of(basis.T, counted) / shares[arm],
+                )
+            )
+        return _Both(sums[0], sums[1])
+
+    return kernel

@@ -1,0 +1,374 @@
+"""Our label-level estimator: capped calibration weights and one staircase draw.
+
+Covariates and treatment are public here, so any weights computed from them cost nothing. The
+public phase chooses weights that balance the covariates (or follow the matching estimate) under
+the cap on the largest weight that suits ε; the private phase releases one integer, the weighted
+sum of outcomes, whose sensitivity is the largest weight in use times the outcome's range.
+Proof: docs/proofs/calibrated.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.arguments import exact_number, real_number, settle, truth_value
+from private_ate.errors import ArgumentError
+from private_ate.estimators.calibrated.cap_path import (
+    CapProblem,
+    fold_with_base,
+    pose_problem,
+    stop_after_minimum,
+    walk_caps,
+)
+from private_ate.estimators.calibrated.clipping import DECLARED_RANGE, OutcomeRange, release_range
+from private_ate.estimators.calibrated.features import fit_features
+from private_ate.estimators.calibrated.final_weights import CappedWeights, settle_weights
+from private_ate.estimators.calibrated.pair_variance import (
+    NO_PAIRS,
+    PairSums,
+    add_pairs,
+    order_along,
+    release_pair_variance,
+)
+from private_ate.estimators.calibrated.solver import Solution
+from private_ate.estimators.published.method import require_both_arms
+from private_ate.estimators.request import Request, options_for
+from private_ate.models.logistic import fit_logistic
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantiles import (
+    staircase_and_normal_quantile,
+    staircase_quantile,
+    staircase_variance,
+    two_staircase_quantile,
+)
+from private_ate.privacy.sums import (
+    OUTCOME_BITS,
+    OUTCOME_STEPS,
+    WEIGHT_BITS,
+    quantize_weights,
+    weighted_sum,
+)
+from private_ate.release import Estimate
+from private_ate.study import ArmSizes, Block, MatchingStudy
+
+__all__ = [
+    "INTERVAL_SHARE",
+    "CalibratedOptions",
+    "estimate_calibrated",
+    "imbalance_of",
+    "outcome_share",
+    "pose_caps",
+]
+
+Floats = npt.NDArray[np.float64]
+
+INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedOptions:
+    """Parameters of the calibrated estimator.
+
+    Attributes
+    ----------
+    outcome_sd : float or None
+        A public guess of the outcome's standard deviation, in its own units; None is an eighth of
+        the range, or 0.4 of it for a declared binary outcome. Affects accuracy, never privacy.
+    clip_share : text, fraction or None
+        A share of ε, 0.1 is usual, that buys tighter outcome bounds before the estimate. Pays when
+        the declared range is twenty standard deviations or more; costs otherwise. None: off.
+    means : bool
+        Also release both potential-outcome means, each arm with noise of its own.
+    """
+
+    outcome_sd: float | None = None
+    clip_share: str | float | Fraction | None = None
+    means: bool = False
+
+    def __post_init__(self) -> None:
+        settle(self, means=truth_value("means", self.means))
+        if self.outcome_sd is not None:
+            settle(self, outcome_sd=real_number("outcome_sd", self.outcome_sd, 1e-150, 1e150))
+        _ = self.clip_fraction
+
+    @property
+    def clip_fraction(self) -> Fraction:
+        """The share of ε for tighter bounds, zero if off."""
+        if self.clip_share is None:
+            return Fraction(0)
+        return exact_number("clip_share", self.clip_share, "0", "0.5")
+
+
+@dataclass(frozen=True, slots=True)
+class _OutcomeSums:
+    """Exact integer sums over outcomes, and the largest weights beside them."""
+
+    treated: int
+    control: int
+    largest_treated: int
+    largest_control: int
+    pairs: PairSums
+
+    def __add__(self, other: _OutcomeSums) -> _OutcomeSums:
+        return _OutcomeSums(
+            self.treated + other.treated,
+            self.control + other.control,
+            max(self.largest_treated, other.largest_treated),
+            max(self.largest_control, other.largest_control),
+            self.pairs + other.pairs,
+        )
+
+
+def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Estimate the ATE, ATT or ATC with calibrated weights at label level."""
+    options = options_for(request, CalibratedOptions, "calibrated")
+    # The matching target is for comparison with matching and has no interval of its own.
+    pays_interval = request.confidence is not None and request.target == "balance"
+    share = INTERVAL_SHARE if pays_interval else Fraction(0)
+    clip = options.clip_fraction
+    epsilon = request.epsilon * (1 - share - clip)
+    spread = outcome_share(study, options)
+    rows = request.rows_per_person
+    public = study.public()
+    variance = staircase_variance(float(epsilon)) * rows**2
+    path = walk_caps(public, pose_caps(public, request), stop_after_minimum(variance, spread))
+    weights = settle_weights(public, path, path.choose(variance, spread))
+    kept = DECLARED_RANGE
+    if clip:
+        kept = release_range(study, request.epsilon * clip, rows, noise)
+    sums = fold_with_base(
+        study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
+    )
+    released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
+    settings = _settings(request, weights, study) | released.settings
+    interval = None
+    if pays_interval:
+        sampling = release_pair_variance(sums.pairs, request.epsilon * share, rows, noise)
+        imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
+        unit = study.domain.bounds.width / study.size
+        deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
+        half = released.half_width(request.coverage, deviations)
+        interval = _clamp_pair(released.ate - half, released.ate + half, study)
+        settings["interval_covers"] = (
+            "noise, sampling and the imbalance left in measured covariates; not unmeasured "
+            "confounding"
+        )
+    if clip:
+        bounds = study.domain.bounds
+        settings["clipped_to"] = [
+            bounds.low + bounds.width * step / OUTCOME_STEPS for step in (kept.low, kept.high)
+        ]
+        settings["notes"] = [
+            "outcomes were clipped to a privately chosen range; no interval covers that bias"
+        ]
+    settings["budget"] = {spend.step: float(spend.epsilon) for spend in noise.spends}
+    half = released.noise_half(request.coverage)
+    return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
+
+
+def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
+    """Run the public phase up to the caps: arms, propensity model, features and targets."""
+    arms = public.fold(_count_arms, title="arms")
+    require_both_arms(arms)
+    if request.target == "track" and request.estimand != "ate":
+        msg = "target 'track' follows matching for the ATE; ATT and ATC need target 'balance'"
+        raise ArgumentError(msg)
+    coefficients = fit_logistic(public, 1.0 / public.size).coefficients
+    base = None
+    if request.target == "track":
+        base = public.pool(coefficients).match_sharing_ties(request.neighbors)
+    features = fit_features(public, coefficients)
+    return pose_problem(public, features, arms, estimand=request.estimand, base=base)
+
+
+def outcome_share(study: MatchingStudy, options: CalibratedOptions) -> float:
+    """Return the guessed standard deviation of the outcome as a share of its range."""
+    bounds = study.domain.bounds
+    if options.outcome_sd is not None:
+        return options.outcome_sd / bounds.width
+    return 0.4 if bounds.is_binary else 0.125
+
+
+@dataclass(frozen=True, slots=True)
+class _ReleasedSums:
+    """The noisy effect, the size of one noise step per arm or in all, and what to report."""
+
+    ate: float
+    scales: tuple[float, ...]  # sensitivity of the effect to one outcome, per draw of noise
+    epsilon: float  # of each draw
+    settings: dict[str, Any]
+
+    def noise_half(self, coverage: float) -> float:
+        """Return the half-width that covers the noise alone."""
+        if len(self.scales) == 1:
+            return self.scales[0] * staircase_quantile(coverage, self.epsilon)
+        return two_staircase_quantile(coverage, self.epsilon, *self.scales)
+
+    def half_width(self, coverage: float, deviations: Floats) -> float:
+        """Return the half-width that covers the noise and a normal error of unsure size."""
+        if len(self.scales) == 1:
+            return staircase_and_normal_quantile(coverage, self.epsilon, self.scales[0], deviations)
+        # Two draws: the sum of both quantiles, which covers at least as much.
+        sampling = staircase_and_normal_quantile(coverage, self.epsilon, 0.0, deviations)
+        return self.noise_half(coverage) + sampling
+
+
+def _release_sums(  # what is released, with what budget, in which form
+    sums: _OutcomeSums,
+    study: MatchingStudy,
+    kept: OutcomeRange,
+    epsilon: Fraction,
+    request: Request,
+    noise: Noise,
+    *,
+    means: bool,
+) -> _ReleasedSums:
+    """Release the weighted sum of outcomes, or that of each arm, with staircase noise.
+
+    Neighbours: one person's outcomes replaced; the weights are public. Sensitivity: the largest
+    integer weight in use (of each arm, if released apart) times the outcome's range, times the
+    rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
+    """
+    rows, bounds = request.rows_per_person, study.domain.bounds
+    unit = bounds.width / study.size
+    whole = 1 << (OUTCOME_BITS + WEIGHT_BITS)
+    if not means:
+        largest = max(1, rows * max(sums.largest_treated, sums.largest_control) * kept.width)
+        noisy = noise.staircase(
+            "outcome sum", sums.treated - sums.control, sensitivity=largest, epsilon=epsilon
+        )
+        ate = _clamp(float(Fraction(noisy, 2 * whole)) * unit, bounds.width)
+        scale = float(Fraction(largest, whole)) * unit
+        return _ReleasedSums(ate, (scale,), float(epsilon), {})
+    sensitivities = [
+        max(1, rows * largest * kept.width)
+        for largest in (sums.largest_treated, sums.largest_control)
+    ]
+    exact = [sums.treated, sums.control]
+    if rows == 1:
+        noisy_arms = noise.staircase_disjoint(
+            "outcome sums", exact, sensitivities=sensitivities, epsilon=epsilon
+        )
+    else:  # a person with several rows may be in both arms, so the sums share the budget
+        epsilon /= 2
+        noisy_arms = [
+            noise.staircase(f"outcome sum, {name}", value, sensitivity=size, epsilon=epsilon)
+            for name, value, size in zip(("treated", "control"), exact, sensitivities, strict=True)
+        ]
+    middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
+    levels = [
+        min(max(middle + float(Fraction(total, 2 * whole)) * unit, bounds.low), bounds.high)
+        for total in noisy_arms
+    ]
+    scales = tuple(float(Fraction(size, whole)) * unit for size in sensitivities)
+    settings = _means_settings(levels, study)
+    return _ReleasedSums(levels[0] - levels[1], scales, float(epsilon), settings)
+
+
+def _means_settings(levels: list[float], study: MatchingStudy) -> dict[str, Any]:
+    """Report both means and, for a declared binary outcome, the ratios that follow for free."""
+    treated, control = levels
+    settings: dict[str, Any] = {"means": {"treated": treated, "control": control}}
+    if study.domain.bounds.is_binary:
+        settings["risk_ratio"] = treated / control if control > 0 else None
+        odds = control * (1 - treated)
+        settings["odds_ratio"] = treated * (1 - control) / odds if odds > 0 else None
+    return settings
+
+
+def _outcome_kernel(
+    weights: CappedWeights, kept: OutcomeRange, *, paired: bool
+) -> Callable[[Block, Floats | None], _OutcomeSums]:
+    slopes = weights.problem.features.coefficients[1:]
+
+    def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
+        values = weights.of(block, base)
+        centred = kept.centre(_outcomes(block))
+        rows = np.arange(values.size)
+        if paired:
+            rows = order_along(block.covariates @ slopes)
+        treated = block.treatment[rows]
+        totals, largest, pairs = [], [], NO_PAIRS
+        for members in (rows[treated], rows[~treated]):
+            steps = quantize_weights(values[members])
+            outcomes = centred[members]
+            totals.append(weighted_sum(steps, outcomes))
+            largest.append(int(steps.max(initial=0)))
+            if paired:
+                pairs += add_pairs(values[members], outcomes, kept.width)
+        return _OutcomeSums(totals[0], totals[1], largest[0], largest[1], pairs)
+
+    return kernel
+
+
+def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:
+    """Return ``‖Fᵀw − g‖²`` over both arms: what calibration left unbalanced."""
+    return sum(
+        float(((solution.sums.features - target.target) ** 2).sum())
+        for solution, target, fixed in zip(solutions, problem.targets, problem.fixed, strict=True)
+        if not fixed
+    )
+
+
+def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) -> dict[str, Any]:
+    speaks_of = {
+        "ate": "all n units (ATE)",
+        "att": "the treated units (ATT)",
+        "atc": "the control units (ATC)",
+    }
+    arms = weights.problem.arms
+    treated, control = (arms.total**2 / item.sums.squares for item in weights.solutions)
+    return {
+        "estimand": request.estimand,
+        "target": request.target,
+        "neighbors": request.neighbors if request.target == "track" else None,
+        "weight_cap": weights.cap,
+        "confidence": request.coverage,
+        "rows_per_person": request.rows_per_person,
+        "population": speaks_of[request.estimand],
+        "arms": {"treated": arms.treated, "control": arms.control},
+        "effective_arms": {"treated": treated, "control": control},
+        "balance": _balance(weights, study),
+        "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
+    }
+
+
+def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, list[float]]:
+    """Return standardised mean differences of the public covariates, before and after."""
+    features = weights.problem.features
+    before = (features.arm_means[0] - features.arm_means[1]) / features.pooled_deviation
+    after = np.zeros_like(before)
+    sums = [solution.sums.features[: features.linear.size] for solution in weights.solutions]
+    moved = (sums[0] - sums[1]) / features.linear_scale / weights.problem.arms.total
+    after[features.linear] = moved / features.pooled_deviation[features.linear]
+    return {
+        name: [float(before[index]), float(after[index])]
+        for index, name in enumerate(study.domain.features)
+    }
+
+
+def _count_arms(block: Block) -> ArmSizes:
+    treated = int(np.count_nonzero(block.treatment))
+    return ArmSizes(treated, block.treatment.size - treated)
+
+
+def _outcomes(block: Block) -> npt.NDArray[np.int32]:
+    if block.outcome is None:
+        msg = "the private phase needs a study with outcomes"
+        raise TypeError(msg)
+    return block.outcome
+
+
+def _clamp(value: float, width: float) -> float:
+    return min(max(value, -width), width)
+
+
+def _clamp_pair(low: float, high: float, study: MatchingStudy) -> tuple[float, float]:
+    width = study.domain.bounds.width
+    return _clamp(low, width), _clamp(high, width)

@@ -1,0 +1,223 @@
+"""Capped calibration: the weights that move an estimate least when no weight may exceed a cap.
+
+For each arm, ``min_w r/2 ‖w − u‖² + 1/2 ‖Fᵀw − g‖²`` subject to ``Σ w = n`` and ``0 ≤ w ≤ A``.
+Its dual has one unknown per feature and one for the sum: ``wᵢ = clip(uᵢ − (fᵢ·λ + μ)/r, 0, A)``,
+and is concave and piecewise quadratic, so a few semismooth Newton steps solve it. Every quantity
+is a sum over rows. All inputs are public: nothing here costs ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.estimators.calibrated.features import UNEXPLAINED
+
+__all__ = [
+    "ArmProblem",
+    "DualQuestion",
+    "DualSums",
+    "Solution",
+    "climb",
+    "curvature_of",
+    "dual_sums",
+    "maximize_dual",
+    "weighted_sums",
+    "weights_at",
+]
+
+Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.bool_]
+
+TOLERANCE: Final = 1e-6  # of n, on the largest component of the gradient
+_NEWTON_STEPS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ArmProblem:
+    """The public targets of one arm: feature totals (g) and the total weight (n)."""
+
+    target: Floats
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class DualSums:
+    """Sums over an arm's rows at a dual point (λ, μ); they add up over blocks."""
+
+    features: Floats  # Σ f w, shape (p,)
+    weight: float  # Σ w
+    squares: float  # Σ w²
+    value: float  # Σ r/2 (w − u)² + (f·λ + μ) w
+    curvature: Floats  # Σ over free rows of (f, 1)(f, 1)ᵀ / r, shape (p + 1, p + 1)
+
+    def __add__(self, other: DualSums) -> DualSums:
+        return DualSums(
+            self.features + other.features,
+            self.weight + other.weight,
+            self.squares + other.squares,
+            self.value + other.value,
+            self.curvature + other.curvature,
+        )
+
+    def mapped(self, matrix: Floats) -> DualSums:
+        """Return the sums of features that are ``matrix`` times these features and a constant."""
+        size = self.features.size
+        full = np.vstack([matrix, np.eye(1, size + 1, size)])
+        return DualSums(
+            matrix[:, :-1] @ self.features + matrix[:, -1] * self.weight,
+            self.weight,
+            self.squares,
+            self.value,
+            full @ self.curvature @ full.T,
+        )
+
+    def scaled(self, factor: float) -> DualSums:
+        """Return the sums as if every row stood for ``factor`` rows."""
+        return DualSums(
+            factor * self.features,
+            factor * self.weight,
+            factor * self.squares,
+            factor * self.value,
+            factor * self.curvature,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DualQuestion:
+    """A dual point that a solver wants evaluated, with second derivatives or without."""
+
+    dual: Floats
+    curved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A dual point at which the gradient vanishes, and the sums there."""
+
+    dual: Floats
+    sums: DualSums
+
+
+def weights_at(price: Floats, base: Floats | float, cap: float) -> Floats:
+    """Return the weights ``clip(u − price/r, 0, A)`` for prices ``f·λ + μ``, shape (m,)."""
+    weights: Floats = np.clip(base - price / UNEXPLAINED, 0.0, cap)
+    return weights
+
+
+def dual_sums(
+    features: Floats, base: Floats, dual: Floats, cap: float, *, curved: bool = True
+) -> DualSums:
+    """Evaluate the dual on some rows of one arm."""
+    price = features @ dual[:-1] + dual[-1]
+    weights = weights_at(price, base, cap)
+    free = (weights > 0.0) & (weights < cap) if curved else None
+    return weighted_sums(features, base, price, weights, free)
+
+
+def weighted_sums(
+    features: Floats, base: Floats, price: Floats, weights: Floats, free: Bits | None
+) -> DualSums:
+    """Add up features, weights and the dual's value; curvature over the rows that are free."""
+    value = UNEXPLAINED / 2 * float(((weights - base) ** 2).sum()) + float(price @ weights)
+    return DualSums(
+        weights @ features,
+        float(weights.sum()),
+        float(weights @ weights),
+        value,
+        curvature_of(features, free),
+    )
+
+
+def curvature_of(features: Floats, free: Bits | None) -> Floats:
+    """Return ``Σ (f, 1)(f, 1)ᵀ / r`` over the free rows; zeros if none are asked for."""
+    size = features.shape[1] + 1
+    curvature = np.zeros((size, size))
+    if free is not None:
+        kept = features if free.all() else np.compress(free, features.T, axis=1).T
+        curvature[:-1, :-1] = kept.T @ kept
+        curvature[:-1, -1] = curvature[-1, :-1] = kept.sum(axis=0)
+        curvature[-1, -1] = kept.shape[0]
+        curvature /= UNEXPLAINED
+    return curvature
+
+
+def maximize_dual(
+    evaluate: Callable[[DualQuestion], DualSums],
+    problem: ArmProblem,
+    start: Floats,
+    tolerance: float = TOLERANCE,
+) -> Solution:
+    """Climb the dual of one arm whose rows are at hand."""
+    climber = climb(problem, start, tolerance=tolerance)
+    question = next(climber)
+    try:
+        while True:
+            question = climber.send(evaluate(question))
+    except StopIteration as reached:
+        solution: Solution = reached.value
+        return solution
+
+
+def climb(
+    problem: ArmProblem, start: Floats, *, tolerance: float = TOLERANCE, reuses: bool = False
+) -> Generator[DualQuestion, DualSums, Solution]:
+    """Climb the concave dual by semismooth Newton steps with backtracking.
+
+    Yields the points it wants evaluated, so that two arms can share each pass over the rows.
+    Stops when no component of the gradient exceeds ``tolerance`` times the total weight. If it
+    ``reuses`` second derivatives, they are asked for again only when a step has gained little:
+    right for a start close to the top and rows that are costly to visit.
+    """
+    dual = start
+    sums = yield DualQuestion(dual, curved=True)
+    curvature = sums.curvature
+    for _ in range(_NEWTON_STEPS):
+        slope = _slope(sums, problem, dual)
+        if np.abs(slope).max() < tolerance * problem.total:
+            break
+        direction = _direction(curvature, slope)
+        height = _height(sums, problem, dual)
+        step = 1.0
+        while True:
+            candidate = dual + step * direction
+            following = yield DualQuestion(candidate, curved=not reuses)
+            gain = 1e-4 * step * float(slope @ direction)
+            if _height(following, problem, candidate) >= height + gain or step < 1e-7:
+                break
+            step /= 2
+        left = np.abs(_slope(following, problem, candidate)).max() / np.abs(slope).max()
+        dual, sums = candidate, following
+        if not reuses:
+            curvature = sums.curvature
+        elif left > 0.3:
+            sums = yield DualQuestion(dual, curved=True)
+            curvature = sums.curvature
+    return Solution(dual, sums)
+
+
+def _slope(sums: DualSums, problem: ArmProblem, dual: Floats) -> Floats:
+    return np.append(sums.features - problem.target - dual[:-1], sums.weight - problem.total)
+
+
+def _height(sums: DualSums, problem: ArmProblem, dual: Floats) -> float:
+    multipliers = dual[:-1]
+    return (
+        sums.value
+        - float(multipliers @ problem.target)
+        - float(multipliers @ multipliers) / 2
+        - float(dual[-1]) * problem.total
+    )
+
+
+def _direction(curvature: Floats, slope: Floats) -> Floats:
+    matrix = curvature.copy()
+    diagonal = np.arange(matrix.shape[0] - 1)
+    matrix[diagonal, diagonal] += 1.0
+    # Without a free row the sum has no curvature; a little of it keeps the step finite.
+    matrix[-1, -1] = max(matrix[-1, -1], 1e-6 * slope.size) * (1 + 1e-12)
+    return np.asarray(np.linalg.solve(matrix, slope), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Models by folds: logistic regression, private or not, and private standardisation."""

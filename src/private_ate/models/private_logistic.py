@@ -1,0 +1,180 @@
+"""Logistic regression under objective perturbation, by folds over the rows.
+
+The fit serves two models on the same standardised covariates: the propensity score (does the row
+have treatment?) and the prognosis (how high is its outcome between the declared bounds?).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.models.folds import LossSums, by_chunks
+from private_ate.models.standardization import Scaling
+from private_ate.privacy.objective import Tilt
+from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.study import Block, Study
+
+__all__ = ["LogisticObjective"]
+
+Floats = npt.NDArray[np.float64]
+Model = Literal["treatment", "outcome"]
+
+_START_ROWS = 20_000
+_START_PASSES = 15  # over the rows of the start
+_FULL_PASSES = 7  # over all rows
+_RENEWED = (0, 1, 2)  # which of them compute second derivatives anew; the others keep theirs
+_EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
+_NO_HESSIAN: Floats = np.zeros((0, 0))
+_LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A point of the iteration with the tilted loss, its gradient and the Newton direction."""
+
+    point: Floats
+    loss: float
+    gradient: Floats
+    hessian: Floats
+    direction: Floats
+
+    @property
+    def norm(self) -> float:
+        """The L2 norm of the gradient."""
+        return float(np.linalg.norm(self.gradient))
+
+    @property
+    def safe_length(self) -> float:
+        """The share of the Newton step that always lowers the loss.
+
+        The third derivative of a logistic loss is at most the second times ``|z·direction|``,
+        which is at most the L1 norm r of the direction; then ``log(1 + r)/r`` is safe.
+        """
+        reach = float(np.abs(self.direction).sum())
+        return math.log1p(reach) / reach if reach > 0 else 1.0
+
+    @property
+    def first_length(self) -> float:
+        """The whole step, unless it leads out of all proportion."""
+        return 1.0 if np.abs(self.direction).sum() <= _LONGEST_STEP else self.safe_length
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticObjective:
+    """The logistic loss of a model of treatment or of outcomes on scaled covariates."""
+
+    study: Study = field(repr=False)
+    scaling: Scaling = field(repr=False)
+    model: Model
+
+    @property
+    def dimension(self) -> int:
+        """The number of weights (p): one per covariate and the intercept, which comes first."""
+        return self.study.dimension + 1
+
+    @property
+    def size(self) -> int:
+        """The number of rows (n)."""
+        return self.study.size
+
+    def gradient(self, point: Floats) -> Floats:
+        """Return the gradient of the loss alone, a sum over rows."""
+        return self._fold(self.study, point).gradient
+
+    def minimize(self, tilt: Tilt) -> Floats:
+        """Run damped Newton in a fixed number of passes, on a part of the rows, then on all.
+
+        Passes are added only while the gradient norm exceeds the tolerance, so the result always
+        meets it. How many follows the records, so no progress is told of them (what their time
+        may show is said in docs/proofs/orthogonal.md).
+        """
+        stride = self.size // _START_ROWS
+        with self.study.thinned(stride) if stride > 1 else nullcontext(self.study) as few:
+            start = self._state(few, np.zeros(self.dimension), tilt)
+            start = self._newton(few, start, tilt, _START_PASSES)
+        state = self._state(self.study, start.point, tilt)
+        state = self._newton(self.study, state, tilt, _FULL_PASSES, renewed=_RENEWED)
+        quiet = self.study.unannounced()
+        if state.norm > tilt.tolerance:  # old second derivatives lead no further: renew them
+            state = self._state(quiet, state.point, tilt)
+        for _ in range(_EXTRA_PASSES):
+            if state.norm <= tilt.tolerance:
+                break
+            state = self._newton(quiet, state, tilt, 2)
+        return state.point
+
+    def _newton(
+        self,
+        rows: Study,
+        state: _State,
+        tilt: Tilt,
+        passes: int,
+        renewed: tuple[int, ...] | None = None,
+    ) -> _State:
+        """Try Newton steps; one that does not help is shortened in the next pass.
+
+        Second derivatives are computed in every pass, or only in those that are ``renewed``: near
+        the minimum old ones serve as well and a pass without them costs a third.
+        """
+        length = state.first_length
+        for index in range(passes):
+            kept = None if renewed is None or index in renewed else state.hessian
+            trial = self._state(rows, state.point - length * state.direction, tilt, kept)
+            if trial.loss < state.loss or trial.norm < state.norm / 2:
+                state, length = trial, trial.first_length
+            else:
+                length = min(length / 4, state.safe_length)
+        return state
+
+    def _state(
+        self, rows: Study, point: Floats, tilt: Tilt, hessian: Floats | None = None
+    ) -> _State:
+        """Look at a point from all rows, or from some that stand for all."""
+        sums = self._fold(rows, point, curved=hessian is None)
+        weight = self.size / sums.rows
+        gradient: Floats = weight * sums.gradient + tilt.ridge * point + tilt.linear
+        if hessian is None:
+            hessian = weight * sums.hessian + tilt.ridge * np.eye(self.dimension)
+        loss = weight * sums.loss + tilt.ridge / 2 * float(point @ point)
+        direction = np.linalg.solve(hessian, gradient).astype(np.float64, copy=False)
+        return _State(point, loss + float(tilt.linear @ point), gradient, hessian, direction)
+
+    def _fold(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
+        kernel = by_chunks(_kernel(self.scaling, self.model, point, curved=curved))
+        return rows.fold(kernel, title=f"model of the {self.model}")
+
+
+def _kernel(
+    scaling: Scaling, model: Model, point: Floats, *, curved: bool
+) -> Callable[[Block], LossSums]:
+    def kernel(block: Block) -> LossSums:
+        features = scaling.features(block)
+        linear = point @ features
+        share = _share(block, model)
+        small = np.exp(-np.abs(linear))
+        probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
+        loss = np.log1p(small).sum() + np.maximum(linear, 0.0).sum() - float(share @ linear)
+        gradient = features @ (probability - share)
+        if not curved:
+            return LossSums(share.size, float(loss), gradient, _NO_HESSIAN)
+        features *= np.sqrt(probability * (1.0 - probability))  # in place: no second large array
+        return LossSums(share.size, float(loss), gradient, features @ features.T)
+
+    return kernel
+
+
+def _share(block: Block, model: Model) -> Floats:
+    """Return what the model explains, between 0 and 1."""
+    if model == "treatment":
+        return block.treatment.astype(np.float64)
+    if block.outcome is None:
+        msg = "a model of outcomes needs a study with outcomes"
+        raise TypeError(msg)
+    return block.outcome / OUTCOME_STEPS

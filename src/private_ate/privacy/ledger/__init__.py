@@ -1,0 +1,1 @@
+"""The budget ledger: charge before computing, store after, never forget either."""

@@ -1,0 +1,184 @@
+"""What a request is charged for, and the outside view of a data set that it is bound to.
+
+The binding keeps one data set's budget from being spent on another table, and its columns in
+their roles. It is made of public facts only: names of columns, declared bounds and labels, which
+columns are public; never of a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from private_ate.errors import LedgerError
+from private_ate.privacy.ledger.chain import Entry, canonical
+from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.recall import recall_release
+from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use
+
+__all__ = ["Binding", "Charge", "Uncapped", "read_body", "replay_binding", "same_binding"]
+
+Uncapped = Literal["refused", "allowed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a data set looks like from outside: its columns and what is declared about them.
+
+    Attributes
+    ----------
+    columns : mapping of text to text, or None
+        Each column's name; None if not known yet. Ledgers of earlier versions kept kinds too,
+        which are ignored: they can follow a single value.
+    declared : mapping of text to text
+        Bounds, categories and labels of the columns that a request uses.
+    roles : Roles or None
+        Level and public columns of a data set; None in a ledger that version 0.1 wrote, whose
+        history tells them.
+    uncapped : "refused", "allowed" or None
+        Whether analysts without a cap may spend where others have one; None counts as refused.
+    """
+
+    columns: Mapping[str, str] | None = None
+    declared: Mapping[str, str] = field(default_factory=dict)
+    roles: Roles | None = None
+    uncapped: Uncapped | None = None
+
+    @classmethod
+    def read(cls, body: str) -> Binding:
+        """Read back what :attr:`text` wrote."""
+        plain = read_body(body)
+        try:
+            roles = Roles.read(plain["roles"]) if "roles" in plain else None
+            return cls(plain["columns"], dict(plain["declared"]), roles, plain.get("uncapped"))
+        except (ValueError, TypeError, KeyError) as cause:
+            raise _altered() from cause
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The binding as plain JSON values."""
+        columns = None if self.columns is None else dict(self.columns)
+        plain: dict[str, Any] = {"columns": columns, "declared": dict(self.declared)}
+        if self.roles is not None:
+            plain |= {"roles": self.roles.plain, "uncapped": self.uncapped}
+        return plain
+
+    @property
+    def text(self) -> str:
+        """The binding as canonical JSON."""
+        return canonical(self.plain)
+
+    def merge(self, other: Binding, dataset: str) -> Binding:
+        """Return both together, or say where they disagree; roles stay as they are here."""
+        known = self.columns is not None and other.columns is not None
+        if known and set(self.columns or ()) != set(other.columns or ()):
+            msg = (
+                f"data set {dataset!r} is bound to a table with other columns; "
+                "is this the right file, or does it need a data set of its own?"
+            )
+            raise LedgerError(msg)
+        for column, declaration in other.declared.items():
+            if self.declared.get(column, declaration) != declaration:
+                msg = (
+                    f"data set {dataset!r} declares column {column!r} as "
+                    f"{self.declared[column]}, not as {declaration}; use the same domain"
+                )
+                raise LedgerError(msg)
+        columns = other.columns if self.columns is None else self.columns
+        return replace(self, columns=columns, declared={**self.declared, **other.declared})
+
+    def admit(self, use: Use | None, dataset: str) -> Binding:
+        """Return the binding after a request, or say what it cannot have."""
+        roles = self.roles or UNBOUND
+        if use is not None:
+            return replace(self, roles=roles.admit(use, dataset))
+        if roles.level is not None:
+            msg = f"data set {dataset!r} is bound: a request says how it uses the columns"
+            raise LedgerError(msg)
+        return replace(self, roles=roles)
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One request as the ledger sees it; ``plan`` is the hash of all its public parameters."""
+
+    dataset: str
+    request: str
+    plan: str
+    cost: Cost
+    analyst: str = ""
+    binding: Binding = field(default_factory=Binding)
+    use: Use | None = None
+
+
+def read_body(body: str) -> dict[str, Any]:
+    """Read the JSON object of an entry that is no release."""
+    try:
+        plain = json.loads(body or "{}")
+    except (ValueError, RecursionError) as cause:
+        raise _altered() from cause
+    if not isinstance(plain, dict):
+        raise _altered()
+    return plain
+
+
+def replay_binding(entries: Sequence[Entry]) -> Binding:
+    """Add up what the entries of one data set say about it; the ledger's copy must equal this.
+
+    Roles are taken from releases only as long as no entry has said any: from then on every request
+    says how it uses the columns.
+    """
+    binding = Binding()
+    charged: dict[str, Binding] = {}
+    silent = True
+    for entry in entries:
+        if entry.kind == "release":
+            request = charged.get(entry.request, Binding())
+            if silent:
+                told = recall_release(
+                    binding.roles or UNBOUND, request.declared, binding.columns, entry.body
+                )
+                binding = replace(binding, roles=told)
+        elif entry.kind == "create":
+            binding = Binding.read(entry.body)
+            silent = binding.roles is None
+        elif entry.kind == "bind":
+            binding, silent = _declare(binding, entry), False
+        elif entry.kind == "charge":
+            charged[entry.request] = Binding.read(entry.body)
+            binding = binding.merge(charged[entry.request], entry.dataset)
+            plain = read_body(entry.body)
+            if "use" in plain:
+                binding, silent = binding.admit(_use(plain["use"]), entry.dataset), False
+    return replace(binding, roles=binding.roles or UNBOUND)
+
+
+def same_binding(kept: str, replayed: Binding) -> bool:
+    """Say whether a ledger's copy of a binding is what its history adds up to.
+
+    A copy without roles is version 0.1's: the history is asked for them at the next charge.
+    """
+    return kept in (replayed.text, replace(replayed, roles=None).text)
+
+
+def _declare(binding: Binding, entry: Entry) -> Binding:
+    plain = read_body(entry.body)
+    try:
+        wanted, uncapped = Roles.read(plain["roles"]), plain["uncapped"]
+    except (TypeError, KeyError) as cause:
+        raise _altered() from cause
+    roles = (binding.roles or UNBOUND).declare(wanted, entry.dataset)
+    return replace(binding, roles=roles, uncapped=binding.uncapped or uncapped)
+
+
+def _use(plain: Mapping[str, Any] | None) -> Use | None:
+    try:
+        return None if plain is None else Use.read(plain)
+    except (TypeError, KeyError) as cause:
+        raise _altered() from cause
+
+
+def _altered() -> LedgerError:
+    return LedgerError("the ledger's description of a data set cannot be read: it was altered")

@@ -1,0 +1,78 @@
+"""Roles from a history that recorded none: what old releases tell about public columns.
+
+Version 0.1 wrote neither level nor roles into a charge. A stored release says its level, rows per
+person and, for the recommended method at label level, the covariates whose balance it shows; the
+charge names the treatment and all declared columns, the outcome among them. What follows errs on
+the side of private.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from private_ate.privacy.ledger.roles import Roles
+
+__all__ = ["recall_release"]
+
+
+def recall_release(
+    roles: Roles, declared: Mapping[str, str], columns: Iterable[str] | None, release: str
+) -> Roles:
+    """Return the roles after a release whose charge did not say how it used the columns.
+
+    - The first release decides the level. After a first release at sample level nothing is public.
+    - At label level the treatment and the covariates with a released balance are public, unless
+      they were private before. The other declared columns hold the outcome: those that no earlier
+      release showed as public are private, and all of them if every one was shown.
+    - At sample level the declared columns are private unless they were released as public before.
+    - The largest number of rows per person counts.
+
+    A request that was charged and left no release has shown nothing and decides nothing.
+    """
+    told = _told(release)
+    if told is None:
+        return roles
+    level, rows, balance = told
+    rows = max(rows, roles.rows_per_person or 1)
+    named = frozenset(declared)
+    treatment = {name for name, text in declared.items() if text.startswith("treatment ")}
+    if roles.level == "sample" or level == "sample":
+        private = roles.private | (named - roles.public)
+        return replace(roles, level=roles.level or "sample", private=private, rows_per_person=rows)
+    shown = frozenset(treatment) | _columns_of(balance, {*named, *(columns or ())})
+    suspects = named - shown
+    fresh = (suspects - roles.public) or suspects
+    private = roles.private | fresh
+    certain = (roles.private - roles.unclear) | (fresh if len(fresh) == 1 else frozenset())
+    unclear = (roles.unclear | fresh) - certain
+    return Roles("label", (roles.public | shown) - private, private, unclear, rows)
+
+
+def _told(release: str) -> tuple[str, int, list[str]] | None:
+    """Return level, rows per person and the names in the balance; None if it is no release."""
+    try:
+        plain: Any = json.loads(release)
+        settings = plain["settings"]
+        rows = settings.get("rows_per_person", 1)
+        balance = settings.get("balance") or {}
+        level = plain["level"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if level not in ("label", "sample") or type(rows) is not int or not isinstance(balance, dict):
+        return None
+    return level, rows, list(balance)
+
+
+def _columns_of(balance: Iterable[str], known: set[str]) -> frozenset[str]:
+    """Return the columns behind names such as ``age`` and ``city=Rome``, where that is clear."""
+    found = set()
+    for name in balance:
+        parts = name.split("=")
+        prefixes = {"=".join(parts[:count]) for count in range(1, len(parts))}
+        columns = {name} & known or prefixes & known
+        if len(columns) == 1:
+            found |= columns
+    return frozenset(found)
