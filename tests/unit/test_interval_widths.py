@@ -10,9 +10,9 @@ from oracles import draw_staircase
 from private_ate.audit.replay import Tape
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
+from private_ate.estimators.calibrated import method as calibrated
 from private_ate.estimators.calibrated.cap_path import walk_caps
 from private_ate.estimators.calibrated.final_weights import settle_weights
-from private_ate.estimators.calibrated import method as calibrated
 from private_ate.estimators.calibrated.method import pose_caps
 from private_ate.estimators.calibrated.pair_variance import PairVariance
 from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
