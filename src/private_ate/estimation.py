@@ -32,6 +32,7 @@ from private_ate.engines.spark import (
     read_frame,
 )
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
@@ -83,6 +84,7 @@ METHODS: Final = {
     "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
     "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
+    "blocks": Method("blocks", ("sample",), BlocksOptions, estimate_blocks),
     **{method.name: method for method in _BASELINES},
 }
 _BY_FOLDS: Final = ("calibrated", "orthogonal")  # methods that a cluster can run

@@ -20,6 +20,8 @@ from private_ate.domain import Domain
 __all__ = [
     "ArmSizes",
     "Block",
+    "Grouping",
+    "Groups",
     "MatchPool",
     "MatchingLimits",
     "MatchingStudy",
@@ -61,6 +63,47 @@ class Block:
     first: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Some groups of encoded rows, stacked; short groups end in rows that take no part.
+
+    Attributes
+    ----------
+    covariates : array, shape (g, b, d)
+        Encoded covariates in [0, 1] of g groups of up to b rows.
+    treatment : array of bool, shape (g, b)
+        True for treated rows.
+    outcome : array of int32, shape (g, b)
+        Outcomes on the grid {0, …, 2³⁰}.
+    takes_part : array of bool, shape (g, b)
+        False for padding and for rows that take no part.
+    """
+
+    covariates: npt.NDArray[np.float64]
+    treatment: npt.NDArray[np.bool_]
+    outcome: npt.NDArray[np.int32]
+    takes_part: npt.NDArray[np.bool_]
+
+
+class Grouping(Protocol):
+    """A partition of row positions that never looks at a row.
+
+    Positions are put in a shuffled order; group g holds the places from ``g·n // count`` up to
+    ``(g + 1)·n // count``, so that groups have the same size, or one row more.
+    """
+
+    @property
+    def size(self) -> int:
+        """The number of positions (n)."""
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+
+    def places(self, first: int, rows: int) -> npt.NDArray[np.int64]:
+        """Return the shuffled places of a run of positions."""
+
+
 class Rows(Protocol):
     """Encoded rows that answer folds."""
 
@@ -88,6 +131,19 @@ class Study(Rows, Protocol):
 
     def thinned(self, stride: int) -> AbstractContextManager[Self]:
         """Lend one row in ``stride`` as a study of its own, behind the same boundary."""
+
+    def by_groups(
+        self,
+        grouping: Grouping,
+        kernel: Callable[[Groups], npt.NDArray[np.int64]],
+        *,
+        title: str = "",
+    ) -> npt.NDArray[np.int64]:
+        """Return the kernel's values for every group of rows, in the order of the groups.
+
+        The kernel maps stacked groups to integers, a row of them per group, each a function of
+        that group alone; groups are given by row positions.
+        """
 
 
 @dataclass(frozen=True, slots=True)

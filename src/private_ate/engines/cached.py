@@ -39,7 +39,9 @@ class CompactColumns:
         """The number of features and of rows."""
         return self.is_number.size, self.numbers.shape[1]
 
-    def __getitem__(self, rows: tuple[slice, slice]) -> npt.NDArray[np.float64]:
+    def __getitem__(
+        self, rows: tuple[slice, slice | npt.NDArray[np.int64]]
+    ) -> npt.NDArray[np.float64]:
         """Return some rows of all features as floats."""
         numbers, indicators = self.numbers[:, rows[1]], self.indicators[:, rows[1]]
         block = np.empty((self.is_number.size, numbers.shape[1]))

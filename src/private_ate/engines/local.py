@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from private_ate.domain import Domain
 from private_ate.engines.cached import CompactColumns, encode_stream
+from private_ate.engines.grouping import group_places, groups_per_stack
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
@@ -24,12 +25,22 @@ from private_ate.privacy.sums import (
     weighted_sum,
 )
 from private_ate.streams import StreamedTable
-from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
+from private_ate.study import (
+    ArmSizes,
+    ArmSums,
+    Block,
+    Grouping,
+    Groups,
+    MatchingLimits,
+    RowWeights,
+    Summable,
+)
 from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
 
 __all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
 
 S = TypeVar("S", bound=Summable)
+Part = TypeVar("Part")
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -125,6 +136,37 @@ class LocalStudy:
 
         return self._fold(run, title)
 
+    def by_groups(
+        self,
+        grouping: Grouping,
+        kernel: Callable[[Groups], Integers],
+        *,
+        title: str = "blocks of rows",
+    ) -> Integers:
+        """Return the kernel's values for every group, groups stacked to runs of about 2¹⁴ rows."""
+        if self.outcome is None:
+            msg = "values of groups need a study with outcomes"
+            raise TypeError(msg)
+        order = np.empty(self.size, dtype=np.int64)
+        order[grouping.places(0, self.size)] = np.arange(self.size)
+        stack = groups_per_stack(grouping)
+        starts = range(0, grouping.count, stack)
+
+        def run(start: int) -> Integers:
+            return kernel(self._groups(grouping, order, start, min(start + stack, grouping.count)))
+
+        with single_threaded_blas():
+            parts = _threads(os.getpid()).map(run, starts)
+            return np.concatenate(list(self._watched(parts, title, len(starts))))
+
+    def _groups(self, grouping: Grouping, order: Integers, start: int, stop: int) -> Groups:
+        """Gather some groups."""
+        stack = group_places(grouping, start, stop)
+        rows = order[stack.places]
+        covariates = self.covariates[:, rows.reshape(-1)].reshape(-1, *rows.shape)
+        outcome = self.outcome[rows]  # type: ignore[index]  # by_groups has looked
+        return Groups(np.moveaxis(covariates, 0, -1), self.treatment[rows], outcome, stack.inside)
+
     def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
@@ -135,7 +177,7 @@ class LocalStudy:
             parts = _threads(os.getpid()).map(run, starts)
             return reduce(add, self._watched(parts, title, len(starts)))
 
-    def _watched(self, parts: Iterable[S], title: str, total: int) -> Iterator[S]:
+    def _watched(self, parts: Iterable[Part], title: str, total: int) -> Iterator[Part]:
         """Tell the progress bar after each block."""
         for done, part in enumerate(parts, 1):
             if self.progress is not None:

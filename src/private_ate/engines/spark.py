@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.domain import Categories, Domain, Interval
+from private_ate.engines.grouping import group_places, groups_of, groups_per_stack
 from private_ate.engines.local import Progress, single_threaded_blas
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.files import Kind
-from private_ate.study import Block, Summable
+from private_ate.study import Block, Grouping, Groups, Summable
 from private_ate.tables import (
     Table,
     encode_covariates,
@@ -37,6 +38,7 @@ __all__ = ["NEEDS_ORDER", "SparkColumns", "SparkStudy", "is_spark_frame", "read_
 
 S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 _BLOCK_ROWS: Final = 1 << 14
 _FAN_IN: Final = 64  # values that one task, or the driver, adds up
@@ -160,6 +162,23 @@ class SparkStudy:
         self._tell(title, 0, total)
         runner = _runner(kernel, self.starts, shows_outcome=self.shows_outcome)
         result: S = _add_up(self.blocks.mapPartitionsWithIndex(runner), total)
+        self._tell(title, total, total)
+        return result
+
+    def by_groups(
+        self,
+        grouping: Grouping,
+        kernel: Callable[[Groups], Integers],
+        *,
+        title: str = "blocks of rows",
+    ) -> Integers:
+        """Return the kernel's values for every group: rows are keyed by place and grouped."""
+        stack = groups_per_stack(grouping)
+        total = -(-grouping.count // stack)
+        self._tell(title, 0, total)
+        pieces = self.blocks.mapPartitionsWithIndex(_scatter(grouping, stack, self.starts))
+        values = pieces.groupByKey(min(total, _FAN_IN)).map(_gather(grouping, stack, kernel))
+        result = np.concatenate([part for _, part in sorted(values.collect(), key=_first)])
         self._tell(title, total, total)
         return result
 
@@ -298,6 +317,55 @@ def _runner(
             yield index, total
 
     return run
+
+
+Piece = tuple[Integers, Floats, npt.NDArray[np.bool_], npt.NDArray[np.int32]]
+
+
+def _scatter(
+    grouping: Grouping, stack: int, starts: tuple[int, ...]
+) -> Callable[[int, Iterable[tuple[int, bytes]]], Iterator[tuple[int, Piece]]]:
+    """Return a map from a partition's rows to pieces, keyed by the stack of groups they are in."""
+
+    def run(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Piece]]:
+        start = starts[index]
+        for rows, block in blocks:
+            covariates, treatment, outcome = pickle.loads(block)  # noqa: S301  # as above
+            places = grouping.places(start, rows)
+            stacks = groups_of(grouping, places) // stack
+            order = np.argsort(stacks, kind="stable")
+            edges = np.flatnonzero(np.diff(stacks[order])) + 1
+            for part in np.split(order, edges):
+                piece = places[part], covariates[:, part], treatment[part], outcome[part]
+                yield int(stacks[part[0]]), piece
+            start += rows
+
+    return run
+
+
+def _gather(
+    grouping: Grouping, stack: int, kernel: Callable[[Groups], Integers]
+) -> Callable[[tuple[int, Iterable[Piece]]], tuple[int, Integers]]:
+    """Return a map from the pieces of a stack to its number and the values of its groups."""
+
+    def run(keyed: tuple[int, Iterable[Piece]]) -> tuple[int, Integers]:
+        number, pieces = keyed
+        columns = [np.concatenate(parts, axis=-1) for parts in zip(*pieces, strict=True)]
+        order = np.argsort(columns[0])
+        start = number * stack
+        chosen = group_places(grouping, start, min(start + stack, grouping.count))
+        rows = order[chosen.places - int(chosen.places[0, 0])]
+        covariates = columns[1][:, rows.reshape(-1)].reshape(-1, *rows.shape)
+        stacked = np.moveaxis(covariates, 0, -1)
+        with single_threaded_blas():
+            values = kernel(Groups(stacked, columns[2][rows], columns[3][rows], chosen.inside))
+        return number, values
+
+    return run
+
+
+def _first(pair: tuple[int, Any]) -> int:
+    return pair[0]
 
 
 def _add_up(parts: Any, count: int) -> Any:  # noqa: ANN401  # an RDD of places and sums

@@ -11,10 +11,11 @@ from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
 
-__all__ = ["Estimand", "Estimator", "Request", "Target"]
+__all__ = ["Design", "Estimand", "Estimator", "Request", "Target"]
 
 Estimand = Literal["ate", "att", "atc"]
 Target = Literal["balance", "track"]
+Design = Literal["unknown", "observational", "randomized"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Request:
     confidence: float | None = 0.95
     rows_per_person: int = 1
     options: object | None = None
+    design: Design = "unknown"
 
     @property
     def coverage(self) -> float:

@@ -15,6 +15,8 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
 - ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
   ``changes``; answers weights; cost ε in two entries.
+- ``trimmed_centre``: numbers of which neighbours change at most ``changes``, as one candidate near
+  their trimmed mean; answers that candidate; cost ε.
 
 Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
 
@@ -42,6 +44,7 @@ from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.objective import Floats, Objective, ObjectiveLaw
+from private_ate.privacy.ranks import CentreRule, draw_by_level
 from private_ate.privacy.samplers import (
     Coin,
     flip,
@@ -282,6 +285,21 @@ class Noise:
                 sensitivity=law.sensitivity,
                 epsilon=law.smoothing,
             )
+        )
+
+    def trimmed_centre(
+        self, step: str, values: Integers, *, rule: CentreRule, changes: int, epsilon: Fraction
+    ) -> int:
+        """Release a candidate c with probability ∝ ``exp(−ε·level(c)/(2·changes))``.
+
+        Neighbours: numbers that differ in at most ``changes`` places, by any amount: every level
+        then moves by at most ``changes``. Cost: ε (docs/proofs/blocks.md).
+        """
+        rate = _rate(epsilon, 2 * changes)
+        return self._release(
+            Spend(step, "trimmed_centre", epsilon, (changes,), values.size),
+            values,
+            lambda: int(rule.candidates[draw_by_level(rule.levels(values), rate, self.entropy)]),
         )
 
     def choose(
