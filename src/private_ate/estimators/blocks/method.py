@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,12 @@ from scipy.special import ndtri
 
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
-from private_ate.estimators.blocks.models import BlockEffects, linear_effects
+from private_ate.estimators.blocks.models import (
+    BlockEffects,
+    average_effects,
+    linear_effects,
+    overlap_effects,
+)
 from private_ate.estimators.blocks.partition import Shuffle, draw_keys, draw_shuffles
 from private_ate.estimators.blocks.plan import (
     SPREAD_SHARE,
@@ -52,7 +57,12 @@ __all__ = ["BlocksOptions", "estimate_blocks"]
 
 Integers = npt.NDArray[np.int64]
 
-_LARGEST_PARTITIONS = 100
+_LARGEST_PARTITIONS: Final = 100
+_MODELS: Final = {
+    "linear": linear_effects,
+    "overlap": overlap_effects,
+    "doubly_robust": average_effects,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +110,8 @@ def _options(request: Request) -> BlocksOptions:
     if request.level != "sample":
         msg = "the blocks method works at sample level"
         raise ArgumentError(msg)
-    if request.estimand != "ate":
-        msg = "the blocks method estimates the ATE only; ATT and ATC need the label level"
+    if request.estimand not in ("ate", "ato"):
+        msg = "the blocks method estimates the ATE or the ATO; ATT and ATC need the label level"
         raise ArgumentError(msg)
     return options
 
@@ -116,6 +126,7 @@ def _plan(study: Study, request: Request, options: BlocksOptions, share: float =
         study.dimension,
         float(_per_row(request)),
         share=share,
+        estimand=request.estimand,
         with_interval=request.confidence is not None,
         options=options,
     )
@@ -252,9 +263,10 @@ def _block_values(study: Study, cut: _Cut, bits: int) -> Integers:
     """Return the effect and the variance of every block of every partition, in steps."""
     start = round(cut.start.value * cut.steps)
     cap = 1.0 if cut.cap is None else cut.cap
+    inside, rich = _MODELS[cut.plan.model], cut.plan.rich
 
     def kernel(groups: Groups) -> Integers:
-        return _quantized(linear_effects(groups), start, cut.steps, cap, 1 << bits)
+        return _quantized(inside(groups, rich=rich), start, cut.steps, cap, 1 << bits)
 
     parts = [study.by_groups(shuffle, kernel, title="blocks") for shuffle in cut.shuffles]
     return np.concatenate(parts)
@@ -295,6 +307,7 @@ def _around(effect: float, half: float, width: float) -> Pair:
 def _facts(cut: _Cut, window: int, reach: float) -> dict[str, Any]:
     return {
         "adjusted": True,
+        "model": cut.plan.model + (" with products and hinges" if cut.plan.rich else ""),
         "blocks": cut.plan.blocks,
         "block_rows": cut.plan.rows,
         "partitions": cut.plan.partitions,

@@ -13,11 +13,12 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Groups
 
-__all__ = ["BlockEffects", "linear_effects"]
+__all__ = ["BlockEffects", "average_effects", "linear_effects", "overlap_effects", "rich_columns"]
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
@@ -26,6 +27,12 @@ _FEWEST_ROWS: Final = 4
 _CONSTANT: Final = 1e-6  # a covariate whose standard deviation is below this is left centred
 _LEAST_PENALTY: Final = 1e-9
 _LEAST_VARIATION: Final = 1e-6  # of treatment, after adjustment
+_LEAST_OVERLAP: Final = 2e-4  # of treatment's residual and the score's, per row
+_LEAST_PROPENSITY: Final = 0.03
+_LARGEST_SCORE: Final = 5.0
+_NEWTON_STEPS: Final = 6
+_KNOTS: Final = (-0.8, 0.0, 0.8)
+_RICH_RIDGE: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +59,163 @@ class _Rows:
     count: Floats
 
 
-def linear_effects(groups: Groups) -> BlockEffects:
+def linear_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
     """Regress the outcome's residuals on those of treatment, both after a ridge regression.
 
     Controls are the covariates, their squares and, in blocks of more rows than covariates, their
-    products with treatment. Penalties fade as the block grows; the ridge is used twice, so that
-    the bias it leaves is of second order in the shrinkage.
+    products with treatment; ``rich`` adds products and hinges of the covariates. Penalties fade
+    as the block grows; the ridge is used twice, so that the bias it leaves is of second order in
+    the shrinkage.
     """
     rows = _prepare(groups)
-    dimension = groups.covariates.shape[2]
-    crowding = dimension / max(groups.covariates.shape[1], 1)
-    parts = [rows.covariates, _squares(rows)]
-    penalties = [0.08 * crowding, 12 * crowding**3]
-    if groups.covariates.shape[1] > dimension:
-        parts.append(_centre(rows.treatment[..., None] * rows.covariates, rows))
-        penalties.append(36 * crowding**3)
-    controls = np.concatenate(parts, axis=2)
-    ridge = np.repeat(penalties, dimension)
-    targets = np.stack([rows.treatment, rows.outcome], axis=2)
-    left = _residuals(controls, ridge, targets) * rows.weight[..., None]
+    length, dimension = groups.covariates.shape[1:]
+    basis = _basis(rows, rich=rich)
+    if length > dimension:
+        interactions = _centre(rows.treatment[..., None] * rows.covariates, rows)
+        basis = basis.with_columns(interactions, 36 * (dimension / length) ** 3)
+    left = _residuals(basis, np.stack([rows.treatment, rows.outcome], axis=2), rows)
     treatment, outcome = left[..., 0], left[..., 1]
     variation = _dot(treatment, treatment)
     with np.errstate(all="ignore"):
         effect = _dot(treatment, outcome) / variation
         error = treatment * (outcome - effect[:, None] * treatment)
-        variance = _dot(error, error) / variation**2 * _degrees(rows.count, dimension)
+        variance = _dot(error, error) / variation**2 * _degrees(rows, dimension, rich=rich)
     return _checked(effect, variance, (variation > _LEAST_VARIATION) & _has_rows(rows))
+
+
+def overlap_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
+    """Estimate the overlap-weighted effect: residuals of a logistic score as instruments.
+
+    The score's residual ``T − e`` multiplies outcomes and treatment, both after a ridge
+    regression on the covariates, their squares and powers of the score; dividing by the
+    residual treatment keeps a constant effect free of shrinkage.
+    """
+    rows = _prepare(groups)
+    length, dimension = groups.covariates.shape[1:]
+    basis = _basis(rows, rich=rich)
+    score = _logistic(basis.linear, rows)
+    crowding = dimension / length
+    basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
+    basis = basis.with_columns(_powers(score, rows, 3), 1.0 * crowding)
+    surprise = (_positive(rows) - expit(score)) * rows.weight
+    surprise = _centre(surprise[..., None], rows)[..., 0]
+    left = _residuals(basis, np.stack([rows.treatment, rows.outcome, surprise], axis=2), rows)
+    treatment, outcome, surprise = (left[..., place] for place in range(3))
+    denominator = _dot(surprise, treatment)
+    with np.errstate(all="ignore"):
+        effect = _dot(surprise, outcome) / denominator
+        error = surprise * (outcome - effect[:, None] * treatment)
+        variance = _dot(error, error) / denominator**2 * _degrees(rows, dimension, rich=rich)
+    usable = np.abs(denominator) >= _LEAST_OVERLAP * rows.count
+    return _checked(effect, variance, usable & _has_rows(rows))
+
+
+def average_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
+    """Estimate the average effect by the doubly robust score.
+
+    The propensity is logistic, kept within [0.03, 0.97]; one ridge regression of the outcome with
+    treatment and its products with the covariates predicts both arms.
+    """
+    rows = _prepare(groups)
+    length, dimension = groups.covariates.shape[1:]
+    crowding = dimension / length
+    basis = _basis(rows, rich=rich)
+    score = _logistic(basis.linear, rows)
+    basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
+    first = basis.columns.shape[2]
+    basis = basis.with_columns(rows.treatment[..., None], 0.0)
+    interactions = _centre(rows.treatment[..., None] * rows.covariates, rows)
+    basis = basis.with_columns(interactions, 0.5 * crowding)
+    weights = _ridge_weights(basis, rows.outcome[..., None])
+    fitted = (basis.columns @ weights)[..., 0]
+    gain = weights[:, first, 0, None] + (rows.covariates @ weights[:, first + 1 :])[..., 0]
+    positive = _positive(rows)
+    propensity = np.clip(expit(score), _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
+    residual = rows.outcome - fitted
+    scaled = np.where(positive > 0, 1 / propensity, -1 / (1 - propensity))
+    influence = (gain + scaled * residual) * rows.weight
+    with np.errstate(all="ignore"):
+        effect = influence.sum(axis=1) / rows.count
+        away = (influence - effect[:, None]) * rows.weight
+        variance = _dot(away, away) / rows.count**2 * _degrees(rows, dimension, rich=rich)
+    treated = positive.sum(axis=1)
+    return _checked(effect, variance, (treated > 0) & (treated < rows.count) & _has_rows(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """Controls of shape (g, b, p) with a relative ridge each (p,), and those of the score."""
+
+    columns: Floats
+    ridge: Floats
+    linear: Floats
+
+    def with_columns(self, columns: Floats, ridge: float) -> _Basis:
+        """Add columns that share a ridge."""
+        return _Basis(
+            np.concatenate([self.columns, columns], axis=2),
+            np.concatenate([self.ridge, np.full(columns.shape[2], ridge)]),
+            self.linear,
+        )
+
+
+def _basis(rows: _Rows, *, rich: bool) -> _Basis:
+    """Return covariates and squares; if rich, products and hinges of the covariates too."""
+    length, dimension = rows.covariates.shape[1:]
+    crowding = dimension / length
+    basis = _Basis(rows.covariates, np.full(dimension, 0.08 * crowding), rows.covariates)
+    basis = basis.with_columns(_squares(rows), 12 * crowding**3)
+    if not rich:
+        return basis
+    first, second = np.triu_indices(dimension, 1)
+    products = _standardize(
+        np.clip(rows.covariates[..., first] * rows.covariates[..., second], -4.0, 4.0), rows
+    )
+    hinges = [_standardize(np.maximum(rows.covariates - knot, 0.0), rows) for knot in _KNOTS]
+    added = np.concatenate([products, *hinges], axis=2)
+    crowding = (added.shape[2] + 2 * dimension) / length
+    basis = basis.with_columns(added, _RICH_RIDGE * crowding**3)
+    return _Basis(basis.columns, basis.ridge, basis.columns)
+
+
+def rich_columns(dimension: int) -> int:
+    """Return how many controls the rich basis has."""
+    return 2 * dimension + dimension * (dimension - 1) // 2 + len(_KNOTS) * dimension
+
+
+def _positive(rows: _Rows) -> Floats:
+    """Return 1 for treated rows, 0 for all others; treatment was centred."""
+    return (rows.treatment > 0).astype(np.float64)
+
+
+def _logistic(columns: Floats, rows: _Rows) -> Floats:
+    """Return the linear predictor of a ridge logistic regression after six Newton steps."""
+    positive = _positive(rows)
+    ones = np.broadcast_to(rows.weight[..., None], (*columns.shape[:2], 1))
+    design = np.concatenate([ones, columns], axis=2)
+    turned = np.swapaxes(design, 1, 2)
+    penalty = np.ones(design.shape[2])
+    penalty[0] = _LEAST_PENALTY
+    share = (positive.sum(axis=1) + 0.5) / (rows.count + 1.0)
+    weights = np.zeros((design.shape[0], design.shape[2], 1))
+    weights[:, 0, 0] = np.log(share / (1 - share))
+    score = np.zeros(design.shape[:2])
+    for _ in range(_NEWTON_STEPS):
+        score = np.clip((design @ weights)[..., 0], -_LARGEST_SCORE, _LARGEST_SCORE)
+        chance = expit(score)
+        curvature = np.maximum(chance * (1 - chance), 0.01)
+        system = turned @ (design * curvature[..., None])
+        _add_to_diagonal(system, np.broadcast_to(penalty, system.shape[:2]))
+        gradient = turned @ ((positive - chance) * rows.weight)[..., None]
+        weights = weights + _solve(system, gradient - penalty[:, None] * weights)
+    final: Floats = np.clip((design @ weights)[..., 0], -_LARGEST_SCORE, _LARGEST_SCORE)
+    return final
+
+
+def _powers(score: Floats, rows: _Rows, power: int) -> Floats:
+    """Return a power of the standardised score as a control."""
+    standard = np.clip(_standardize((score * rows.weight)[..., None], rows), -3.0, 3.0)
+    return _standardize(standard**power, rows)
 
 
 def _prepare(groups: Groups) -> _Rows:
@@ -121,20 +259,33 @@ def _squares(rows: _Rows) -> Floats:
     return _standardize(clipped, rows)
 
 
-def _residuals(controls: Floats, ridge: Floats, targets: Floats) -> Floats:
+def _residuals(basis: _Basis, targets: Floats, rows: _Rows) -> Floats:
     """Return what a ridge regression leaves of the targets, by the smaller of two systems.
 
-    ``ridge`` is relative to each column's sum of squares; shapes (g, b, p), (p,), (g, b, t).
+    A ridge is relative to its column's sum of squares; targets of shape (g, b, t).
     """
-    penalty = ridge * np.square(controls).sum(axis=1) + _LEAST_PENALTY
-    turned = np.swapaxes(controls, 1, 2)
+    controls = basis.columns
     if controls.shape[2] <= controls.shape[1]:
-        system = turned @ controls
-        _add_to_diagonal(system, penalty)
-        return targets - controls @ _solve(system, turned @ targets)
-    system = (controls / penalty[:, None, :]) @ turned
-    _add_to_diagonal(system, np.ones(system.shape[:2]))
-    return _solve(system, targets)
+        left = targets - controls @ _ridge_weights(basis, targets)
+    else:
+        system = (controls / _penalties(basis)[:, None, :]) @ np.swapaxes(controls, 1, 2)
+        _add_to_diagonal(system, np.ones(system.shape[:2]))
+        left = _solve(system, targets)
+    kept: Floats = left * rows.weight[..., None]
+    return kept
+
+
+def _ridge_weights(basis: _Basis, targets: Floats) -> Floats:
+    """Return the coefficients of a ridge regression, shape (g, p, t)."""
+    turned = np.swapaxes(basis.columns, 1, 2)
+    system = turned @ basis.columns
+    _add_to_diagonal(system, _penalties(basis))
+    return _solve(system, turned @ targets)
+
+
+def _penalties(basis: _Basis) -> Floats:
+    penalties: Floats = basis.ridge * np.square(basis.columns).sum(axis=1) + _LEAST_PENALTY
+    return penalties
 
 
 def _add_to_diagonal(systems: Floats, values: Floats) -> None:
@@ -165,9 +316,10 @@ def _dot(first: Floats, second: Floats) -> Floats:
     return total
 
 
-def _degrees(count: Floats, dimension: int) -> Floats:
+def _degrees(rows: _Rows, dimension: int, *, rich: bool) -> Floats:
     """Return the factor that undoes what the regression takes off the residuals."""
-    factor: Floats = count / np.maximum(np.maximum(count - 1.6 * dimension - 2, count / 4), 1e-9)
+    used = 1.6 * (0.6 * rich_columns(dimension) if rich else dimension) + 2
+    factor: Floats = rows.count / np.maximum(np.maximum(rows.count - used, rows.count / 4), 1e-9)
     return factor
 
 

@@ -8,14 +8,17 @@ rows that a person may have.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, get_args
 
 from private_ate.errors import ArgumentError
-from private_ate.estimators.request import Design
+from private_ate.estimators.blocks.models import rich_columns
+from private_ate.estimators.request import Design, Estimand
 
-__all__ = ["BlocksOptions", "BlocksPlan", "count_share", "plan_blocks", "worth_trying"]
+__all__ = ["BlocksOptions", "BlocksPlan", "Model", "count_share", "plan_blocks", "worth_trying"]
+
+Model = Literal["linear", "overlap", "doubly_robust"]
 
 SUM_SHARE: Final = Fraction(1, 50)
 SQUARE_SHARE: Final = Fraction(3, 100)  # the interval's two steps
@@ -24,6 +27,9 @@ _RANKS: Final = 25  # blocks times ε below which tails of the centre become hea
 _INFORMATION: Final = 100  # n·ε·p(1 − p) below which nothing can pay for adjustment
 _FEW_ROWS: Final = 1000  # below this, sampling error is as large as the bias one usually fears
 _MANY_ROWS: Final = 20_000  # from here on three partitions do; more only cost time
+_MOST_ROWS: Final = 200_000  # from here on one does
+_LARGER_RANKS: Final = 60  # blocks times ε from which a larger model inside costs little noise
+_MOST_COLUMNS: Final = 120  # of the rich basis: beyond this its cost in time is out of proportion
 _FINE_ROWS: Final = 50_000  # from here on the peak needs a finer grid of candidates
 
 
@@ -37,17 +43,25 @@ class BlocksOptions:
         None for the public rule; False never adjusts, True whenever there is a covariate.
     partitions : int or None
         How often the rows are cut into blocks (r); more cost time, no budget. None: by n.
+    model : str or None
+        The model inside a block: "linear", "overlap" or "doubly_robust". None: by the size that
+        blocks can have.
     """
 
     adjust: bool | None = None
     partitions: int | None = None
+    model: Model | None = None
 
     def __post_init__(self) -> None:
         if self.adjust not in (None, True, False):
             msg = "adjust is true, false, or none for the public rule"
             raise ArgumentError(msg)
-        if self.partitions is not None and not 1 <= self.partitions <= 100:
+        whole = type(self.partitions) is int and 1 <= self.partitions <= 100
+        if self.partitions is not None and not whole:
             msg = "partitions are a whole number from 1 to 100, or none for the public rule"
+            raise ArgumentError(msg)
+        if self.model is not None and self.model not in get_args(Model):
+            msg = f"the model inside a block is {', '.join(get_args(Model))}, or none"
             raise ArgumentError(msg)
 
 
@@ -63,6 +77,8 @@ class BlocksPlan:
         Shares of ε for the unadjusted starting point and for the effect.
     enough : bool
         Whether adjusting can pay.
+    model, rich : str, bool
+        The model inside a block, and whether it sees products and hinges of the covariates.
     candidate_bits, value_bits : int
         Logarithms of the number of candidates and of the steps across the outcome's range.
     """
@@ -73,6 +89,8 @@ class BlocksPlan:
     centre: Fraction
     effect: Fraction
     enough: bool
+    model: Model
+    rich: bool
     candidate_bits: int
     value_bits: int
 
@@ -86,12 +104,13 @@ def count_share(size: int, epsilon: float) -> Fraction:
     return _rounded(_clip(60 / (size * epsilon), 0.03, 0.12))
 
 
-def plan_blocks(
+def plan_blocks(  # public numbers, each by its name
     size: int,
     dimension: int,
     epsilon: float,
     *,
     share: float = 0.5,
+    estimand: Estimand = "ate",
     with_interval: bool = True,
     options: BlocksOptions | None = None,
 ) -> BlocksPlan:
@@ -102,22 +121,72 @@ def plan_blocks(
     interval = SQUARE_SHARE + SPREAD_SHARE if with_interval else Fraction(0)
     effect = 1 - count_share(size, epsilon) - SUM_SHARE - centre - interval
     used = float(effect) * epsilon
-    lost = 0.55 * (dimension + 6)
-    best = lost + math.sqrt(lost**2 + lost * size * used**2 / 200)
-    rows = math.ceil(max(best, 3 / min(share, 1 - share), dimension + 4))
-    blocks = max(size // rows, 2)
+    inside = _choose_model(size, dimension, used, share, estimand, options)
+    blocks = max(size // inside.rows, 2)
     pays = blocks * used >= _RANKS and size * epsilon * spread >= _INFORMATION
     fine = size >= _FINE_ROWS
     return BlocksPlan(
         blocks=blocks,
-        rows=rows,
-        partitions=options.partitions or (10 if size <= _MANY_ROWS else 3),
+        rows=inside.rows,
+        partitions=options.partitions or _partitions(size),
         centre=centre,
         effect=effect,
         enough=dimension > 0 and (pays if options.adjust is None else options.adjust),
+        model=inside.model,
+        rich=inside.rich,
         candidate_bits=20 if fine else 14,
         value_bits=30 if fine else 20,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A model inside a block and the rows it needs."""
+
+    model: Model
+    rich: bool
+    rows: int
+
+
+def _choose_model(  # public numbers
+    size: int,
+    dimension: int,
+    epsilon: float,
+    share: float,
+    estimand: Estimand,
+    options: BlocksOptions,
+) -> _Inside:
+    """Take the largest model whose blocks leave enough ranks to the noise; the linear one else.
+
+    ``epsilon`` is what the centre may spend. The best size of a block weighs the rows that the
+    linear model loses against the ranks that the noise takes.
+    """
+    scarce = min(share, 1 - share)
+    lost = 0.55 * (dimension + 6)
+    best = lost + math.sqrt(lost**2 + lost * size * epsilon**2 / 200)
+    least = math.ceil(max(best, 3 / scarce, dimension + 4))
+    larger: Model = "overlap" if estimand == "ato" else "doubly_robust"
+    factor = 5 if estimand == "ato" else 10
+    # Blocks grow with n, so that what a model of some size leaves does not stay.
+    growing = size * min(epsilon, epsilon**2) / 100
+    needed = max(factor * dimension, (factor + 2) / scarce, growing)
+    plain = _Inside(larger, False, math.ceil(max(needed, least)))
+    columns = rich_columns(dimension)
+    rich = _Inside(larger, True, max(plain.rows, math.ceil(2.5 * columns)))
+    if options.model == "linear":
+        return _Inside("linear", False, least)
+    if columns <= _MOST_COLUMNS and size // rich.rows * epsilon >= _LARGER_RANKS:
+        return replace(rich, model=options.model or larger)
+    if options.model is not None or size // plain.rows * epsilon >= _LARGER_RANKS:
+        return replace(plain, model=options.model or larger)
+    return _Inside("linear", False, least)
+
+
+def _partitions(size: int) -> int:
+    """Return how often to cut the rows: more partitions even out the luck of one."""
+    if size <= _MANY_ROWS:
+        return 10
+    return 3 if size < _MOST_ROWS else 1
 
 
 def worth_trying(size: int, plan: BlocksPlan, design: Design, options: BlocksOptions) -> bool:
