@@ -36,7 +36,7 @@ from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.calibrated import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.orthogonal import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published import PublishedOptions, estimate_published
-from private_ate.estimators.request import Estimand, Estimator, Request, Target
+from private_ate.estimators.request import Design, Estimand, Estimator, Request, Target
 from private_ate.inputs import PreparedTable, settle_domain
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
@@ -87,7 +87,8 @@ METHODS: Final = {
     "blocks": Method("blocks", ("sample",), BlocksOptions, estimate_blocks),
     **{method.name: method for method in _BASELINES},
 }
-_BY_FOLDS: Final = ("calibrated", "orthogonal")  # methods that a cluster can run
+_BY_FOLDS: Final = ("calibrated", "orthogonal", "blocks")  # methods that a cluster can run
+_OVERLAP_WEIGHTED: Final = ("blocks",)  # methods that estimate the ATO
 _AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
 
 
@@ -104,6 +105,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     target: Target = "balance",
     neighbors: int = 5,
     estimand: Estimand = "ate",
+    design: Design = "unknown",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     bounds: Bounds = "declared",
@@ -138,6 +140,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "auto" for the recommended method of the level, "published" for the paper's.
     target, neighbors, estimand, confidence, rows_per_person
         What is estimated; see the documentation of the methods.
+    design : "unknown", "observational" or "randomized"
+        What you know about how treatment was given. "randomized" compares the arms as they are;
+        "observational" lets the method adjust as soon as it can. Decides by your word alone.
     bounds : "declared" or "from-data"
         "from-data" looks bounds up in the data and gives up the guarantee.
     options
@@ -172,6 +177,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         epsilon=parse_epsilon(epsilon),
         neighbors=_whole("neighbors", neighbors, 1000),
         estimand=_choice("estimand", estimand, get_args(Estimand)),
+        design=_choice("design", design, get_args(Design)),
         target=_choice("target", target, get_args(Target)),
         confidence=_confidence(confidence),
         rows_per_person=_whole("rows_per_person", rows_per_person, 10**6),
@@ -283,6 +289,9 @@ def method_for(name: str, request: Request) -> Method:
     if request.level not in method.levels:
         works = method.levels[0]
         msg = f"method {method.name!r} works at {works} level, not at {request.level} level"
+        raise ArgumentError(msg)
+    if request.estimand == "ato" and method.name not in _OVERLAP_WEIGHTED:
+        msg = f"method {method.name!r} does not estimate the ATO; use method 'blocks'"
         raise ArgumentError(msg)
     if request.options is not None and not isinstance(request.options, method.options):
         msg = f"method {method.name!r} takes {method.options.__name__} as options"

@@ -17,6 +17,8 @@ from typing import Any, Final, get_args
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError
+from private_ate.estimators.blocks.centre import expected_noise
+from private_ate.estimators.blocks.plan import BlocksOptions, plan_blocks, worth_trying
 from private_ate.estimators.calibrated import (
     INTERVAL_SHARE,
     CalibratedOptions,
@@ -30,7 +32,7 @@ from private_ate.estimators.orthogonal_plan import (
     plain_shares,
     plan_orthogonal,
 )
-from private_ate.estimators.request import Estimand, Request, Target
+from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.inputs import prepare_table
 from private_ate.intervals import (
     staircase_and_normal_error,
@@ -59,6 +61,11 @@ class StudySizes:
         if self.rows < 1 or self.covariates < 0 or not 0 < self.outcome_width < math.inf:
             msg = "sizes are a number of rows, of covariates, and a positive outcome range"
             raise ArgumentError(msg)
+
+    @property
+    def outcome_deviation(self) -> float:
+        """The outcome's standard deviation within an arm, guessed from its declared range."""
+        return (0.4 if self.is_binary else 0.125) * self.outcome_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +140,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     estimand: Estimand = "ate",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
+    design: Design = "unknown",
     treated_share: float = 0.5,
-    options: CalibratedOptions | OrthogonalOptions | None = None,
+    options: CalibratedOptions | OrthogonalOptions | BlocksOptions | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Tell what error and interval to expect for each ε; spends nothing.
@@ -144,7 +152,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     data
         As for ``estimate_ate``; at sample level also ``StudySizes``. Only public columns are
         read: covariates and treatment at label level, the number of rows at sample level.
-    level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence
+    level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
         As for ``estimate_ate``.
     epsilons : sequence
         Budgets to tabulate.
@@ -165,19 +173,25 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     if not 0.001 <= treated_share <= 0.999:
         msg = "the guessed share of treated units lies between 0.001 and 0.999"
         raise ArgumentError(msg)
-    request = Request(level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person)
+    request = Request(
+        level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, design=design
+    )
     if level == "label":
         study = _public_study(data, treatment, outcome, covariates, domain, progress)
-        if isinstance(options, OrthogonalOptions):
+        if isinstance(options, OrthogonalOptions | BlocksOptions):
             msg = "the label level takes CalibratedOptions"
             raise ArgumentError(msg)
         predict, caveat = _label_planner(study, request, options or CalibratedOptions())
     else:
         sizes = _sizes(data, treatment, outcome, covariates, domain)
         if isinstance(options, CalibratedOptions):
-            msg = "the sample level takes OrthogonalOptions"
+            msg = "the sample level takes BlocksOptions or OrthogonalOptions"
             raise ArgumentError(msg)
-        predict, caveat = _sample_planner(sizes, request, options, treated_share)
+        if isinstance(options, BlocksOptions):
+            predict = blocks_planner(sizes, request, options, treated_share)
+            caveat = _sample_caveat(sizes, treated_share)
+        else:
+            predict, caveat = _sample_planner(sizes, request, options, treated_share)
     rows = tuple(predict(epsilon) for epsilon in budgets)
     if half_width is None:
         return Plan(level, rows, None, None, "", caveat)
@@ -247,10 +261,59 @@ def _sample_planner(
         )
         return _row(epsilon, used, rows * reach * unit, deviation, request, note)
 
-    return predict, (
+    return predict, _sample_caveat(sizes, treated_share)
+
+
+def _sample_caveat(sizes: StudySizes, treated_share: float) -> str:
+    return (
         f"rests on a guessed treated share of {treated_share:g} and a guessed outcome standard "
-        f"deviation of {spread * sizes.outcome_width:.4g}; confounding that is not removed is not "
-        "in it"
+        f"deviation of {sizes.outcome_deviation:.4g}; confounding that is not removed is not in it"
+    )
+
+
+def blocks_planner(
+    sizes: StudySizes, request: Request, options: BlocksOptions, treated_share: float
+) -> Callable[[float], PlanRow]:
+    """Return a prediction for the blocks method: its law replayed on guessed block effects."""
+    rows, pays = request.rows_per_person, request.confidence is not None
+
+    def predict(epsilon: float) -> PlanRow:
+        per_row = epsilon / rows
+        even, plan = (
+            plan_blocks(
+                sizes.rows, sizes.covariates, per_row,
+                share=share, estimand=request.estimand, with_interval=pays, options=options,
+            )
+            for share in (0.5, treated_share)
+        )  # fmt: skip
+        tried = worth_trying(sizes.rows, even, request.design, options)
+        if not (tried and plan.enough):
+            return _unadjusted_row(sizes, request, epsilon, treated_share)
+        noise = expected_noise(
+            plan, sizes.covariates, Fraction(per_row).limit_denominator(10**9),
+            share=treated_share, deviation=sizes.outcome_deviation / sizes.outcome_width,
+            coverage=request.coverage, with_interval=pays,
+        )  # fmt: skip
+        deviation = math.sqrt(rows) * noise.sampling * sizes.outcome_width
+        error = noise.error * sizes.outcome_width
+        half = math.hypot(noise.quantile * sizes.outcome_width, noise.normal * deviation)
+        total = math.hypot(error, math.sqrt(2 / math.pi) * deviation)
+        note = f"adjusts ({plan.blocks} blocks of {plan.rows} rows, {plan.model})"
+        return PlanRow(epsilon, error, deviation, total, half, note.replace("_", " "))
+
+    return predict
+
+
+def _unadjusted_row(
+    sizes: StudySizes, request: Request, epsilon: float, treated_share: float
+) -> PlanRow:
+    rows, share = request.rows_per_person, min(treated_share, 1 - treated_share)
+    shares = plain_shares(sizes.rows, epsilon / rows, with_interval=request.confidence is not None)
+    unit = sizes.outcome_width / sizes.rows
+    deviation = sizes.outcome_deviation * math.sqrt(rows / (sizes.rows * share * (1 - share)))
+    note = "does not adjust" + (" (randomised)" if request.design == "randomized" else "")
+    return _row(
+        epsilon, epsilon * float(shares.effect), rows / share * unit, deviation, request, note
     )
 
 

@@ -256,7 +256,7 @@ def test_a_confounded_study_is_adjusted_and_the_effect_found():
 def test_every_model_can_be_asked_for(model):
     estimate = run(confounded(), options=BlocksOptions(model=model))
 
-    assert estimate.settings["model"].startswith(model)
+    assert estimate.settings["model"].startswith(model.replace("_", " "))
     assert estimate.ate == pytest.approx(EFFECT, abs=0.02)
 
 

@@ -63,6 +63,11 @@ _MODELS: Final = {
     "overlap": overlap_effects,
     "doubly_robust": average_effects,
 }
+_POPULATIONS: Final = {
+    "linear": "all n units; in small blocks the effect leans to units that overlap",
+    "overlap": "units weighted by overlap (ATO)",
+    "doubly_robust": "all n units (ATE)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,7 @@ def _compare(study: Study, request: Request, noise: Noise, counted: Count | None
     shares = plain_shares(
         study.size, float(_per_row(request)), with_interval=request.confidence is not None
     )
+    tried = counted is not None
     counted, used = _count_for_comparison(study, request, noise, shares.counts, counted)
     start = release_start(
         study, noise, counted,
@@ -152,7 +158,7 @@ def _compare(study: Study, request: Request, noise: Noise, counted: Count | None
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
         half = _half_width(changes * square / study.size, reach, request.coverage)
-    return _Result(start.value, reach, half, {"adjusted": False})
+    return _Result(start.value, reach, half, _unadjusted_facts(request, tried=tried))
 
 
 def _count_for_comparison(
@@ -256,7 +262,12 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
     if variance is not None:
         sampling = 1.1 * request.rows_per_person * variance / cut.plan.blocks
         half = _half_width(sampling, reach, request.coverage)
-    return _Result(released / cut.steps, reach, half, _facts(cut, rule.window(cut.size), reach))
+    return _Result(
+        released / cut.steps,
+        reach,
+        half,
+        _facts(cut, rule.window(cut.size), reach, study.domain.bounds.width),
+    )
 
 
 def _block_values(study: Study, cut: _Cut, bits: int) -> Integers:
@@ -304,22 +315,56 @@ def _around(effect: float, half: float, width: float) -> Pair:
     return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
 
 
-def _facts(cut: _Cut, window: int, reach: float) -> dict[str, Any]:
+def _facts(cut: _Cut, window: int, reach: float, width: float) -> dict[str, Any]:
     return {
         "adjusted": True,
-        "model": cut.plan.model + (" with products and hinges" if cut.plan.rich else ""),
+        "model": cut.plan.model.replace("_", " ")
+        + (" with products and hinges" if cut.plan.rich else ""),
         "blocks": cut.plan.blocks,
         "block_rows": cut.plan.rows,
         "partitions": cut.plan.partitions,
         "window": window,
-        "unadjusted_effect": cut.start.value,
-        "noise_quantile": reach,
+        "unadjusted_effect": width * cut.start.value,
+        "noise_quantile": width * reach,
+        "population": _POPULATIONS[cut.plan.model],
+        "interval_covers": (
+            "noise and sampling; not confounding that the model inside the blocks leaves, "
+            "nor unmeasured confounding"
+        ),
+        "notes": ["adjusted for the declared covariates inside blocks of rows"],
+    }
+
+
+def _unadjusted_facts(request: Request, *, tried: bool) -> dict[str, Any]:
+    if request.design == "randomized":
+        note = "arms compared as they are, because the design is declared to be randomised"
+    elif tried:
+        note = "too few treated or control rows to adjust, so this is a difference in means"
+    else:
+        note = "n·ε is too small to adjust, so this is a difference in means"
+    return {
+        "adjusted": False,
+        "population": "all n units, arms compared as they are (the ATE if treatment was random)",
+        "interval_covers": (
+            "noise and sampling; treatment is taken to be random, as declared"
+            if request.design == "randomized"
+            else "noise and sampling; not confounding, as nothing was adjusted for"
+        ),
+        "notes": [note],
     }
 
 
 def _settings(request: Request, result: _Result, noise: Noise) -> dict[str, Any]:
     """Return public facts and released numbers; block effects stay inside."""
-    return result.facts | {
+    settings = {
+        **result.facts,
+        "design": request.design,
+        "estimand": request.estimand,
         "confidence": request.coverage,
+        "rows_per_person": request.rows_per_person,
         "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+        "noise_interval_covers": "the last step's noise only; not sampling, not confounding",
     }
+    if request.confidence is None:
+        del settings["interval_covers"]
+    return settings

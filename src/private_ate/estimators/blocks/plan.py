@@ -128,7 +128,7 @@ def plan_blocks(  # public numbers, each by its name
     return BlocksPlan(
         blocks=blocks,
         rows=inside.rows,
-        partitions=options.partitions or _partitions(size),
+        partitions=options.partitions or _partitions(size, rich=inside.rich),
         centre=centre,
         effect=effect,
         enough=dimension > 0 and (pays if options.adjust is None else options.adjust),
@@ -182,9 +182,9 @@ def _choose_model(  # public numbers
     return _Inside("linear", False, least)
 
 
-def _partitions(size: int) -> int:
+def _partitions(size: int, *, rich: bool) -> int:
     """Return how often to cut the rows: more partitions even out the luck of one."""
-    if size <= _MANY_ROWS:
+    if size <= _MANY_ROWS and not rich:
         return 10
     return 3 if size < _MOST_ROWS else 1
 
