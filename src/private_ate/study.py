@@ -55,12 +55,16 @@ class Block:
         Outcomes on the grid {0, …, 2³⁰} across the declared bounds; None in a public view.
     first : int
         Index of the first row in the study, by which rows are split into public parts.
+    takes_part : array of bool, shape (m,), or None
+        False for rows whose treatment is missing or not a declared label; None if all take part.
+        Methods that follow the paper's reading count such rows as control.
     """
 
     covariates: npt.NDArray[np.float64]
     treatment: npt.NDArray[np.bool_]
     outcome: npt.NDArray[np.int32] | None
     first: int = 0
+    takes_part: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,10 @@ class Study(Rows, Protocol):
     @property
     def domain(self) -> Domain:
         """The declared domain."""
+
+    @property
+    def everyone_takes_part(self) -> bool:
+        """Whether all rows have a declared treatment by the way they were encoded; public."""
 
     def public(self) -> Self:
         """Return a view without outcomes, for the public phase of the label level."""

@@ -1,6 +1,6 @@
 """Neighbouring studies through the blocks method: how far every step's input may move."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -67,8 +67,11 @@ def shares(one, other):
     found = {}
     for spend, a, b in zip(one.spends, one.inputs, other.inputs, strict=True):
         moved = np.abs(np.ravel(a).astype(object) - np.ravel(b).astype(object))
-        places = spend.mechanism == "trimmed_centre"
-        size = sum(bool(step) for step in moved) if places else sum(int(step) for step in moved)
+        sizes = {
+            "trimmed_centre": sum(bool(step) for step in moved),
+            "cube": max(int(step) for step in moved),
+        }
+        size = sizes.get(spend.mechanism, sum(int(step) for step in moved))
         found[spend.step] = size / spend.sensitivity[0]
     return found
 
@@ -171,3 +174,17 @@ def test_the_trimmed_mean_itself_has_level_zero(values, trim):
     assert levels.min() <= 1
     if mean.denominator == 1:
         assert levels[0] == 0
+
+
+@pytest.mark.parametrize("options", [BlocksOptions(adjust=True), BlocksOptions(adjust=False)])
+@pytest.mark.parametrize("corner", CORNERS)
+def test_a_row_that_ceases_to_take_part_is_covered_too(corner, options):
+    request = Request("sample", Fraction(8), options=options, design="observational")
+    base = study()
+    everyone, but_one = np.ones(400, dtype=bool), np.arange(400) != 7
+    first = replace(replaced(base, slice(7, 8), *corner[0]), takes_part=everyone)
+    second = replace(replaced(base, slice(7, 8), *corner[1]), takes_part=but_one)
+
+    moved = shares(*tapes(first, second, request))
+
+    assert max(moved.values()) <= 1

@@ -328,3 +328,63 @@ def test_options_of_other_methods_and_levels_are_refused():
 def test_wrong_options_are_refused_when_they_are_made(wrong):
     with pytest.raises(ArgumentError):
         BlocksOptions(**wrong)
+
+
+def with_missing_treatment(study, share=0.2, seed=3):
+    takes_part = np.random.default_rng(seed).random(study.size) >= share
+    return replace(study, takes_part=takes_part)
+
+
+@pytest.mark.parametrize("design", ["unknown", "randomized"])
+def test_rows_without_a_treatment_change_nothing_whatever_they_hold(design):
+    study = with_missing_treatment(confounded())
+    absent = ~study.takes_part
+    covariates, treatment, outcome = (
+        part.copy() for part in (study.covariates, study.treatment, study.outcome)
+    )
+    covariates[:, absent], treatment[absent], outcome[absent] = 0.9, True, OUTCOME_STEPS
+
+    other = replace(study, covariates=covariates, treatment=treatment, outcome=outcome)
+
+    assert run(study, design=design) == run(other, design=design)
+
+
+@pytest.mark.parametrize("design", ["unknown", "randomized"])
+def test_the_effect_is_that_of_the_rows_that_take_part(design):
+    study = with_missing_treatment(confounded(20_000), share=0.4)
+    shown = study.takes_part
+    left = LocalStudy(
+        study.domain, study.covariates[:, shown], study.treatment[shown], study.outcome[shown]
+    )
+
+    masked, alone = run(study, "8", design=design), run(left, "8", design=design)
+
+    assert masked.settings["adjusted"] is (design == "unknown")
+    assert masked.ate == pytest.approx(alone.ate, abs=0.004)
+
+
+def test_a_table_with_missing_treatments_is_released_as_if_they_were_not_there():
+    import polars as pl
+
+    from private_ate import estimate_ate
+
+    study = confounded(4000, 2)
+    frame = pl.DataFrame(
+        {
+            "t": ["1" if t else "0" for t in study.treatment],
+            "y": study.outcome / OUTCOME_STEPS,
+            "x0": study.covariates[0],
+            "x1": study.covariates[1],
+        }
+    )
+    odd = frame.with_columns(
+        t=pl.when(pl.int_range(pl.len()) % 5 == 0).then(None).otherwise(pl.col("t")),
+        y=pl.when(pl.int_range(pl.len()) % 5 == 0).then(1.0).otherwise(pl.col("y")),
+    )
+    asked = {"domain": study.domain, "level": "sample", "epsilon": 8, "method": "blocks"}
+
+    # Read as control, a fifth of the rows with the highest outcome would hide the effect.
+    release = estimate_ate(odd, seed=1, **asked)
+
+    assert release.ate == pytest.approx(EFFECT, abs=0.02)
+    assert release.settings["adjusted"] is True

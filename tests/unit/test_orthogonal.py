@@ -140,7 +140,8 @@ def test_models_scores_and_cells_stay_inside():
     )
 
     assert set(release.settings) == {
-        "adjusted", "signal_to_noise", "adjust_threshold", "matching_limit_K", "population",
+        "adjusted", "design", "signal_to_noise", "adjust_threshold", "matching_limit_K",
+        "population",
         "confidence", "rows_per_person", "budget", "interval_covers", "noise_interval_covers",
         "notes",
     }  # fmt: skip

@@ -19,7 +19,12 @@ import numpy.typing as npt
 from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.streams import StreamedTable
-from private_ate.tables import encode_covariates, encode_outcome, encode_treatment
+from private_ate.tables import (
+    encode_covariates,
+    encode_outcome,
+    encode_participation,
+    encode_treatment,
+)
 
 __all__ = ["CompactColumns", "EncodedColumns", "encode_stream"]
 
@@ -67,6 +72,7 @@ class EncodedColumns:
     covariates: npt.NDArray[np.float64] | CompactColumns = field(repr=False)
     treatment: npt.NDArray[np.bool_] = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
+    takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
 
 
 def encode_stream(
@@ -85,11 +91,13 @@ def encode_stream(
     covariates = _compact(domain, table.capacity)
     treatment = _on_disk((table.capacity,), np.bool_)
     steps = _on_disk((table.capacity,), np.int32) if outcome else None
+    takes_part = _on_disk((table.capacity,), np.bool_)
     size = 0
     for chunk in table.chunks(columns):
         rows = slice(size, size + chunk.rows)
         covariates[:, rows] = encode_covariates(chunk, domain)
         treatment[rows] = encode_treatment(chunk, domain)
+        takes_part[rows] = encode_participation(chunk, domain)
         if steps is not None:
             steps[rows] = encode_outcome(chunk, domain)
         size += chunk.rows
@@ -104,7 +112,7 @@ def encode_stream(
     )
     # Numbers alone need no unpacking.
     plain = filled.numbers if covariates.is_number.all() else filled
-    return EncodedColumns(plain, treatment[:size], whole)
+    return EncodedColumns(plain, treatment[:size], whole, takes_part[:size])
 
 
 def _compact(domain: Domain, capacity: int) -> CompactColumns:

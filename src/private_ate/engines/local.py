@@ -35,7 +35,13 @@ from private_ate.study import (
     RowWeights,
     Summable,
 )
-from private_ate.tables import Table, encode_covariates, encode_outcome, encode_treatment
+from private_ate.tables import (
+    Table,
+    encode_covariates,
+    encode_outcome,
+    encode_participation,
+    encode_treatment,
+)
 
 __all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
 
@@ -62,6 +68,7 @@ class LocalStudy:
     treatment: Bits = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     progress: Progress | None = field(default=None, repr=False, compare=False)
+    takes_part: Bits | None = field(default=None, repr=False)
 
     @classmethod
     def encode(
@@ -70,13 +77,17 @@ class LocalStudy:
         """Encode a table as its domain says; shape of the result depends on the schema only."""
         if isinstance(table, StreamedTable):
             columns = encode_stream(table, domain, outcome=True, progress=progress)
-            return cls(domain, columns.covariates, columns.treatment, columns.outcome, progress)
+            return cls(
+                domain, columns.covariates, columns.treatment, columns.outcome, progress,
+                columns.takes_part,
+            )  # fmt: skip
         return cls(
             domain,
             encode_covariates(table, domain),
             encode_treatment(table, domain),
             encode_outcome(table, domain),
             progress,
+            encode_participation(table, domain),
         )
 
     @classmethod
@@ -100,6 +111,11 @@ class LocalStudy:
         """The number of encoded covariates (d)."""
         return int(self.covariates.shape[0])
 
+    @property
+    def everyone_takes_part(self) -> bool:
+        """Whether no row could be left out; rows that were encoded from a table could."""
+        return self.takes_part is None
+
     def public(self) -> Self:
         """Return a view without outcomes."""
         return replace(self, outcome=None)
@@ -109,9 +125,11 @@ class LocalStudy:
         """Lend a copy of one row in ``stride``."""
         outcome = None if self.outcome is None else self.outcome[::stride].copy()
         covariates = np.ascontiguousarray(self.covariates[:, ::stride])
+        takes_part = None if self.takes_part is None else self.takes_part[::stride].copy()
         yield replace(
-            self, covariates=covariates, treatment=self.treatment[::stride].copy(), outcome=outcome
-        )
+            self, covariates=covariates, treatment=self.treatment[::stride].copy(),
+            outcome=outcome, takes_part=takes_part,
+        )  # fmt: skip
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
@@ -165,7 +183,8 @@ class LocalStudy:
         rows = order[stack.places]
         covariates = self.covariates[:, rows.reshape(-1)].reshape(-1, *rows.shape)
         outcome = self.outcome[rows]  # type: ignore[index]  # by_groups has looked
-        return Groups(np.moveaxis(covariates, 0, -1), self.treatment[rows], outcome, stack.inside)
+        inside = stack.inside if self.takes_part is None else stack.inside & self.takes_part[rows]
+        return Groups(np.moveaxis(covariates, 0, -1), self.treatment[rows], outcome, inside)
 
     def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
@@ -224,7 +243,8 @@ class LocalStudy:
     def _block(self, start: int) -> Block:
         rows = slice(start, start + _BLOCK_ROWS)
         outcome = None if self.outcome is None else self.outcome[rows]
-        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start)
+        takes_part = None if self.takes_part is None else self.takes_part[rows]
+        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start, takes_part)
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""

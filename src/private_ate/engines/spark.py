@@ -29,6 +29,7 @@ from private_ate.tables import (
     Table,
     encode_covariates,
     encode_outcome,
+    encode_participation,
     encode_treatment,
     require_column,
     table_of,
@@ -135,6 +136,11 @@ class SparkStudy:
     def dimension(self) -> int:
         """The number of encoded covariates (d)."""
         return len(self.domain.features)
+
+    @property
+    def everyone_takes_part(self) -> bool:
+        """Whether no row could be left out; rows of a table could."""
+        return False
 
     def public(self) -> Self:
         """Return a view without outcomes."""
@@ -248,6 +254,7 @@ def _encoder(domain: Domain, *, typed: bool) -> Callable[[Iterable[Any]], Iterat
                 encode_covariates(table, domain),
                 encode_treatment(table, domain),
                 encode_outcome(table, domain),
+                encode_participation(table, domain),
             )
             block = pickle.dumps(arrays, protocol=5)
             rows = pa.array([table.rows], pa.int32())
@@ -308,9 +315,9 @@ def _runner(
         with single_threaded_blas():
             for rows, block in blocks:
                 # The bytes were written by an executor of this very run.
-                covariates, treatment, outcome = pickle.loads(block)  # noqa: S301
+                covariates, treatment, outcome, takes_part = pickle.loads(block)  # noqa: S301
                 shown = outcome if shows_outcome else None
-                part = kernel(Block(covariates.T, treatment, shown, start))
+                part = kernel(Block(covariates.T, treatment, shown, start, takes_part))
                 total = part if total is None else total + part
                 start += rows
         if total is not None:
@@ -319,7 +326,7 @@ def _runner(
     return run
 
 
-Piece = tuple[Integers, Floats, npt.NDArray[np.bool_], npt.NDArray[np.int32]]
+Piece = tuple[npt.NDArray[Any], ...]  # places, covariates, treatment, outcome, participation
 
 
 def _scatter(
@@ -330,13 +337,13 @@ def _scatter(
     def run(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Piece]]:
         start = starts[index]
         for rows, block in blocks:
-            covariates, treatment, outcome = pickle.loads(block)  # noqa: S301  # as above
+            covariates, *columns = pickle.loads(block)  # noqa: S301  # as above
             places = grouping.places(start, rows)
             stacks = groups_of(grouping, places) // stack
             order = np.argsort(stacks, kind="stable")
             edges = np.flatnonzero(np.diff(stacks[order])) + 1
             for part in np.split(order, edges):
-                piece = places[part], covariates[:, part], treatment[part], outcome[part]
+                piece = places[part], covariates[:, part], *(column[part] for column in columns)
                 yield int(stacks[part[0]]), piece
             start += rows
 
@@ -358,7 +365,8 @@ def _gather(
         covariates = columns[1][:, rows.reshape(-1)].reshape(-1, *rows.shape)
         stacked = np.moveaxis(covariates, 0, -1)
         with single_threaded_blas():
-            values = kernel(Groups(stacked, columns[2][rows], columns[3][rows], chosen.inside))
+            treatment, outcome, takes_part = (column[rows] for column in columns[2:])
+            values = kernel(Groups(stacked, treatment, outcome, chosen.inside & takes_part))
         return number, values
 
     return run

@@ -125,12 +125,15 @@ def _per_row(request: Request) -> Fraction:
     return request.epsilon / request.rows_per_person
 
 
-def _plan(study: Study, request: Request, options: BlocksOptions, share: float = 0.5) -> BlocksPlan:
+def _plan(
+    study: Study, request: Request, options: BlocksOptions, counted: Count | None = None
+) -> BlocksPlan:
     return plan_blocks(
         study.size,
         study.dimension,
         float(_per_row(request)),
-        share=share,
+        share=0.5 if counted is None else counted.share,
+        members=None if counted is None else counted.members,
         estimand=request.estimand,
         with_interval=request.confidence is not None,
         options=options,
@@ -151,13 +154,13 @@ def _compare(study: Study, request: Request, noise: Noise, counted: Count | None
         effect_epsilon=epsilon * (1 - used - shares.sums - shares.interval),
         changes=changes,
     )  # fmt: skip
-    reach = start.effect.noise_quantile(request.coverage)
+    reach = start.noise_quantile(request.coverage)
     half = None
     if shares.interval:
         square = release_square(
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
-        half = _half_width(changes * square / study.size, reach, request.coverage)
+        half = _half_width(changes * square / start.members, reach, request.coverage)
     return _Result(start.value, reach, half, _unadjusted_facts(request, tried=tried))
 
 
@@ -185,7 +188,7 @@ def _try_blocks(
     per_row, changes = float(_per_row(request)), request.rows_per_person
     counting = request.epsilon * count_share(study.size, per_row)
     counted = release_count(study, noise, epsilon=counting, changes=changes)
-    plan = _plan(study, request, options, counted.share(study.size))
+    plan = _plan(study, request, options, counted)
     if not plan.enough:
         return _compare(study, request, noise, counted)
     start = release_start(
@@ -193,6 +196,7 @@ def _try_blocks(
         sum_epsilon=request.epsilon * SUM_SHARE,
         effect_epsilon=request.epsilon * plan.centre,
         changes=changes,
+        step="starting point",
     )  # fmt: skip
     cap = None
     if request.confidence is not None:
@@ -200,7 +204,7 @@ def _try_blocks(
             study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
         )
         square = variance * float(start.score.rate[0])
-        cap = _variance_cap(square, study.size / plan.blocks, study.dimension)
+        cap = _variance_cap(square, start.members / plan.blocks, study.dimension)
     shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
     return _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles)))
 

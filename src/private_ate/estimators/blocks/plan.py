@@ -104,26 +104,31 @@ def count_share(size: int, epsilon: float) -> Fraction:
     return _rounded(_clip(60 / (size * epsilon), 0.03, 0.12))
 
 
-def plan_blocks(  # public numbers, each by its name
+def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
     size: int,
     dimension: int,
     epsilon: float,
     *,
     share: float = 0.5,
+    members: float | None = None,
     estimand: Estimand = "ate",
     with_interval: bool = True,
     options: BlocksOptions | None = None,
 ) -> BlocksPlan:
-    """Cut rows into blocks for a share of treated rows; public numbers only."""
+    """Cut rows into blocks for a share of treated rows; public numbers only.
+
+    ``members`` is the noisy number of rows that take part, where that is counted.
+    """
     options = options or BlocksOptions()
+    present = size if members is None else min(max(int(members), 1), size)
     spread = share * (1 - share)
     centre = _rounded(_clip(25 / (spread * size * epsilon), 0.05, 0.35))
     interval = SQUARE_SHARE + SPREAD_SHARE if with_interval else Fraction(0)
     effect = 1 - count_share(size, epsilon) - SUM_SHARE - centre - interval
     used = float(effect) * epsilon
-    inside = _choose_model(size, dimension, used, share, estimand, options)
-    blocks = max(size // inside.rows, 2)
-    pays = blocks * used >= _RANKS and size * epsilon * spread >= _INFORMATION
+    inside = _choose_model(present, dimension, used, share, estimand, options)
+    blocks = max(present // inside.rows, 2)
+    pays = blocks * used >= _RANKS and present * epsilon * spread >= _INFORMATION
     fine = size >= _FINE_ROWS
     return BlocksPlan(
         blocks=blocks,

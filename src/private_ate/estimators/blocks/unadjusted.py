@@ -1,37 +1,40 @@
 """The unadjusted comparison of the arms: a release of its own, or where the blocks start from.
 
-The steps are those of the orthogonal method without adjustment, taken one by one because the
-count alone decides whether blocks follow.
+The steps follow the orthogonal method without adjustment, one by one because the count alone
+decides whether blocks follow, and rows that take no part add nothing to any sum. Where a row may
+take no part, both arms are counted and their sum stands for n; whether any row does makes no
+difference to what is called.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from private_ate.estimators.aggregate import Effect, release_effect, release_variance
 from private_ate.estimators.cells import CellCounts, CellNoise, CellScore, plain_score
-from private_ate.estimators.strata import OneCell
 from private_ate.folds import Total, by_chunks
+from private_ate.intervals import staircase_quantile
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.standardization import noise_bits
 from private_ate.study import Block, Study
 
 __all__ = [
-    "Count",
-    "Start",
-    "release_count",
-    "release_outcome_variance",
-    "release_square",
+    "Count", "Start", "release_count", "release_outcome_variance", "release_square",
     "release_start",
-]
+]  # fmt: skip
+
+Floats = npt.NDArray[np.float64]
 
 _COUNT_BITS: Final = 20  # counts are released on the grid 2⁻²⁰
+_SCORE_BITS: Final = 20  # the score's grid lies at least this far below the scale of its noise
+_EFFECT_SPREAD: Final = 0.15  # of the range: how large an effect is thought to be
 # In units of its noise: how far a variance is shifted up, and its least value. Together they make
 # it less than half of what it should be in fewer than two runs of a hundred.
 _SHIFT: Final = 1.5
@@ -40,51 +43,82 @@ _FLOOR: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The noisy number of treated rows and the Laplace scale of its noise."""
+    """Noisy numbers of treated rows and of all that take part, and the scale of their noise.
+
+    The scale is that of Laplace noise of the same variance.
+    """
 
     treated: float
+    total: float
     scale: float
 
     def combine(self, other: Count) -> Count:
         """Return the mean of two counts of the same rows, each weighted by its precision."""
-        weights = self.scale**-2, other.scale**-2
-        total = sum(weights)
-        treated = (weights[0] * self.treated + weights[1] * other.treated) / total
-        return Count(treated, 1 / math.sqrt(total))
+        first, second = self.scale**-2, other.scale**-2
+        return Count(
+            (first * self.treated + second * other.treated) / (first + second),
+            (first * self.total + second * other.total) / (first + second),
+            1 / math.sqrt(first + second),
+        )
 
-    def share(self, size: int) -> float:
-        """Return the share of treated rows, kept away from 0 and 1."""
-        least = min(max(2.0, 0.005 * size), size / 2)
-        return min(max(self.treated, least), size - least) / size
+    @property
+    def members(self) -> int:
+        """The number of rows that take part, at least four."""
+        return max(round(self.total), 4)
+
+    @property
+    def share(self) -> float:
+        """The share of treated rows, kept away from 0 and 1."""
+        least = min(max(2.0, 0.005 * self.members), self.members / 2)
+        return min(max(self.treated, least), self.members - least) / self.members
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A released unadjusted effect, the score whose mean it is, and the mean outcome."""
+    """A released unadjusted effect and what it was made from, in units of the outcome's range.
+
+    ``unit`` is the sensitivity of the effect, the unit of its staircase noise at ``epsilon``.
+    """
 
     score: CellScore
-    effect: Effect
     mean: float
+    members: int
+    effect: float
+    unit: float
+    epsilon: float
 
     @property
     def value(self) -> float:
-        """The effect within what an effect can be, in units of the outcome's range."""
-        return min(max(self.effect.value, -1.0), 1.0)
+        """The effect within what an effect can be."""
+        return min(max(self.effect, -1.0), 1.0)
+
+    def noise_quantile(self, coverage: float) -> float:
+        """Return the size that the effect's noise exceeds with probability ``1 − coverage``."""
+        return self.unit * staircase_quantile(coverage, self.epsilon)
 
 
 def release_count(
     study: Study, noise: Noise, *, epsilon: Fraction, changes: int, step: str = "treated count"
 ) -> Count:
-    """Release the number of treated rows.
+    """Release the number of treated rows and, where rows may take no part, of control rows.
 
-    Neighbours: ``changes`` rows replaced. Sensitivity: ``changes``, as n is public. Cost: ε.
-    Proof: docs/proofs/blocks.md.
+    Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` for one count, as n is public;
+    ``changes`` in every coordinate (L∞) for two. Cost: ε. Proof: docs/proofs/blocks.md.
     """
-    exact = study.fold(_count_treated, title="treated rows").steps
-    noisy = noise.laplace(
-        step, [exact << _COUNT_BITS], sensitivity=changes << _COUNT_BITS, epsilon=epsilon
-    )
-    return Count(noisy[0] / (1 << (_COUNT_BITS + 1)), changes / float(epsilon))
+    exact = study.fold(_count_arms, title="arms")
+    unit, scale = 1 << (_COUNT_BITS + 1), changes / float(epsilon)
+    if study.everyone_takes_part:
+        noisy = noise.laplace(
+            step, [exact.treated << _COUNT_BITS],
+            sensitivity=changes << _COUNT_BITS, epsilon=epsilon,
+        )  # fmt: skip
+        return Count(noisy[0] / unit, float(study.size), scale)
+    noisy = noise.cube(
+        step, [exact.treated << _COUNT_BITS, exact.control << _COUNT_BITS],
+        sensitivity=changes << _COUNT_BITS, epsilon=epsilon,
+    )  # fmt: skip
+    treated, control = (value / unit for value in noisy)
+    return Count(treated, min(treated + control, float(study.size)), math.sqrt(2) * scale)
 
 
 def release_start(  # a count, and the two steps that follow it
@@ -95,38 +129,64 @@ def release_start(  # a count, and the two steps that follow it
     sum_epsilon: Fraction,
     effect_epsilon: Fraction,
     changes: int,
+    step: str = "effect",
 ) -> Start:
     """Release the sums of both arms, then the mean of the score that they centre.
 
     Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` times the declared range (L1)
-    for the centred sums, ``changes`` times the width of the score's bounds for the effect. Cost:
-    both budgets. Proof: docs/proofs/blocks.md.
+    for the centred sums, ``changes`` times the width of the score's bounds for the effect: scores
+    are added less a released value between those bounds, so that a row that takes no part adds
+    zero, which lies between them too. Cost: both budgets. Proof: docs/proofs/blocks.md.
     """
-    control, treated = _outcome_sums(study)
+    exact = study.fold(_add_outcomes, title="arms")
     sums = noise.laplace(
-        "arm sums", [control, treated], sensitivity=changes * OUTCOME_STEPS, epsilon=sum_epsilon
-    )
-    control_sum, treated_sum = (np.array([value / (2 * OUTCOME_STEPS)]) for value in sums)
-    arm = np.array([count.treated])
-    cells = CellCounts(arm, study.size - arm, treated_sum, control_sum)
-    law = CellNoise(count.scale, changes / float(sum_epsilon), 1.0, study.size)
+        "arm sums", [exact.control, exact.treated],
+        sensitivity=changes * OUTCOME_STEPS, epsilon=sum_epsilon,
+    )  # fmt: skip
+    control, treated = (value / (2 * OUTCOME_STEPS) for value in sums)
+    law = CellNoise(count.scale, changes / float(sum_epsilon), 1.0, count.members)
+    cells = CellCounts(*(np.array([x]) for x in (count.treated, 0.0, treated, control)))
     score = plain_score(cells, law)
-    effect = release_effect(study, OneCell(), score, noise, epsilon=effect_epsilon, changes=changes)
-    mean = float(treated_sum[0] + control_sum[0]) / study.size
-    return Start(score, effect, min(max(mean, -0.5), 0.5))
+    mean = min(max((treated + control) / count.members, -0.5), 0.5)
+    anchor = 0.0
+    if not study.everyone_takes_part:
+        anchor = min(max(_rough_effect(count, law, treated, control, mean), score.low), score.high)
+    total, grid, width = _add_scores(study, score, anchor, epsilon=effect_epsilon, changes=changes)
+    noisy = noise.staircase(
+        step, total, sensitivity=width * changes, epsilon=effect_epsilon,
+    )  # fmt: skip
+    return Start(
+        score,
+        mean,
+        count.members,
+        anchor + noisy * grid / (2 * count.members),
+        width * changes * grid / count.members,
+        float(effect_epsilon),
+    )
 
 
 def release_square(
     study: Study, noise: Noise, start: Start, *, epsilon: Fraction, changes: int
 ) -> float:
-    """Release the mean square of the score's residual (V), deliberately a little too high.
+    """Release the mean square of the score's residual, deliberately a little too high.
 
-    Neighbours, sensitivity and cost: as ``release_variance`` says.
+    Neighbours: ``changes`` rows replaced. Sensitivity of the sum: ``changes`` times the bound to
+    which every square is clipped. Cost: ε. Proof: docs/proofs/blocks.md.
     """
-    return release_variance(
-        study, OneCell(), start.score, noise,
-        effect=start.value, epsilon=epsilon, changes=changes,
+    largest = max(start.score.high, -start.score.low) ** 2
+    share, rate = float(start.score.share[0]), float(start.score.rate[0])
+    centre = float(start.score.centre[0])
+
+    def residual(treatment: Floats, outcome: Floats) -> Floats:
+        away = treatment - share
+        return rate * away * (outcome - centre - away * start.value)
+
+    mean = _release_mean_square(
+        study, noise, "variance", residual, largest,
+        members=start.members, epsilon=epsilon, changes=changes,
     )  # fmt: skip
+    shift = changes / (start.members * float(epsilon))
+    return largest * min(max(mean + shift, 1e-6), 1.0)
 
 
 def release_outcome_variance(
@@ -140,43 +200,111 @@ def release_outcome_variance(
     docs/proofs/blocks.md.
     """
     largest = 1.0 if study.domain.bounds.is_binary else 0.25
-    bits = noise_bits(changes, epsilon)
     share = float(start.score.share[0])
-    means = start.mean + start.value * np.array([-share, 1 - share])
+
+    def residual(treatment: Floats, outcome: Floats) -> Floats:
+        return outcome - start.mean - (treatment - share) * start.value
+
+    mean = _release_mean_square(
+        study, noise, "outcome variance", residual, largest,
+        members=start.members, epsilon=epsilon, changes=changes,
+    )  # fmt: skip
+    scale = changes / (start.members * float(epsilon))
+    return largest * min(max(mean + _SHIFT * scale, _FLOOR * scale), 1.0)
+
+
+def _release_mean_square(  # noqa: PLR0913  # a step, its residual and its parameters
+    study: Study,
+    noise: Noise,
+    step: str,
+    residual: Callable[[Floats, Floats], Floats],
+    largest: float,
+    *,
+    members: int,
+    epsilon: Fraction,
+    changes: int,
+) -> float:
+    """Release the mean of squares, each a share of ``largest`` clipped to [0, 1]."""
+    bits = noise_bits(changes, epsilon)
 
     def kernel(block: Block) -> Total:
-        residual = OneCell().rows(block).outcome / OUTCOME_STEPS
-        residual -= means[block.treatment.astype(np.intp)]
-        steps = np.rint(np.minimum(residual * residual / largest, 1.0) * float(1 << bits))
-        return Total(int(steps.astype(np.int64).sum()))
+        values = residual(block.treatment.astype(np.float64), _outcomes(block))
+        share = np.minimum(values * values / largest, 1.0) * _weights(block)
+        return Total(int(np.rint(share * float(1 << bits)).astype(np.int64).sum()))
 
-    total = study.fold(by_chunks(kernel), title="outcome variance").steps
-    noisy = noise.laplace("outcome variance", [total], sensitivity=changes << bits, epsilon=epsilon)
-    scale = changes / (study.size * float(epsilon))
-    variance = noisy[0] / (study.size << (bits + 1)) + _SHIFT * scale
-    return largest * min(max(variance, _FLOOR * scale), 1.0)
+    total = study.fold(by_chunks(kernel), title=step).steps
+    noisy = noise.laplace(step, [total], sensitivity=changes << bits, epsilon=epsilon)
+    return noisy[0] / (members << (bits + 1))
 
 
-def _count_treated(block: Block) -> Total:
-    return Total(int(np.count_nonzero(block.treatment)))
+def _add_scores(
+    study: Study, score: CellScore, anchor: float, *, epsilon: Fraction, changes: int
+) -> tuple[int, float, int]:
+    """Add scores less the anchor on a grid; return the sum, the grid and the width in steps."""
+    exponent = math.floor(math.log2(score.width * changes / float(epsilon))) - _SCORE_BITS
+    grid = 2.0 ** min(exponent, math.floor(math.log2(score.width)) - 24)
+    low, high = math.floor((score.low - anchor) / grid), math.ceil((score.high - anchor) / grid)
+    rate, share, centre = (float(part[0]) for part in (score.rate, score.share, score.centre))
+
+    def kernel(block: Block) -> Total:
+        away = rate * (block.treatment - share)
+        values = np.rint((away * (_outcomes(block) - centre) - anchor) / grid)
+        return Total(int((np.clip(values, low, high) * _weights(block)).astype(np.int64).sum()))
+
+    return study.fold(by_chunks(kernel), title="effect").steps, grid, high - low
+
+
+def _rough_effect(
+    count: Count, law: CellNoise, treated: float, control: float, mean: float
+) -> float:
+    """Return a shrunken difference in means, to which scores are anchored."""
+    first = count.share * count.members
+    second = count.members - first
+    raw = treated / first - control / second
+    variance = 2 * law.sum_scale**2 * (1 / first**2 + 1 / second**2)
+    variance += 2 * law.count_scale**2 * mean**2 * (1 / first + 1 / second) ** 2
+    return raw * _EFFECT_SPREAD**2 / (_EFFECT_SPREAD**2 + variance)
 
 
 @dataclass(frozen=True, slots=True)
-class _ArmSums:
-    control: int
+class _ArmTotals:
+    """An integer per arm; adds up over blocks."""
+
     treated: int
+    control: int
 
-    def __add__(self, other: _ArmSums) -> _ArmSums:
-        return _ArmSums(self.control + other.control, self.treated + other.treated)
+    def __add__(self, other: _ArmTotals) -> _ArmTotals:
+        return _ArmTotals(self.treated + other.treated, self.control + other.control)
 
 
-def _outcome_sums(study: Study) -> tuple[int, int]:
-    """Add centred outcomes by arm, exactly; controls first."""
+def _count_arms(block: Block) -> _ArmTotals:
+    present = _weights(block) > 0
+    treated = int(np.count_nonzero(block.treatment & present))
+    return _ArmTotals(treated, int(np.count_nonzero(present)) - treated)
 
-    def kernel(block: Block) -> _ArmSums:
-        centred = OneCell().rows(block).outcome.astype(np.int64)
-        treated = int(centred[block.treatment].sum())
-        return _ArmSums(int(centred.sum()) - treated, treated)
 
-    sums = study.fold(kernel, title="arms")
-    return sums.control, sums.treated
+def _add_outcomes(block: Block) -> _ArmTotals:
+    """Add outcomes less the middle of their range by arm, exactly."""
+    if block.outcome is None:
+        msg = "this method needs a study with outcomes"
+        raise TypeError(msg)
+    centred = block.outcome.astype(np.int64) - OUTCOME_STEPS // 2
+    centred *= _weights(block).astype(np.int64)
+    treated = int(centred[block.treatment].sum())
+    return _ArmTotals(treated, int(centred.sum()) - treated)
+
+
+def _outcomes(block: Block) -> Floats:
+    """Return outcomes in units of their range, the middle being zero."""
+    if block.outcome is None:
+        msg = "this method needs a study with outcomes"
+        raise TypeError(msg)
+    scaled: Floats = block.outcome / OUTCOME_STEPS - 0.5
+    return scaled
+
+
+def _weights(block: Block) -> Floats:
+    """Return 1 for rows that take part and 0 for the others."""
+    if block.takes_part is None:
+        return np.ones(block.treatment.size)
+    return block.takes_part.astype(np.float64)
