@@ -112,3 +112,18 @@ def test_levels_far_from_the_numbers_are_drawn_at_once():
     levels[17] = 3
 
     assert draw_by_level(levels, Fraction(1), SeededEntropy(0)) == 17
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(5)])
+def test_the_audit_accepts_the_centre_and_finds_a_wrong_rate(monkeypatch, epsilon):
+    from private_ate.audit.samplers import check_centre
+
+    honest = check_centre(epsilon, 4000, SeededEntropy(1))
+    monkeypatch.setattr(
+        "private_ate.privacy.noise.draw_by_level",
+        lambda levels, rate, entropy: draw_by_level(levels, 2 * rate, entropy),
+    )
+    faulty = check_centre(epsilon, 4000, SeededEntropy(1))
+
+    assert honest.passed
+    assert not faulty.passed

@@ -38,6 +38,7 @@ _EFFECT_SPREAD: Final = 0.15  # of the range: how large an effect is thought to 
 # In units of its noise: how far a variance is shifted up, and its least value. Together they make
 # it less than half of what it should be in fewer than two runs of a hundred.
 _SHIFT: Final = 1.5
+_NOISE_OF_TWO: Final = 2 * math.sqrt(8)  # two standard deviations of the sum of two noisy counts
 _FLOOR: Final = 2.0
 
 
@@ -118,7 +119,18 @@ def release_count(
         sensitivity=changes << _COUNT_BITS, epsilon=epsilon,
     )  # fmt: skip
     treated, control = (value / unit for value in noisy)
-    return Count(treated, min(treated + control, float(study.size)), math.sqrt(2) * scale)
+    return _reconciled(treated, control, study.size, scale)
+
+
+def _reconciled(treated: float, control: float, size: int, scale: float) -> Count:
+    """Let two noisy counts add up to n, less what more than noise says is missing.
+
+    Without missing rows two counts are then as good as one count and n. Each has a variance of
+    four squared scales, and they are uncorrelated.
+    """
+    gap = size - treated - control
+    missing = max(gap - _NOISE_OF_TWO * scale, 0.0)
+    return Count(treated + (gap - missing) / 2, size - missing, scale)
 
 
 def release_start(  # a count, and the two steps that follow it
