@@ -11,7 +11,7 @@ from private_ate.engines.grouping import group_places, groups_of
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, NumericRangeError
 from private_ate.estimators.blocks import models
-from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
+from private_ate.estimators.blocks.centre import _replayed, centre_rule, noise_quantile
 from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.blocks.partition import Shuffle, draw_shuffles
 from private_ate.estimators.blocks.plan import count_share, plan_blocks
@@ -388,3 +388,32 @@ def test_a_table_with_missing_treatments_is_released_as_if_they_were_not_there()
 
     assert release.ate == pytest.approx(EFFECT, abs=0.02)
     assert release.settings["adjusted"] is True
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("dimension", [5, 20, 60])
+def test_where_blocks_are_first_cut_a_release_far_off_is_rare(epsilon, dimension):
+    size = next(
+        size for size in range(1000, 40_000, 20) if plan_blocks(size, dimension, epsilon).enough
+    )
+    plan = plan_blocks(size, dimension, epsilon)
+    rate = plan.effect * Fraction(epsilon) / (2 * plan.partitions)
+    # A starting point that is off by confounding, and block effects of a usual spread.
+    rule = centre_rule(
+        round(0.04 * (1 << 20)), bits=14, value_bits=20, trim=plan.trim(Fraction(epsilon))
+    )
+
+    law = _replayed(rule, 0, 0.04 * (1 << 20), plan.blocks * plan.partitions, rate)
+    far = law[np.abs(rule.candidates) > 0.1 * (1 << 20)].sum()
+
+    assert far < 0.01
+
+
+def test_blocks_and_models_never_shrink_as_rows_are_added():
+    sizes = [2000, 5000, 10_000, 20_000, 50_000, 100_000, 10**6]
+
+    plans = [plan_blocks(size, 10, 1.0) for size in sizes]
+    rows = [plan.rows for plan in plans]
+
+    assert rows == sorted(rows)
+    assert all(plan.blocks * float(plan.effect) >= 60 for plan in plans[2:])
