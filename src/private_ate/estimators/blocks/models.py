@@ -31,6 +31,8 @@ _LEAST_OVERLAP: Final = 2e-4  # of treatment's residual and the score's, per row
 _LEAST_PROPENSITY: Final = 0.03
 _LARGEST_SCORE: Final = 5.0
 _NEWTON_STEPS: Final = 6
+_LONG_BLOCK: Final = 1000  # rows from which a fit is so well conditioned that fewer steps do
+_FEW_NEWTON_STEPS: Final = 4
 _KNOTS: Final = (-0.8, 0.0, 0.8)
 _RICH_RIDGE: Final = 0.03
 
@@ -73,7 +75,8 @@ def linear_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
     if length > dimension:
         interactions = _centre(rows.treatment[..., None] * rows.covariates, rows)
         basis = basis.with_columns(interactions, 36 * (dimension / length) ** 3)
-    left = _residuals(basis, np.stack([rows.treatment, rows.outcome], axis=2), rows)
+    targets = np.stack([rows.treatment, rows.outcome], axis=2)
+    left = _residuals(basis.joined(), targets, rows)
     treatment, outcome = left[..., 0], left[..., 1]
     variation = _dot(treatment, treatment)
     with np.errstate(all="ignore"):
@@ -93,13 +96,14 @@ def overlap_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
     rows = _prepare(groups)
     length, dimension = groups.covariates.shape[1:]
     basis = _basis(rows, rich=rich)
-    score = _logistic(basis.linear, rows)
+    score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
     crowding = dimension / length
     basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
     basis = basis.with_columns(_powers(score, rows, 3), 1.0 * crowding)
     surprise = (_positive(rows) - expit(score)) * rows.weight
     surprise = _centre(surprise[..., None], rows)[..., 0]
-    left = _residuals(basis, np.stack([rows.treatment, rows.outcome, surprise], axis=2), rows)
+    targets = np.stack([rows.treatment, rows.outcome, surprise], axis=2)
+    left = _residuals(basis.joined(), targets, rows)
     treatment, outcome, surprise = (left[..., place] for place in range(3))
     denominator = _dot(surprise, treatment)
     with np.errstate(all="ignore"):
@@ -120,14 +124,14 @@ def average_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
     length, dimension = groups.covariates.shape[1:]
     crowding = dimension / length
     basis = _basis(rows, rich=rich)
-    score = _logistic(basis.linear, rows)
+    score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
     basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
-    first = basis.columns.shape[2]
     basis = basis.with_columns(rows.treatment[..., None], 0.0)
     interactions = _centre(rows.treatment[..., None] * rows.covariates, rows)
-    basis = basis.with_columns(interactions, 0.5 * crowding)
-    weights = _ridge_weights(basis, rows.outcome[..., None])
-    fitted = (basis.columns @ weights)[..., 0]
+    controls = basis.with_columns(interactions, 0.5 * crowding).joined()
+    first = controls.columns.shape[2] - dimension - 1
+    weights = _ridge_weights(controls, rows.outcome[..., None])
+    fitted = (controls.columns @ weights)[..., 0]
     gain = weights[:, first, 0, None] + (rows.covariates @ weights[:, first + 1 :])[..., 0]
     positive = _positive(rows)
     propensity = np.clip(expit(score), _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
@@ -144,27 +148,37 @@ def average_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """Controls of shape (g, b, p) with a relative ridge each (p,), and those of the score."""
+    """Controls in parts of shape (g, b, ·), each with a relative ridge."""
 
-    columns: Floats
-    ridge: Floats
-    linear: Floats
+    parts: tuple[Floats, ...]
+    ridges: tuple[float, ...]
 
     def with_columns(self, columns: Floats, ridge: float) -> _Basis:
         """Add columns that share a ridge."""
-        return _Basis(
-            np.concatenate([self.columns, columns], axis=2),
-            np.concatenate([self.ridge, np.full(columns.shape[2], ridge)]),
-            self.linear,
-        )
+        return _Basis((*self.parts, columns), (*self.ridges, ridge))
+
+    def joined(self) -> _Controls:
+        """Put all columns beside each other."""
+        ridges = [
+            np.full(part.shape[2], ridge)
+            for part, ridge in zip(self.parts, self.ridges, strict=True)
+        ]
+        return _Controls(np.concatenate(self.parts, axis=2), np.concatenate(ridges))
+
+
+@dataclass(frozen=True, slots=True)
+class _Controls:
+    """All controls of shape (g, b, p) and their relative ridges (p,)."""
+
+    columns: Floats
+    ridge: Floats
 
 
 def _basis(rows: _Rows, *, rich: bool) -> _Basis:
     """Return covariates and squares; if rich, products and hinges of the covariates too."""
     length, dimension = rows.covariates.shape[1:]
     crowding = dimension / length
-    basis = _Basis(rows.covariates, np.full(dimension, 0.08 * crowding), rows.covariates)
-    basis = basis.with_columns(_squares(rows), 12 * crowding**3)
+    basis = _Basis((rows.covariates, _squares(rows)), (0.08 * crowding, 12 * crowding**3))
     if not rich:
         return basis
     first, second = np.triu_indices(dimension, 1)
@@ -174,8 +188,7 @@ def _basis(rows: _Rows, *, rich: bool) -> _Basis:
     hinges = [_standardize(np.maximum(rows.covariates - knot, 0.0), rows) for knot in _KNOTS]
     added = np.concatenate([products, *hinges], axis=2)
     crowding = (added.shape[2] + 2 * dimension) / length
-    basis = basis.with_columns(added, _RICH_RIDGE * crowding**3)
-    return _Basis(basis.columns, basis.ridge, basis.columns)
+    return basis.with_columns(added, _RICH_RIDGE * crowding**3)
 
 
 def rich_columns(dimension: int) -> int:
@@ -189,7 +202,7 @@ def _positive(rows: _Rows) -> Floats:
 
 
 def _logistic(columns: Floats, rows: _Rows) -> Floats:
-    """Return the linear predictor of a ridge logistic regression after six Newton steps."""
+    """Return the linear predictor of a ridge logistic regression after a few Newton steps."""
     positive = _positive(rows)
     ones = np.broadcast_to(rows.weight[..., None], (*columns.shape[:2], 1))
     design = np.concatenate([ones, columns], axis=2)
@@ -200,11 +213,13 @@ def _logistic(columns: Floats, rows: _Rows) -> Floats:
     weights = np.zeros((design.shape[0], design.shape[2], 1))
     weights[:, 0, 0] = np.log(share / (1 - share))
     score = np.zeros(design.shape[:2])
-    for _ in range(_NEWTON_STEPS):
+    weighted = np.empty_like(design)
+    for _ in range(_NEWTON_STEPS if design.shape[1] < _LONG_BLOCK else _FEW_NEWTON_STEPS):
         score = np.clip((design @ weights)[..., 0], -_LARGEST_SCORE, _LARGEST_SCORE)
         chance = expit(score)
         curvature = np.maximum(chance * (1 - chance), 0.01)
-        system = turned @ (design * curvature[..., None])
+        np.multiply(design, curvature[..., None], out=weighted)
+        system = turned @ weighted
         _add_to_diagonal(system, np.broadcast_to(penalty, system.shape[:2]))
         gradient = turned @ ((positive - chance) * rows.weight)[..., None]
         weights = weights + _solve(system, gradient - penalty[:, None] * weights)
@@ -225,7 +240,7 @@ def _prepare(groups: Groups) -> _Rows:
         weight,
         groups.treatment * weight,
         (groups.outcome / OUTCOME_STEPS - 0.5) * weight,
-        np.ascontiguousarray(groups.covariates) * weight[..., None],
+        groups.covariates * weight[..., None],
         count,
     )
     return _Rows(
@@ -240,7 +255,8 @@ def _prepare(groups: Groups) -> _Rows:
 def _centre(columns: Floats, rows: _Rows) -> Floats:
     """Take off the block's mean; rows that take no part stay zero."""
     mean = columns.sum(axis=1, keepdims=True) / np.maximum(rows.count, 1.0)[:, None, None]
-    centred: Floats = (columns - mean) * rows.weight[..., None]
+    centred: Floats = columns - mean
+    centred *= rows.weight[..., None]
     return centred
 
 
@@ -259,32 +275,34 @@ def _squares(rows: _Rows) -> Floats:
     return _standardize(clipped, rows)
 
 
-def _residuals(basis: _Basis, targets: Floats, rows: _Rows) -> Floats:
+def _residuals(controls: _Controls, targets: Floats, rows: _Rows) -> Floats:
     """Return what a ridge regression leaves of the targets, by the smaller of two systems.
 
     A ridge is relative to its column's sum of squares; targets of shape (g, b, t).
     """
-    controls = basis.columns
-    if controls.shape[2] <= controls.shape[1]:
-        left = targets - controls @ _ridge_weights(basis, targets)
+    columns = controls.columns
+    if columns.shape[2] <= columns.shape[1]:
+        left = targets - columns @ _ridge_weights(controls, targets)
     else:
-        system = (controls / _penalties(basis)[:, None, :]) @ np.swapaxes(controls, 1, 2)
+        penalty = _penalties(controls, np.square(columns).sum(axis=1))
+        system = (columns / penalty[:, None, :]) @ np.swapaxes(columns, 1, 2)
         _add_to_diagonal(system, np.ones(system.shape[:2]))
         left = _solve(system, targets)
     kept: Floats = left * rows.weight[..., None]
     return kept
 
 
-def _ridge_weights(basis: _Basis, targets: Floats) -> Floats:
+def _ridge_weights(controls: _Controls, targets: Floats) -> Floats:
     """Return the coefficients of a ridge regression, shape (g, p, t)."""
-    turned = np.swapaxes(basis.columns, 1, 2)
-    system = turned @ basis.columns
-    _add_to_diagonal(system, _penalties(basis))
+    turned = np.swapaxes(controls.columns, 1, 2)
+    system = turned @ controls.columns
+    _add_to_diagonal(system, _penalties(controls, np.diagonal(system, axis1=1, axis2=2)))
     return _solve(system, turned @ targets)
 
 
-def _penalties(basis: _Basis) -> Floats:
-    penalties: Floats = basis.ridge * np.square(basis.columns).sum(axis=1) + _LEAST_PENALTY
+def _penalties(controls: _Controls, squares: Floats) -> Floats:
+    """Return the ridges for columns with these sums of squares, shape (g, p)."""
+    penalties: Floats = controls.ridge * squares + _LEAST_PENALTY
     return penalties
 
 
