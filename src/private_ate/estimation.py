@@ -89,7 +89,11 @@ METHODS: Final = {
 }
 _BY_FOLDS: Final = ("calibrated", "orthogonal", "blocks")  # methods that a cluster can run
 _OVERLAP_WEIGHTED: Final = ("blocks",)  # methods that estimate the ATO
-_AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
+# The default of a level first; options of a later one choose that one.
+_AUTO: Final[dict[Level, tuple[str, ...]]] = {
+    "label": ("calibrated",),
+    "sample": ("blocks", "orthogonal"),
+}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
@@ -282,7 +286,7 @@ def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
 
 def method_for(name: str, request: Request) -> Method:
     """Return the method of that name, if it works at the requested level and options."""
-    method = METHODS.get(_AUTO[request.level] if name == "auto" else name)
+    method = _automatic(request) if name == "auto" else METHODS.get(name)
     if method is None:
         msg = f"there is no method {name!r}; choose auto, {', '.join(METHODS)}"
         raise ArgumentError(msg)
@@ -299,6 +303,13 @@ def method_for(name: str, request: Request) -> Method:
     return method
 
 
+def _automatic(request: Request) -> Method:
+    """Return the default method of a level, or the one whose options were given."""
+    methods = [METHODS[name] for name in _AUTO[request.level]]
+    fitting = (method for method in methods if isinstance(request.options, method.options))
+    return next(fitting, methods[0])
+
+
 def _refuse_order(method: Method, request: Request, engine: str) -> None:
     """Refuse on a cluster what needs all rows in order, before a record is read."""
     if engine == "local":
@@ -313,7 +324,14 @@ def _refuse_order(method: Method, request: Request, engine: str) -> None:
 def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:
     """Build a method's options from texts, as the command line gives them."""
     _choice("level", level, get_args(Level))
-    chosen = METHODS.get(_AUTO[cast("Level", level)] if method == "auto" else method)
+    if method == "auto":
+        methods = [METHODS[name] for name in _AUTO[cast("Level", level)]]
+        known_by = (
+            one for one in methods if set(texts) <= {item.name for item in fields(one.options)}
+        )
+        chosen: Method | None = next(known_by, methods[0])
+    else:
+        chosen = METHODS.get(method)
     if chosen is None:
         msg = f"there is no method {method!r}; choose auto, {', '.join(METHODS)}"
         raise ArgumentError(msg)

@@ -187,11 +187,11 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         if isinstance(options, CalibratedOptions):
             msg = "the sample level takes BlocksOptions or OrthogonalOptions"
             raise ArgumentError(msg)
-        if isinstance(options, BlocksOptions):
-            predict = blocks_planner(sizes, request, options, treated_share)
-            caveat = _sample_caveat(sizes, treated_share)
-        else:
+        if isinstance(options, OrthogonalOptions):
             predict, caveat = _sample_planner(sizes, request, options, treated_share)
+        else:
+            predict = blocks_planner(sizes, request, options or BlocksOptions(), treated_share)
+            caveat = _sample_caveat(sizes, treated_share)
     rows = tuple(predict(epsilon) for epsilon in budgets)
     if half_width is None:
         return Plan(level, rows, None, None, "", caveat)

@@ -4,18 +4,22 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 
+from private_ate import estimate_ate
 from private_ate.domain import Domain, Interval
 from private_ate.engines.grouping import group_places, groups_of
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, NumericRangeError
+from private_ate.estimation import method_for, options_from_texts
 from private_ate.estimators.blocks import models
 from private_ate.estimators.blocks.centre import _replayed, centre_rule, noise_quantile
 from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.blocks.partition import Shuffle, draw_shuffles
 from private_ate.estimators.blocks.plan import count_share, plan_blocks
 from private_ate.estimators.request import Request
+from private_ate.planning import StudySizes, plan_ate
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.ranks import CentreRule
@@ -364,10 +368,6 @@ def test_the_effect_is_that_of_the_rows_that_take_part(design):
 
 
 def test_a_table_with_missing_treatments_is_released_as_if_they_were_not_there():
-    import polars as pl
-
-    from private_ate import estimate_ate
-
     study = confounded(4000, 2)
     frame = pl.DataFrame(
         {
@@ -417,3 +417,74 @@ def test_blocks_and_models_never_shrink_as_rows_are_added():
 
     assert rows == sorted(rows)
     assert all(plan.blocks * float(plan.effect) >= 60 for plan in plans[2:])
+
+
+def request_of(**asked):
+    return Request("sample", Fraction(1), **asked)
+
+
+def test_the_method_is_the_default_at_sample_level():
+    assert method_for("auto", request_of()).name == "blocks"
+    assert method_for("auto", request_of(options=BlocksOptions())).name == "blocks"
+
+
+def test_options_of_the_orthogonal_method_still_choose_it():
+    texts = {"adjust_threshold": "100"}
+
+    options = options_from_texts("auto", "sample", texts)
+
+    assert method_for("auto", request_of(options=options)).name == "orthogonal"
+    assert isinstance(options_from_texts("auto", "sample", {"adjust": "true"}), BlocksOptions)
+
+
+def test_the_overlap_population_is_refused_by_methods_that_do_not_know_it():
+    with pytest.raises(ArgumentError, match="ATO"):
+        method_for("orthogonal", request_of(estimand="ato"))
+
+
+@pytest.mark.parametrize(
+    ("design", "title"),
+    [("unknown", "Difference in means"), ("randomized", "Average treatment effect")],
+)
+def test_an_unadjusted_number_is_headed_as_an_effect_only_if_treatment_was_random(design, title):
+    study = confounded(300, 1)
+    frame = pl.DataFrame(
+        {
+            "t": study.treatment.astype(int),
+            "y": study.outcome / OUTCOME_STEPS,
+            "x0": study.covariates[0],
+        }
+    )
+
+    release = estimate_ate(
+        frame, domain=study.domain, level="sample", epsilon=1, seed=1, design=design
+    )
+    page, text = release.to_html(), str(release)
+
+    assert release.settings["adjusted"] is False
+    assert text.startswith(title)
+    assert ("effect (ATE)" in text) is (design == "randomized")
+    assert ("not adjusted for covariates" in page) is (design == "unknown")
+
+
+def test_a_plan_says_where_blocks_are_cut():
+    sizes = StudySizes(5000, 20, 1.0)
+
+    few, many = plan_ate(sizes, level="sample", epsilons=["0.05", "1"]).rows
+    [trial] = plan_ate(sizes, level="sample", epsilons=["1"], design="randomized").rows
+
+    assert few.note == "does not adjust"
+    assert many.note.startswith("adjusts (")
+    assert "randomised" in trial.note
+
+
+@pytest.mark.parametrize("epsilon", ["1", "4"])
+def test_a_planned_half_width_is_near_the_released_one(epsilon):
+    study = confounded(5000, 5)
+    # A width by which the guessed deviation is that of outcomes within the arms.
+    spread = StudySizes(5000, 5, np.std(study.outcome[study.treatment]) / OUTCOME_STEPS / 0.125)
+
+    [planned] = plan_ate(spread, level="sample", epsilons=[epsilon]).rows
+    low, high = run(study, epsilon).interval
+
+    assert (high - low) / 2 == pytest.approx(planned.half_width, rel=0.6)

@@ -32,7 +32,7 @@ _NAMES = {
     "atc": "average treatment effect on the controls (ATC)",
     "ato": "average treatment effect in the overlap population (ATO)",
 }
-_AUTO = {("calibrated", "label"), ("orthogonal", "sample")}
+_AUTO = {("calibrated", "label"), ("blocks", "sample")}
 
 
 def estimand_name(release: Release) -> str:
