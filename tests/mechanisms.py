@@ -25,6 +25,7 @@ from oracles import staircase_probabilities
 from private_ate.privacy.accounting import discrete_gaussian_variance, smoothing_rate
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.ranks import CentreRule
 
 ONE = Fraction(1)
 SMALL = Fraction(1, 10**6)
@@ -153,6 +154,9 @@ GAUSSIAN_DEVIATION = math.sqrt(
     discrete_gaussian_variance(ONE, SMALL, sensitivity=FINE, dimension=1)
 )
 
+RANKED = np.arange(-40, 41)
+MEDIAN = CentreRule(np.array([0, 32]), bound=100, trim=40)
+
 MECHANISMS: dict[str, Mechanism] = {
     "laplace": Mechanism(
         Metric.L1,
@@ -239,6 +243,20 @@ MECHANISMS: dict[str, Mechanism] = {
         objective_law(3, 4),
         (Flat((0.0, 0.0)), Flat((8.0, -8.0))),
         lambda noise, x, size: noise.objective("x", x, changes=size, epsilon=ONE),
+    ),
+    "trimmed_centre": Mechanism(
+        Metric.PLACES,
+        8,
+        repeated(
+            lambda noise, size: noise.trimmed_centre(
+                "x", RANKED, rule=MEDIAN, changes=size, epsilon=ONE
+            ),
+            2000,
+        ),
+        # The candidate 32 lies 32 ranks from the median of −40…40.
+        lambda drawn: share_law(1 / (1 + math.exp(2)))(drawn == 32),
+        (RANKED, np.where(np.arange(81) < 8, 40, RANKED)),
+        lambda noise, x, size: noise.trimmed_centre("x", x, rule=MEDIAN, changes=size, epsilon=ONE),
     ),
     "choose": Mechanism(
         Metric.LINF,

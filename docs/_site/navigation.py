@@ -22,6 +22,7 @@ _SECTIONS = {
     "Explanation": [
         "explanation/levels.md",
         "explanation/matching.md",
+        "explanation/blocks.md",
         "explanation/published-sample-level.md",
         "explanation/intervals.md",
         "explanation/pitfalls.md",

@@ -178,7 +178,7 @@ def order_for(
         binding = binding_of(prepared.declared, prepared.table)
     plan = {
         "method": method,
-        "request": _plain(asdict(request)),
+        "request": _plain(_asked(request)),
         "options": type(request.options).__name__,
         "treatment": domain.treatment.column,
         "outcome": domain.outcome.column,
@@ -191,6 +191,14 @@ def order_for(
     )  # fmt: skip
     cost = Cost.of(request.epsilon, _delta_of(request, options))
     return Order(digest(plan), cost, binding, use)
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    """Return the fields of a request; one that came later is left out at its usual value."""
+    fields = asdict(request)
+    if request.design == "unknown":
+        del fields["design"]  # so that requests of older ledgers keep their hash
+    return fields
 
 
 def _delta_of(request: Request, options: type) -> Fraction:

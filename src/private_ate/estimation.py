@@ -38,10 +38,11 @@ from private_ate.engines.spark import (
     read_frame,
 )
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
 from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.published.method import PublishedOptions, estimate_published
-from private_ate.estimators.request import Estimand, Estimator, Request, Target
+from private_ate.estimators.request import Design, Estimand, Estimator, Request, Target
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
@@ -87,10 +88,16 @@ METHODS: Final = {
     "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
     "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
     "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
+    "blocks": Method("blocks", ("sample",), BlocksOptions, estimate_blocks),
     **{method.name: method for method in _BASELINES},
 }
-_BY_FOLDS: Final = ("calibrated", "orthogonal")  # methods that a cluster can run
-_AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "orthogonal"}
+_BY_FOLDS: Final = ("calibrated", "orthogonal", "blocks")  # methods that a cluster can run
+_OVERLAP_WEIGHTED: Final = ("blocks",)  # methods that estimate the ATO
+# The default of a level first; options of a later one choose that one.
+_AUTO: Final[dict[Level, tuple[str, ...]]] = {
+    "label": ("calibrated",),
+    "sample": ("blocks", "orthogonal"),
+}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
@@ -106,6 +113,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     target: Target = "balance",
     neighbors: int = 5,
     estimand: Estimand = "ate",
+    design: Design = "unknown",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     bounds: Bounds = "declared",
@@ -141,6 +149,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "auto" for the recommended method of the level, "published" for the paper's.
     target, neighbors, estimand, confidence, rows_per_person
         What is estimated; see the documentation of the methods.
+    design : "unknown", "observational" or "randomized"
+        What you know about how treatment was given. "randomized" compares the arms as they are;
+        "observational" lets the method adjust as soon as it can. Decides by your word alone.
     bounds : "declared" or "from-data"
         "from-data" looks bounds up in the data and gives up the guarantee.
     options
@@ -172,7 +183,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     """
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
-        options,
+        options, design,
     )  # fmt: skip
     chosen = method_for(method, request)
     one_of("bounds", bounds, get_args(Bounds))
@@ -285,10 +296,13 @@ def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
 
 def method_for(name: str, request: Request) -> Method:
     """Return the method of that name, if it works at the requested level and options."""
-    method = _named(name, request.level)
+    method = _named(name, request.level, lambda kind: isinstance(request.options, kind))
     if request.level not in method.levels:
         works = method.levels[0]
         msg = f"method {method.name!r} works at {works} level, not at {request.level} level"
+        raise ArgumentError(msg)
+    if request.estimand == "ato" and method.name not in _OVERLAP_WEIGHTED:
+        msg = f"method {method.name!r} does not estimate the ATO; use method 'blocks'"
         raise ArgumentError(msg)
     if request.options is not None and not isinstance(request.options, method.options):
         msg = f"method {method.name!r} takes {method.options.__name__} as options"
@@ -310,7 +324,11 @@ def _refuse_order(method: Method, request: Request, engine: str) -> None:
 def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:
     """Build a method's options from texts, as the command line gives them."""
     one_of("level", level, get_args(Level))
-    chosen = _named(method, cast("Level", level))
+    chosen = _named(
+        method,
+        cast("Level", level),
+        lambda kind: set(texts) <= {item.name for item in fields(kind)},
+    )
     known = {item.name: item for item in fields(chosen.options)}
     unknown = next((name for name in texts if name not in known), None)
     if unknown is not None:
@@ -319,11 +337,15 @@ def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> obj
     return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
 
 
-def _named(name: object, level: Level) -> Method:
+def _named(name: object, level: Level, fits: Callable[[Any], bool]) -> Method:
+    """Return the method of that name; of a level's own, the first whose options fit."""
     if not isinstance(name, str) or name not in ("auto", *METHODS):
         msg = f"there is no method {shown(name)}; choose auto, {', '.join(METHODS)}"
         raise ArgumentError(msg)
-    return METHODS[_AUTO[level] if name == "auto" else name]
+    if name != "auto":
+        return METHODS[name]
+    own = [METHODS[one] for one in _AUTO[level]]
+    return next((method for method in own if fits(method.options)), own[0])
 
 
 def _option_value(text: str) -> object:

@@ -20,6 +20,13 @@ from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError
+from private_ate.estimators.blocks.centre import expected_noise
+from private_ate.estimators.blocks.plan import (
+    BlocksOptions,
+    blocks_options,
+    plan_blocks,
+    worth_trying,
+)
 from private_ate.estimators.calibrated.cap_path import CapPath, walk_caps
 from private_ate.estimators.calibrated.method import (
     INTERVAL_SHARE,
@@ -34,7 +41,7 @@ from private_ate.estimators.orthogonal.plan import (
     plain_shares,
     plan_orthogonal,
 )
-from private_ate.estimators.request import Estimand, Request, Target, options_for
+from private_ate.estimators.request import Design, Estimand, Request, Target, options_for
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
@@ -66,6 +73,11 @@ class StudySizes:
             outcome_width=real_number("the outcome's range", self.outcome_width, 1e-150, 1e151),
             is_binary=truth_value("is_binary", self.is_binary),
         )
+
+    @property
+    def outcome_deviation(self) -> float:
+        """The outcome's standard deviation within an arm, guessed from its declared range."""
+        return (0.4 if self.is_binary else 0.125) * self.outcome_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +152,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     estimand: Estimand = "ate",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
+    design: Design = "unknown",
     treated_share: float = 0.5,
-    options: CalibratedOptions | OrthogonalOptions | None = None,
+    options: CalibratedOptions | OrthogonalOptions | BlocksOptions | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Tell what error and interval to expect for each ε; spends nothing.
@@ -151,7 +164,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     data
         As for ``estimate_ate``; at sample level also ``StudySizes``. Only public columns are
         read: covariates and treatment at label level, the number of rows at sample level.
-    level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence
+    level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
         As for ``estimate_ate``.
     epsilons : sequence
         Budgets to tabulate.
@@ -163,8 +176,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         The method's own options; ``outcome_sd`` is the guess that the label level rests on.
     """
     request = Request(
-        level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options
-    )
+        level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options,
+        design,
+    )  # fmt: skip
     budgets = _budgets(epsilons)
     if half_width is not None:
         half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
@@ -174,9 +188,12 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         study = _public_study(data, treatment, outcome, covariates, domain, progress)
         predict, caveat = _label_planner(study, request, guesses)
     else:
-        shares = orthogonal_options(request)
         sizes = _sizes(data, treatment, outcome, covariates, domain)
-        predict, caveat = _sample_planner(sizes, request, shares, share)
+        if isinstance(options, OrthogonalOptions):
+            predict, caveat = _sample_planner(sizes, request, orthogonal_options(request), share)
+        else:
+            predict = blocks_planner(sizes, request, blocks_options(request), share)
+            caveat = _sample_caveat(sizes, share)
     rows = tuple(predict(epsilon) for epsilon in budgets)
     if half_width is None:
         return Plan(level, rows, None, None, "", caveat)
@@ -252,10 +269,59 @@ def _sample_planner(
         )
         return _row(epsilon, used, rows * reach * unit, deviation, request, note)
 
-    return predict, (
+    return predict, _sample_caveat(sizes, treated_share)
+
+
+def _sample_caveat(sizes: StudySizes, treated_share: float) -> str:
+    return (
         f"rests on a guessed treated share of {treated_share:g} and a guessed outcome standard "
-        f"deviation of {spread * sizes.outcome_width:.4g}; confounding that is not removed is not "
-        "in it"
+        f"deviation of {sizes.outcome_deviation:.4g}; confounding that is not removed is not in it"
+    )
+
+
+def blocks_planner(
+    sizes: StudySizes, request: Request, options: BlocksOptions, treated_share: float
+) -> Callable[[float], PlanRow]:
+    """Return a prediction for the blocks method: its law replayed on guessed block effects."""
+    rows, pays = request.rows_per_person, request.confidence is not None
+
+    def predict(epsilon: float) -> PlanRow:
+        per_row = epsilon / rows
+        even, plan = (
+            plan_blocks(
+                sizes.rows, sizes.covariates, per_row,
+                share=share, estimand=request.estimand, with_interval=pays, options=options,
+            )
+            for share in (0.5, treated_share)
+        )  # fmt: skip
+        tried = worth_trying(sizes.rows, even, request.design, options)
+        if not (tried and plan.enough):
+            return _unadjusted_row(sizes, request, epsilon, treated_share)
+        noise = expected_noise(
+            plan, sizes.covariates, Fraction(per_row).limit_denominator(10**9),
+            share=treated_share, deviation=sizes.outcome_deviation / sizes.outcome_width,
+            coverage=request.coverage, with_interval=pays,
+        )  # fmt: skip
+        deviation = math.sqrt(rows) * noise.sampling * sizes.outcome_width
+        error = noise.error * sizes.outcome_width
+        half = math.hypot(noise.quantile * sizes.outcome_width, noise.normal * deviation)
+        total = math.hypot(error, math.sqrt(2 / math.pi) * deviation)
+        note = f"adjusts ({plan.blocks} blocks of {plan.rows} rows, {plan.model})"
+        return PlanRow(epsilon, error, deviation, total, half, note.replace("_", " "))
+
+    return predict
+
+
+def _unadjusted_row(
+    sizes: StudySizes, request: Request, epsilon: float, treated_share: float
+) -> PlanRow:
+    rows, share = request.rows_per_person, min(treated_share, 1 - treated_share)
+    shares = plain_shares(sizes.rows, epsilon / rows, with_interval=request.confidence is not None)
+    unit = sizes.outcome_width / sizes.rows
+    deviation = sizes.outcome_deviation * math.sqrt(rows / (sizes.rows * share * (1 - share)))
+    note = "does not adjust" + (" (randomised)" if request.design == "randomized" else "")
+    return _row(
+        epsilon, epsilon * float(shares.effect), rows / share * unit, deviation, request, note
     )
 
 

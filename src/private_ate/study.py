@@ -20,6 +20,8 @@ from private_ate.domain import Domain
 __all__ = [
     "ArmSizes",
     "Block",
+    "Grouping",
+    "Groups",
     "MatchPool",
     "MatchingLimits",
     "MatchingStudy",
@@ -53,12 +55,57 @@ class Block:
         Outcomes on the grid {0, …, 2³⁰} across the declared bounds; None in a public view.
     first : int
         Index of the first row in the study, by which rows are split into public parts.
+    takes_part : array of bool, shape (m,), or None
+        False for rows whose treatment is missing or not a declared label; None if all take part.
+        Methods that follow the paper's reading count such rows as control.
     """
 
     covariates: npt.NDArray[np.float64]
     treatment: npt.NDArray[np.bool_]
     outcome: npt.NDArray[np.int32] | None
     first: int = 0
+    takes_part: npt.NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Some groups of encoded rows, stacked; short groups end in rows that take no part.
+
+    Attributes
+    ----------
+    covariates : array, shape (g, b, d)
+        Encoded covariates in [0, 1] of g groups of up to b rows.
+    treatment : array of bool, shape (g, b)
+        True for treated rows.
+    outcome : array of int32, shape (g, b)
+        Outcomes on the grid {0, …, 2³⁰}.
+    takes_part : array of bool, shape (g, b)
+        False for padding and for rows that take no part.
+    """
+
+    covariates: npt.NDArray[np.float64]
+    treatment: npt.NDArray[np.bool_]
+    outcome: npt.NDArray[np.int32]
+    takes_part: npt.NDArray[np.bool_]
+
+
+class Grouping(Protocol):
+    """A partition of row positions that never looks at a row.
+
+    Positions are put in a shuffled order; group g holds the places from ``g·n // count`` up to
+    ``(g + 1)·n // count``, so that groups have the same size, or one row more.
+    """
+
+    @property
+    def size(self) -> int:
+        """The number of positions (n)."""
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+
+    def places(self, first: int, rows: int) -> npt.NDArray[np.int64]:
+        """Return the shuffled places of a run of positions."""
 
 
 class Rows(Protocol):
@@ -83,6 +130,10 @@ class Study(Rows, Protocol):
     def domain(self) -> Domain:
         """The declared domain."""
 
+    @property
+    def everyone_takes_part(self) -> bool:
+        """Whether all rows have a declared treatment by the way they were encoded; public."""
+
     def public(self) -> Self:
         """Return a view without outcomes, for the public phase of the label level."""
 
@@ -91,6 +142,19 @@ class Study(Rows, Protocol):
 
     def unannounced(self) -> Self:
         """Return a view whose passes no progress is told of, for passes that follow records."""
+
+    def by_groups(
+        self,
+        grouping: Grouping,
+        kernel: Callable[[Groups], npt.NDArray[np.int64]],
+        *,
+        title: str = "",
+    ) -> npt.NDArray[np.int64]:
+        """Return the kernel's values for every group of rows, in the order of the groups.
+
+        The kernel maps stacked groups to integers, a row of them per group, each a function of
+        that group alone; groups are given by row positions.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from private_ate.privacy.noise import Noise
 SURELY_RIGHT, SURELY_WRONG = 1e-4, 1e-9
 every_mechanism = pytest.mark.parametrize("name", sorted(MECHANISMS))
 # Draws that see no record, are kept inside and cost nothing; tests/attacks/test_row_order.py.
-SECRETS = {"secret_order"}
+SECRETS = {"secret_order", "secret_bytes"}
 
 
 def mechanisms_of(choke_point):

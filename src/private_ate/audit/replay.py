@@ -56,7 +56,7 @@ class Tape:
     source: Tape | None = None
     steer: Callable[[Spend, Any], object] | None = None
     calls: list[Call] = field(default_factory=list)
-    secrets: list[npt.NDArray[np.int64]] = field(default_factory=list, repr=False)
+    secrets: list[Any] = field(default_factory=list, repr=False)
 
     @property
     def spends(self) -> list[Spend]:
@@ -84,7 +84,7 @@ class Tape:
         self.calls.append(Call(spend, kept, output, draw))
         return output
 
-    def keep(self, draw: Callable[[], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    def keep(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
         """Draw a secret, or give the earlier tape's again: no record decides about it."""
         place = len(self.secrets)
         earlier = () if self.source is None else self.source.secrets
@@ -154,6 +154,7 @@ _SHARES: dict[Metric, Callable[[list[int], tuple[int, ...]], Fraction | float]] 
     Metric.L2: lambda moved, declared: _root(sum(d * d for d in moved), declared[0] ** 2),
     Metric.L2_SQUARED: lambda moved, declared: _root(sum(d * d for d in moved), declared[0]),
     Metric.LINF: lambda moved, declared: Fraction(max(moved, default=0), declared[0]),
+    Metric.PLACES: lambda moved, declared: Fraction(sum(d > 0 for d in moved), declared[0]),
     Metric.SHARES: _disjoint_shares,
     Metric.ONE_OF: _one_of_share,
 }

@@ -12,8 +12,12 @@ import numpy.typing as npt
 
 from private_ate.privacy.entropy import Entropy, SecureEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.ranks import CentreRule
 
-__all__ = ["RATES", "SMALLEST_P", "SamplerTest", "check_flips", "check_rate", "check_samplers"]
+__all__ = [
+    "RATES", "SMALLEST_P", "SamplerTest",
+    "check_centre", "check_flips", "check_rate", "check_samplers",
+]  # fmt: skip
 
 Integers = npt.NDArray[np.int64]
 
@@ -50,6 +54,8 @@ def check_samplers(draws: int, entropy: Entropy | None = None) -> Iterator[Sampl
         yield from check_rate(rate, _singles(rate, draws // 20, source), "single ")
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(7, 3)):
         yield check_flips(epsilon, draws, source)
+    for epsilon in (Fraction(1, 2), Fraction(5)):
+        yield check_centre(epsilon, max(draws // 40, 200), source)
 
 
 def check_rate(rate: Fraction, noise: Integers, kind: str = "") -> list[SamplerTest]:
@@ -78,6 +84,28 @@ def check_flips(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:
         f"randomised response at ε = {epsilon}: flips",
         _binomial(int(flipped.sum()), draws, expected),
     )
+
+
+def check_centre(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:
+    """Test how often each candidate near a trimmed mean is released."""
+    from scipy.stats import chi2  # noqa: PLC0415  # keeps `import private_ate` light
+
+    values = np.arange(-20, 21, dtype=np.int64) ** 3 // 200
+    rule = CentreRule(np.arange(-20, 21, dtype=np.int64), 40, 3)
+    noise = Noise(entropy)
+    drawn = [
+        noise.trimmed_centre("audit", values, rule=rule, changes=2, epsilon=epsilon)
+        for _ in range(draws)
+    ]
+    law = np.exp(-float(epsilon) / 4 * rule.levels(values))
+    expected = draws * law / law.sum()
+    observed = np.bincount(np.array(drawn) + 20, minlength=expected.size)
+    rare = expected < 5
+    expected = np.append(expected[~rare], expected[rare].sum() + 1e-9)
+    observed = np.append(observed[~rare], observed[rare].sum())
+    total = float(((observed - expected) ** 2 / expected).sum())
+    name = f"trimmed centre at ε = {epsilon}: candidates"
+    return SamplerTest(name, float(chi2.sf(total, expected.size - 1)))
 
 
 def _rows(rate: Fraction, draws: int, entropy: Entropy) -> Integers:

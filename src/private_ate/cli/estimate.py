@@ -38,6 +38,7 @@ def estimate(
     target: flags.TargetName = "balance",
     neighbors: flags.Neighbors = 5,
     estimand: flags.EstimandName = "ate",
+    design: flags.DesignName = "unknown",
     confidence: flags.Confidence = "0.95",
     rows_per_person: flags.RowsPerPerson = 1,
     bounds_from_data: Annotated[
@@ -109,6 +110,7 @@ def estimate(
             target=cast("Any", target),
             neighbors=neighbors,
             estimand=cast("Any", estimand),
+            design=cast("Any", design),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
             bounds="from-data" if bounds_from_data else "declared",

@@ -347,6 +347,15 @@ def encode_treatment(table: Table, domain: Domain) -> Bits:
     return table.equals(domain.treatment.column, label_text(domain.treatment.treated))
 
 
+def encode_participation(table: Table, domain: Domain) -> Bits:
+    """Return True where the entry is one of the two declared labels of treatment."""
+    column = domain.treatment.column
+    table.require(column, "treatment")
+    labels = (domain.treatment.treated, domain.treatment.control)
+    first, second = (table.equals(column, label_text(label)) for label in labels)
+    return first | second
+
+
 def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
     """Return the outcomes on the grid across their declared bounds."""
     table.require(domain.outcome.column, "outcome")

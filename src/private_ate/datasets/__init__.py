@@ -10,10 +10,10 @@ from typing import Final
 
 from private_ate.datasets import acic, ihdp, lalonde, synth
 from private_ate.datasets.dataset import Dataset
-from private_ate.datasets.generators import Confounded, generate
+from private_ate.datasets.generators import Confounded, Correlated, generate
 from private_ate.errors import ArgumentError
 
-__all__ = ["Confounded", "Dataset", "generate", "load", "registry"]
+__all__ = ["Confounded", "Correlated", "Dataset", "generate", "load", "registry"]
 
 registry: Final[dict[str, Callable[[], Dataset]]] = {
     "ihdp": ihdp.load,

@@ -13,7 +13,7 @@ from private_ate.datasets.dataset import Dataset
 from private_ate.domain import Binary, Domain, Interval
 from private_ate.errors import ArgumentError
 
-__all__ = ["Confounded", "Tails", "generate"]
+__all__ = ["Confounded", "Correlated", "Tails", "generate"]
 
 Floats = npt.NDArray[np.float64]
 Tails = Literal["bounded", "normal", "heavy"]
@@ -69,12 +69,46 @@ class Confounded:
             raise ArgumentError(msg)
 
 
-def generate(study: Confounded, seed: int) -> Dataset:
+@dataclass(frozen=True, slots=True)
+class Correlated:
+    """A study whose covariates are correlated and, in part, seen only as yes or no.
+
+    Attributes
+    ----------
+    size, dimension : int
+        Units (n) and covariates (d).
+    treated_share : float
+        The share of treated units that the intercept of selection aims at.
+    selection : float
+        Standard deviation of the log odds of treatment.
+    dichotomized : bool
+        Whether every third covariate is seen only as positive or not, so that a part of the
+        confounding is unmeasured.
+    """
+
+    size: int = 5000
+    dimension: int = 20
+    treated_share: float = 0.5
+    selection: float = 1.0
+    dichotomized: bool = True
+
+    def __post_init__(self) -> None:
+        if self.size < 2 or self.dimension < 1:
+            msg = "a study has at least two units and one covariate"
+            raise ArgumentError(msg)
+        if not 0 < self.treated_share < 1 or self.selection < 0:
+            msg = "a treated share lies between 0 and 1, and selection is from 0"
+            raise ArgumentError(msg)
+
+
+def generate(study: Confounded | Correlated, seed: int) -> Dataset:
     """Generate a study; covariates drive the treatment and the outcome in part together.
 
     The true effect is the average over the generated units of the difference of their expected
     outcomes. Domain bounds follow from the recipe and do not look at the rows.
     """
+    if isinstance(study, Correlated):
+        return _generate_correlated(study, seed)
     rng = np.random.default_rng(seed)
     covariates = rng.standard_normal((study.size, study.dimension))
     drivers = _directions(study.dimension)
@@ -91,6 +125,48 @@ def generate(study: Confounded, seed: int) -> Dataset:
         outcome = baseline + effects * treatment + _noise(study.tails, study.size, rng)
         true_effect = float(effects.mean())
     return _dataset(study, seed, np.column_stack([treatment, outcome, covariates]), true_effect)
+
+
+def _generate_correlated(study: Correlated, seed: int) -> Dataset:
+    """Mix normal covariates at random, let one direction select and a related one prognose."""
+    rng = np.random.default_rng(seed)
+    shape = study.dimension, study.dimension
+    mixing = np.eye(study.dimension) + 0.3 * rng.standard_normal(shape)
+    latent = rng.standard_normal((study.size, study.dimension)) @ mixing.T
+    latent /= latent.std(axis=0)
+    direction = rng.standard_normal(study.dimension)
+    score = latent @ direction
+    score *= study.selection / score.std()
+    chances = _sigmoid(score + _intercept(score, study.treated_share))
+    treatment = rng.random(study.size) < chances
+    prognosis = 0.7 * direction / np.linalg.norm(direction)
+    prognosis += 0.3 * rng.standard_normal(study.dimension) / np.sqrt(study.dimension)
+    effects = 1.0 + 0.3 * np.tanh(latent[:, 0])
+    outcome = latent @ prognosis + effects * treatment + 0.7 * rng.standard_normal(study.size)
+    seen = np.clip(latent, -4.0, 4.0)
+    if study.dichotomized:
+        seen[:, ::3] = np.where(latent[:, ::3] > 0, 4.0, -4.0)
+    names = [f"x{j}" for j in range(1, study.dimension + 1)]
+    rows = np.column_stack([treatment, np.clip(outcome, -7.0, 7.0), seen])
+    treated = int(treatment.sum())
+    return Dataset(
+        name=f"correlated-{study.size}",
+        frame=pl.DataFrame(dict(zip(["treatment", "y", *names], rows.T.copy(), strict=True))),
+        domain=Domain("treatment", ("y", Interval(-7, 7)), dict.fromkeys(names, _COVARIATE_BOUNDS)),
+        true_effect=float(effects.mean()),
+        treated=treated,
+        control=study.size - treated,
+        source=f"generated, {study}, seed {seed}",
+    )
+
+
+def _intercept(score: Floats, share: float) -> float:
+    """Return the intercept with which the mean chance is the share, by bisection."""
+    low, high = -30.0, 30.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _sigmoid(score + middle).mean() > share else (middle, high)
+    return (low + high) / 2
 
 
 def _dataset(study: Confounded, seed: int, rows: Floats, true_effect: float) -> Dataset:

@@ -15,8 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.data.streams import StreamedTable
-from private_ate.data.tables import Table, encode_covariates, encode_outcome, encode_treatment
+from private_ate.data.tables import (
+    Table,
+    encode_covariates,
+    encode_outcome,
+    encode_participation,
+    encode_treatment,
+)
 from private_ate.domain import Domain
+from private_ate.engines.grouping import group_places, groups_per_stack
 from private_ate.engines.on_disk import CompactColumns, encode_stream, reorder_rows, tell_rows
 from private_ate.privacy.sums import (
     MOST_SORTED_ROWS,
@@ -27,11 +34,21 @@ from private_ate.privacy.sums import (
     require_rows,
     weighted_sum,
 )
-from private_ate.study import ArmSizes, ArmSums, Block, MatchingLimits, RowWeights, Summable
+from private_ate.study import (
+    ArmSizes,
+    ArmSums,
+    Block,
+    Grouping,
+    Groups,
+    MatchingLimits,
+    RowWeights,
+    Summable,
+)
 
 __all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
 
 S = TypeVar("S", bound=Summable)
+Part = TypeVar("Part")
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -53,6 +70,7 @@ class LocalStudy:
     treatment: Bits = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     progress: Progress | None = field(default=None, repr=False, compare=False)
+    takes_part: Bits | None = field(default=None, repr=False)
 
     @classmethod
     def encode(
@@ -61,11 +79,14 @@ class LocalStudy:
         """Encode a table as its domain says; shape of the result depends on the schema only."""
         if isinstance(table, StreamedTable):
             columns = encode_stream(table, domain, outcome=True, progress=progress)
-            return cls(domain, columns.covariates, columns.treatment, columns.outcome, progress)
+            return cls(
+                domain, columns.covariates, columns.treatment, columns.outcome, progress,
+                columns.takes_part,
+            )  # fmt: skip
         covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
-        outcome = encode_outcome(table, domain)
+        outcome, takes_part = encode_outcome(table, domain), encode_participation(table, domain)
         tell_rows(progress, 0, table.rows, table.rows)
-        return cls(domain, covariates, treatment, outcome, progress)
+        return cls(domain, covariates, treatment, outcome, progress, takes_part)
 
     @classmethod
     def encode_public(
@@ -89,6 +110,11 @@ class LocalStudy:
         """The number of encoded covariates (d)."""
         return int(self.covariates.shape[0])
 
+    @property
+    def everyone_takes_part(self) -> bool:
+        """Whether no row could be left out; rows that were encoded from a table could."""
+        return self.takes_part is None
+
     def public(self) -> Self:
         """Return a view without outcomes."""
         return replace(self, outcome=None)
@@ -102,9 +128,11 @@ class LocalStudy:
         """Lend a copy of one row in ``stride``."""
         outcome = None if self.outcome is None else self.outcome[::stride].copy()
         covariates = np.ascontiguousarray(self.covariates[:, ::stride])
+        takes_part = None if self.takes_part is None else self.takes_part[::stride].copy()
         yield replace(
-            self, covariates=covariates, treatment=self.treatment[::stride].copy(), outcome=outcome
-        )
+            self, covariates=covariates, treatment=self.treatment[::stride].copy(),
+            outcome=outcome, takes_part=takes_part,
+        )  # fmt: skip
 
     def reordered(self, order: Integers) -> Self:
         """Return a copy whose rows are in another order; no sum over rows remembers the first."""
@@ -114,11 +142,13 @@ class LocalStudy:
             else reorder_rows(self.covariates, order)
         )
         outcome = None if self.outcome is None else reorder_rows(self.outcome, order)
+        takes_part = None if self.takes_part is None else reorder_rows(self.takes_part, order)
         return replace(
             self,
             covariates=covariates,
             treatment=reorder_rows(self.treatment, order),
             outcome=outcome,
+            takes_part=takes_part,
         )
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
@@ -144,6 +174,38 @@ class LocalStudy:
 
         return self._fold(run, title)
 
+    def by_groups(
+        self,
+        grouping: Grouping,
+        kernel: Callable[[Groups], Integers],
+        *,
+        title: str = "blocks of rows",
+    ) -> Integers:
+        """Return the kernel's values for every group, groups stacked to runs of about 2¹⁴ rows."""
+        if self.outcome is None:
+            msg = "values of groups need a study with outcomes"
+            raise TypeError(msg)
+        order = np.empty(self.size, dtype=np.int64)
+        order[grouping.places(0, self.size)] = np.arange(self.size)
+        stack = groups_per_stack(grouping)
+        starts = range(0, grouping.count, stack)
+
+        def run(start: int) -> Integers:
+            return kernel(self._groups(grouping, order, start, min(start + stack, grouping.count)))
+
+        with single_threaded_blas():
+            parts = _threads(os.getpid()).map(run, starts)
+            return np.concatenate(list(self._watched(parts, title, len(starts))))
+
+    def _groups(self, grouping: Grouping, order: Integers, start: int, stop: int) -> Groups:
+        """Gather some groups."""
+        stack = group_places(grouping, start, stop)
+        rows = order[stack.places]
+        covariates = self.covariates[:, rows.reshape(-1)].reshape(-1, *rows.shape)
+        outcome = self.outcome[rows]  # type: ignore[index]  # by_groups has looked
+        inside = stack.inside if self.takes_part is None else stack.inside & self.takes_part[rows]
+        return Groups(np.moveaxis(covariates, 0, -1), self.treatment[rows], outcome, inside)
+
     def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
         if len(starts) == 1:
@@ -154,7 +216,7 @@ class LocalStudy:
             parts = _threads(os.getpid()).map(run, starts)
             return reduce(add, self._watched(parts, title, len(starts)))
 
-    def _watched(self, parts: Iterable[S], title: str, total: int) -> Iterator[S]:
+    def _watched(self, parts: Iterable[Part], title: str, total: int) -> Iterator[Part]:
         """Tell the progress bar after each block."""
         for done, part in enumerate(parts, 1):
             if self.progress is not None:
@@ -203,7 +265,8 @@ class LocalStudy:
     def _block(self, start: int) -> Block:
         rows = slice(start, start + _BLOCK_ROWS)
         outcome = None if self.outcome is None else self.outcome[rows]
-        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start)
+        takes_part = None if self.takes_part is None else self.takes_part[rows]
+        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start, takes_part)
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""

@@ -17,7 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.data.streams import StreamedTable
-from private_ate.data.tables import encode_covariates, encode_outcome, encode_treatment
+from private_ate.data.tables import (
+    encode_covariates,
+    encode_outcome,
+    encode_participation,
+    encode_treatment,
+)
 from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError, SchemaError
 
@@ -40,7 +45,9 @@ class CompactColumns:
         """The number of features and of rows."""
         return self.is_number.size, self.numbers.shape[1]
 
-    def __getitem__(self, rows: tuple[slice, slice]) -> npt.NDArray[np.float64]:
+    def __getitem__(
+        self, rows: tuple[slice, slice | npt.NDArray[np.int64]]
+    ) -> npt.NDArray[np.float64]:
         """Return some rows of all features as floats."""
         numbers, indicators = self.numbers[:, rows[1]], self.indicators[:, rows[1]]
         block = np.empty((self.is_number.size, numbers.shape[1]))
@@ -73,6 +80,7 @@ class EncodedColumns:
     covariates: npt.NDArray[np.float64] | CompactColumns = field(repr=False)
     treatment: npt.NDArray[np.bool_] = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
+    takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
 
 
 def encode_stream(
@@ -91,11 +99,13 @@ def encode_stream(
     covariates = _compact(domain, table.capacity)
     treatment = _on_disk((table.capacity,), np.bool_)
     steps = _on_disk((table.capacity,), np.int32) if outcome else None
+    takes_part = _on_disk((table.capacity,), np.bool_)
     size = 0
     for chunk in table.chunks(columns):
         rows = slice(size, size + chunk.rows)
         covariates[:, rows] = encode_covariates(chunk, domain)
         treatment[rows] = encode_treatment(chunk, domain)
+        takes_part[rows] = encode_participation(chunk, domain)
         if steps is not None:
             steps[rows] = encode_outcome(chunk, domain)
         tell_rows(progress, size, size + chunk.rows, table.rows)
@@ -109,7 +119,7 @@ def encode_stream(
     )
     # Numbers alone need no unpacking.
     plain = filled.numbers if covariates.is_number.all() else filled
-    return EncodedColumns(plain, treatment[:size], whole)
+    return EncodedColumns(plain, treatment[:size], whole, takes_part[:size])
 
 
 def reorder_rows(columns: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

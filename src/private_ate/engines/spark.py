@@ -27,10 +27,11 @@ from private_ate.data.tables import (
     table_of,
 )
 from private_ate.domain import Categories, Domain, Interval
+from private_ate.engines.grouping import group_places, groups_of, groups_per_stack
 from private_ate.engines.local import Progress, single_threaded_blas
 from private_ate.engines.spark_lines import FAILED, SparkLines, encode_block, open_lines
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
-from private_ate.study import Block, Summable
+from private_ate.study import Block, Grouping, Groups, Summable
 
 __all__ = [
     "NEEDS_ORDER",
@@ -43,6 +44,7 @@ __all__ = [
 
 S = TypeVar("S", bound=Summable)
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 _BLOCK_ROWS: Final = 1 << 14
 _FAN_IN: Final = 64  # values that one task, or the driver, adds up
@@ -150,6 +152,11 @@ class SparkStudy:
         """The number of encoded covariates (d)."""
         return len(self.domain.features)
 
+    @property
+    def everyone_takes_part(self) -> bool:
+        """Whether no row could be left out; rows of a table could."""
+        return False
+
     def public(self) -> Self:
         """Return a view without outcomes."""
         return replace(self, shows_outcome=False)
@@ -182,6 +189,23 @@ class SparkStudy:
         result: S = without_words(lambda: _add_up(parts, len(self.starts)), UNFINISHED)
         self._tell(title, 1)
         return result
+
+    def by_groups(
+        self,
+        grouping: Grouping,
+        kernel: Callable[[Groups], Integers],
+        *,
+        title: str = "blocks of rows",
+    ) -> Integers:
+        """Return the kernel's values for every group: rows are keyed by place and grouped."""
+        stack = groups_per_stack(grouping)
+        total = -(-grouping.count // stack)
+        self._tell(title, 0)
+        pieces = self.blocks.mapPartitionsWithIndex(_scatter(grouping, stack, self.starts))
+        values = pieces.groupByKey(min(total, _FAN_IN)).map(_gather(grouping, stack, kernel))
+        parts = without_words(lambda: sorted(values.collect(), key=_first), UNFINISHED)
+        self._tell(title, 1)
+        return np.concatenate([part for _, part in parts])
 
     def _tell(self, title: str, done: int) -> None:
         """Tell that a pass began or ended; how many partitions there are may follow values."""
@@ -338,15 +362,65 @@ def _runner(
         with single_threaded_blas():
             for rows, block in blocks:
                 # The bytes were written by an executor of this very run.
-                covariates, treatment, outcome = pickle.loads(block)  # noqa: S301
+                covariates, treatment, outcome, takes_part = pickle.loads(block)  # noqa: S301
                 shown = outcome if shows_outcome else None
-                part = kernel(Block(covariates.T, treatment, shown, start))
+                part = kernel(Block(covariates.T, treatment, shown, start, takes_part))
                 total = part if total is None else total + part
                 start += rows
         if total is not None:
             yield index, total
 
     return run
+
+
+Piece = tuple[npt.NDArray[Any], ...]  # places, covariates, treatment, outcome, participation
+
+
+def _scatter(
+    grouping: Grouping, stack: int, starts: tuple[int, ...]
+) -> Callable[[int, Iterable[tuple[int, bytes]]], Iterator[tuple[int, Piece]]]:
+    """Return a map from a partition's rows to pieces, keyed by the stack of groups they are in."""
+
+    def run(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Piece]]:
+        start = starts[index]
+        for rows, block in blocks:
+            covariates, *columns = pickle.loads(block)  # noqa: S301  # as above
+            places = grouping.places(start, rows)
+            stacks = groups_of(grouping, places) // stack
+            order = np.argsort(stacks, kind="stable")
+            edges = np.flatnonzero(np.diff(stacks[order])) + 1
+            for part in np.split(order, edges):
+                piece = places[part], covariates[:, part], *(column[part] for column in columns)
+                yield int(stacks[part[0]]), piece
+            start += rows
+
+    return run
+
+
+def _gather(
+    grouping: Grouping, stack: int, kernel: Callable[[Groups], Integers]
+) -> Callable[[tuple[int, Iterable[Piece]]], tuple[int, Integers]]:
+    """Return a map from the pieces of a stack to its number and the values of its groups."""
+
+    def run(keyed: tuple[int, Iterable[Piece]]) -> tuple[int, Integers]:
+        number, pieces = keyed
+        columns = [np.concatenate(parts, axis=-1) for parts in zip(*pieces, strict=True)]
+        order = np.argsort(columns[0])
+        start = number * stack
+        chosen = group_places(grouping, start, min(start + stack, grouping.count))
+        rows = order[chosen.places - int(chosen.places[0, 0])]
+        covariates = columns[1][:, rows.reshape(-1)].reshape(-1, *rows.shape)
+        stacked = np.moveaxis(covariates, 0, -1)
+        with single_threaded_blas():
+            treatment, outcome, takes_part = (column[rows] for column in columns[2:])
+            values = kernel(Groups(stacked, treatment, outcome, chosen.inside & takes_part))
+        return number, values
+
+    return run
+
+
+def _first(pair: tuple[int, Any]) -> int:
+    return pair[0]
 
 
 def _add_up(parts: Any, count: int) -> Any:  # noqa: ANN401  # an RDD of places and sums

@@ -23,6 +23,7 @@ from private_ate.data.tables import (
     Table,
     encode_covariates,
     encode_outcome,
+    encode_participation,
     encode_treatment,
     table_of,
 )
@@ -160,6 +161,7 @@ def encode_block(table: Table, domain: Domain) -> tuple[int, bytes]:
             encode_covariates(table, domain),
             encode_treatment(table, domain),
             encode_outcome(table, domain),
+            encode_participation(table, domain),
         )
         return table.rows, pickle.dumps(arrays, protocol=5)
     return FAILED, b""

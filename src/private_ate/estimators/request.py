@@ -13,10 +13,11 @@ from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
 
-__all__ = ["Estimand", "Estimator", "Request", "Target", "options_for"]
+__all__ = ["Design", "Estimand", "Estimator", "Request", "Target", "options_for"]
 
-Estimand = Literal["ate", "att", "atc"]
+Estimand = Literal["ate", "att", "atc", "ato"]
 Target = Literal["balance", "track"]
+Design = Literal["unknown", "observational", "randomized"]
 Options = TypeVar("Options")
 
 
@@ -35,11 +36,13 @@ class Request:
     confidence: float | None = 0.95
     rows_per_person: int = 1
     options: object | None = None
+    design: Design = "unknown"
 
     def __post_init__(self) -> None:
         one_of("level", self.level, get_args(Level))
         one_of("estimand", self.estimand, get_args(Estimand))
         one_of("target", self.target, get_args(Target))
+        one_of("design", self.design, get_args(Design))
         settle(
             self,
             epsilon=parse_epsilon(self.epsilon),

@@ -63,4 +63,5 @@ def rows_of(block: Block, rows: slice) -> Block:
     """Return some of a block's rows as a block."""
     outcome = None if block.outcome is None else block.outcome[rows]
     start = block.first + (rows.start or 0)
-    return Block(block.covariates[rows], block.treatment[rows], outcome, start)
+    takes_part = None if block.takes_part is None else block.takes_part[rows]
+    return Block(block.covariates[rows], block.treatment[rows], outcome, start, takes_part)

@@ -27,6 +27,8 @@ class Metric(StrEnum):
     """``Σ|d_k|/s_k ≤ 1``: a record may enter several coordinates, in shares."""
     ONE_OF = "one-of"
     """One coordinate k moves at most, by ``|d_k| ≤ s_k``; the others are equal."""
+    PLACES = "places"
+    """At most s of the coordinates differ, by any amount."""
     GRADIENT = "gradient"
     """``max|∇_k − ∇'_k| ≤ s`` at every point; the input is the objective itself."""
     SMOOTH = "smooth"

@@ -15,6 +15,8 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
 - ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
   ``changes``; answers weights; cost ε in two entries.
+- ``trimmed_centre``: numbers of which neighbours change at most ``changes``, as one candidate near
+  their trimmed mean; answers that candidate; cost ε.
 
 Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
 
@@ -31,7 +33,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +45,7 @@ from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.objective import Floats, Objective, ObjectiveLaw
+from private_ate.privacy.ranks import CentreRule, draw_by_level
 from private_ate.privacy.samplers import (
     Coin,
     flip,
@@ -98,7 +101,7 @@ class Recorder(Protocol):
     def hear(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
         """Note the input; return an output, from ``draw`` or from an earlier run."""
 
-    def keep(self, draw: Callable[[], Integers]) -> Integers:
+    def keep(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
         """Return a secret that no record decides about, from ``draw`` or from an earlier run."""
 
 
@@ -136,9 +139,19 @@ class Noise:
         replacing a record and moving rows costs what replacing it in place costs. Cost: nothing
         (docs/proofs/published.md).
         """
-        if self.recorder is None:
-            return random_order(rows, self.entropy)
-        return self.recorder.keep(lambda: random_order(rows, self.entropy))
+        order: Integers = self._secret(lambda: random_order(rows, self.entropy))
+        return order
+
+    def secret_bytes(self, size: int) -> bytes:
+        """Draw keys by which positions of rows are shuffled into parts, whatever they hold.
+
+        Neighbours: any; nothing about a row goes in. Cost: nothing (docs/proofs/blocks.md).
+        """
+        drawn: bytes = self._secret(lambda: self.entropy.draw(size))
+        return drawn
+
+    def _secret(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
+        return draw() if self.recorder is None else self.recorder.keep(draw)
 
     def laplace(
         self,
@@ -324,6 +337,21 @@ class Noise:
                 sensitivity=law.sensitivity,
                 epsilon=law.smoothing,
             )
+        )
+
+    def trimmed_centre(
+        self, step: str, values: Integers, *, rule: CentreRule, changes: int, epsilon: Fraction
+    ) -> int:
+        """Release a candidate c with probability ∝ ``exp(−ε·level(c)/(2·changes))``.
+
+        Neighbours: numbers that differ in at most ``changes`` places, by any amount: every level
+        then moves by at most ``changes``. Cost: ε (docs/proofs/blocks.md).
+        """
+        rate = _rate(epsilon, 2 * changes)
+        return self._release(
+            Spend(step, "trimmed_centre", epsilon, (changes,), values.size, metric=Metric.PLACES),
+            values,
+            lambda: int(rule.candidates[draw_by_level(rule.levels(values), rate, self.entropy)]),
         )
 
     def choose(

@@ -142,7 +142,7 @@ def _effect(release: Release) -> list[Markup]:
         texts.append(element("li", written, f", covers {covers}." if covers else "."))
     what = estimand_name(release)
     parts = [
-        element("p", what[0].upper() + what[1:], class_="soft"),
+        element("p", what[0].upper() + what[1:].rstrip(","), class_="soft"),
         element("p", number_text(release.ate, scale), class_="effect"),
     ]
     if marks:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
+from private_ate.report.words import is_mere_difference
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["release_table", "summarize", "summary_rows"]
 
 _WIDTH = 88
-_TITLE = "Average treatment effect, released by private-ate"
+_TITLES = (
+    "Average treatment effect, released by private-ate",
+    "Difference in means, not adjusted, released by private-ate",
+)
 _LEVELS = {
     "label": "outcomes are private; covariates and treatment are public",
     "sample": "whole records are private; only n and the declared domain are public",
@@ -34,14 +38,15 @@ def summarize(release: Release) -> str:
         )
         for name, value in rows
     ]
-    return "\n".join([_TITLE, *lines])
+    return "\n".join([_TITLES[is_mere_difference(release)], *lines])
 
 
 def release_table(release: Release) -> Table:
     """Return the release as a rich table, which wraps to the width of the terminal."""
     from rich.table import Table  # noqa: PLC0415  # not needed for plain text
 
-    table = Table(title=_TITLE, title_justify="left", show_header=False, box=None, pad_edge=False)
+    title = _TITLES[is_mere_difference(release)]
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in summary_rows(release):
@@ -52,7 +57,11 @@ def release_table(release: Release) -> Table:
 def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
     estimand = str(release.settings.get("estimand", "ate")).upper()
-    yield f"effect ({estimand})", f"{release.ate:.6g}"
+    if is_mere_difference(release):
+        yield "difference in means", f"{release.ate:.6g}"
+        yield "  assumes", "nothing was adjusted for: an effect only if treatment was random"
+    else:
+        yield f"effect ({estimand})", f"{release.ate:.6g}"
     error = standard_error(release)
     if error is not None:
         yield "standard error", f"{error:.4g} (noise and sampling, from the interval)"

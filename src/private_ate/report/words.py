@@ -12,6 +12,7 @@ __all__ = [
     "PAPER",
     "estimand_name",
     "formal_promise",
+    "is_mere_difference",
     "number_text",
     "pair_text",
     "percent",
@@ -29,13 +30,22 @@ _NAMES = {
     "ate": "average treatment effect (ATE)",
     "att": "average treatment effect on the treated (ATT)",
     "atc": "average treatment effect on the controls (ATC)",
+    "ato": "average treatment effect in the overlap population (ATO)",
 }
-_AUTO = {("calibrated", "label"), ("orthogonal", "sample")}
+_AUTO = {("calibrated", "label"), ("blocks", "sample")}
 
 
 def estimand_name(release: Release) -> str:
-    """Return the estimand in full."""
+    """Return the estimand in full; a comparison that may be confounded is not called an effect."""
+    if is_mere_difference(release):
+        return "difference in means, not adjusted for covariates,"
     return _NAMES[str(release.settings.get("estimand", "ate"))]
+
+
+def is_mere_difference(release: Release) -> bool:
+    """Say whether arms that nobody declared to be randomised were compared as they are."""
+    settings = release.settings
+    return settings.get("adjusted") is False and settings.get("design", "unknown") != "randomized"
 
 
 def plain_promise(release: Release) -> str:
@@ -109,7 +119,12 @@ def python_call(release: Release) -> str:
         ("epsilon", f'"{_decimal(float(release.epsilon))}"'),
         ("method", repr(method)),
     ]
-    for name, usual in (("estimand", "ate"), ("target", "balance"), ("rows_per_person", 1)):
+    for name, usual in (
+        ("estimand", "ate"),
+        ("design", "unknown"),
+        ("target", "balance"),
+        ("rows_per_person", 1),
+    ):
         if settings.get(name, usual) != usual:
             pairs.append((name, repr(settings[name])))
     if settings.get("neighbors") is not None:

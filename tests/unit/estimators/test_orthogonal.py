@@ -107,8 +107,10 @@ def test_without_covariates_the_arms_are_compared():
     assert release.settings["adjusted"] is False
 
 
-def test_the_method_is_the_default_at_sample_level_and_spends_exactly_epsilon():
-    release = estimate_ate(table(), domain=DOMAIN, level="sample", epsilon="0.7")
+def test_the_method_spends_exactly_epsilon():
+    release = estimate_ate(
+        table(), domain=DOMAIN, level="sample", epsilon="0.7", method="orthogonal"
+    )
 
     assert release.method == "orthogonal"
     assert sum(release.settings["budget"].values()) == pytest.approx(0.7)
@@ -145,7 +147,8 @@ def test_models_scores_and_cells_stay_inside():
     )
 
     assert set(release.settings) == {
-        "adjusted", "signal_to_noise", "adjust_threshold", "matching_limit_K", "population",
+        "adjusted", "design", "signal_to_noise", "adjust_threshold", "matching_limit_K",
+        "population",
         "confidence", "rows_per_person", "budget", "interval_covers", "noise_interval_covers",
         "notes",
     }  # fmt: skip
@@ -183,7 +186,9 @@ def test_bad_options_are_refused(keywords, text):
 
 def test_other_estimands_are_refused():
     with pytest.raises(ArgumentError, match="ATE only"):
-        estimate_ate(table(), domain=DOMAIN, level="sample", epsilon=1, estimand="att")
+        estimate_ate(
+            table(), domain=DOMAIN, method="orthogonal", level="sample", epsilon=1, estimand="att"
+        )
 
 
 def test_the_plan_follows_the_published_rule():

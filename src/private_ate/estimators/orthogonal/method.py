@@ -238,6 +238,7 @@ def _settings(
     """Return public facts and released numbers; models, scores and cells stay inside."""
     settings = {
         "adjusted": plan.adjusted,
+        "design": request.design,
         "signal_to_noise": plan.signal_to_noise,
         "adjust_threshold": options.adjust_threshold,
         "matching_limit_K": part.limit,

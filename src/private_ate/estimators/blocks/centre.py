@@ -1,0 +1,126 @@
+"""The private centre of the block effects: its candidates, and its law replayed for an interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from private_ate.estimators.blocks.plan import SPREAD_SHARE, BlocksPlan
+from private_ate.privacy.ranks import CentreRule
+
+__all__ = ["ExpectedNoise", "centre_rule", "expected_noise", "noise_quantile"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_TYPICAL_SHIFT: Final = 0.03  # of the range: how far the starting point is thought to be off
+_BASE_SCALE: Final = 0.06  # of the range: how far candidates spread around the starting point
+
+
+def centre_rule(start: int, *, bits: int, value_bits: int, trim: int) -> CentreRule:
+    """Return candidates around a released starting point, denser near it.
+
+    They are quantiles of Student's t with four degrees of freedom, so that choosing uniformly
+    among them follows that law; ``start`` and the candidates are in steps of 2^−value_bits of
+    the outcome's range and lie within ``±2^value_bits``, as an effect does.
+    """
+    bound = 1 << value_bits
+    offsets = np.rint(_BASE_SCALE * bound * _student_quantiles(bits))
+    candidates = np.clip(start + offsets, -bound, bound).astype(np.int64)
+    return CentreRule(candidates, bound, trim)
+
+
+def noise_quantile(  # the law, and a model of the block effects
+    rule: CentreRule, *, effect: int, spread: float, size: int, rate: Fraction, coverage: float
+) -> int:
+    """Return how far the centre's noise reaches, from released numbers only.
+
+    Ideal block effects, normal quantiles of the released standard deviation ``spread`` around the
+    released ``effect``, are put through the same law; the answer is the smallest q that holds
+    ``coverage`` of it, plus half the larger gap to a neighbouring candidate.
+    """
+    law = _replayed(rule, effect, spread, size, rate)
+    distances = np.abs(rule.candidates - effect)
+    order = np.argsort(distances, kind="stable")
+    held = np.cumsum(law[order])
+    place = int(np.searchsorted(held, coverage * held[-1]))
+    reach = int(distances[order[min(place, order.size - 1)]])
+    return reach + _half_gap(rule, effect)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedNoise:
+    """What a plan leads one to expect, in units of the outcome's range.
+
+    ``error`` is the expected size of the noise, ``quantile`` its reach in an interval,
+    ``sampling`` the standard deviation without noise and ``normal`` how many of those an interval
+    holds, both the deliberate excess of its variance and the normal quantile.
+    """
+
+    error: float
+    quantile: float
+    sampling: float
+    normal: float
+
+
+def expected_noise(  # a plan and what is guessed about the outcome
+    plan: BlocksPlan,
+    dimension: int,
+    epsilon: Fraction,
+    *,
+    share: float,
+    deviation: float,
+    coverage: float,
+    with_interval: bool,
+) -> ExpectedNoise:
+    """Replay the centre on guessed block effects around a starting point that is a little off."""
+    spread = deviation / math.sqrt(share * (1 - share))
+    spread /= math.sqrt(max(plan.rows - 1.6 * dimension - 2, plan.rows / 4))
+    steps, size = 1 << plan.value_bits, plan.blocks * plan.partitions
+    start = round(_TYPICAL_SHIFT * steps)
+    rule = centre_rule(start, bits=14, value_bits=plan.value_bits, trim=plan.trim(epsilon))
+    rate = plan.effect * epsilon / (2 * plan.partitions)
+    law = _replayed(rule, 0, spread * steps, size, rate)
+    excess = 1.0
+    if with_interval:
+        excess += min(4.5 / (plan.blocks * float(SPREAD_SHARE * epsilon)), 2.0)
+    wide = math.sqrt(excess) * spread * steps
+    reach = noise_quantile(rule, effect=0, spread=wide, size=size, rate=rate, coverage=coverage)
+    error = float((law * np.abs(rule.candidates)).sum()) / steps
+    normal = float(ndtri((1 + coverage) / 2)) * math.sqrt(1.1 * excess)
+    return ExpectedNoise(error, reach / steps, spread / math.sqrt(plan.blocks), normal)
+
+
+def _replayed(rule: CentreRule, effect: int, spread: float, size: int, rate: Fraction) -> Floats:
+    """Return the probabilities of all candidates if block effects were ideal."""
+    normal = ndtri((np.arange(size) + 0.5) / size)
+    ideal = np.clip(np.rint(effect + spread * normal), -rule.bound, rule.bound).astype(np.int64)
+    levels = rule.levels(ideal)
+    weights = np.exp(-float(rate) * (levels - levels.min()))
+    law: Floats = weights / weights.sum()
+    return law
+
+
+def _half_gap(rule: CentreRule, effect: int) -> int:
+    place = int(np.searchsorted(rule.candidates, effect))
+    near = rule.candidates[max(place - 1, 0) : place + 2]
+    return math.ceil(int(np.diff(near).max(initial=0)) / 2)
+
+
+@lru_cache(maxsize=2)
+def _student_quantiles(bits: int) -> Floats:
+    """Return the midpoint quantiles of Student's t with four degrees of freedom, in order."""
+    share = (np.arange(1 << bits) + 0.5) / (1 << bits)
+    root = np.sqrt(4 * share * (1 - share))
+    quotient = np.cos(np.arccos(np.minimum(root, 1.0)) / 3) / root
+    sizes = 2 * np.sqrt(np.maximum(quotient - 1, 0.0))
+    quantiles: Floats = np.sign(share - 0.5) * sizes
+    quantiles.setflags(write=False)
+    return quantiles

@@ -1,0 +1,360 @@
+"""Our sample-level method: regression inside blocks of rows, one private centre.
+
+Rows are cut into small blocks by their positions. Inside a block the effect is adjusted by
+ordinary regression, without noise; what is released is the centre of the block effects, by an
+exponential mechanism on their ranks. A record sits in one block per partition, so it moves few
+block effects whatever the number of covariates is. A public rule, and the noisy share of treated
+rows, decide whether blocks can pay; if not, the arms are compared as they are. Privacy:
+docs/proofs/blocks.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
+from private_ate.estimators.blocks.models import (
+    BlockEffects,
+    average_effects,
+    linear_effects,
+    overlap_effects,
+)
+from private_ate.estimators.blocks.partition import Shuffle, draw_keys, draw_shuffles
+from private_ate.estimators.blocks.plan import (
+    SPREAD_SHARE,
+    SQUARE_SHARE,
+    SUM_SHARE,
+    BlocksOptions,
+    BlocksPlan,
+    blocks_options,
+    count_share,
+    plan_blocks,
+    worth_trying,
+)
+from private_ate.estimators.blocks.unadjusted import (
+    Count,
+    Start,
+    release_count,
+    release_outcome_variance,
+    release_square,
+    release_start,
+)
+from private_ate.estimators.orthogonal.plan import plain_shares
+from private_ate.estimators.request import Request
+from private_ate.models.standardization import noise_bits
+from private_ate.privacy.noise import Noise
+from private_ate.release import Estimate, Pair
+from private_ate.study import Groups, Study
+
+__all__ = ["BlocksOptions", "estimate_blocks"]
+
+Integers = npt.NDArray[np.int64]
+
+_LARGEST_PARTITIONS: Final = 100
+_MODELS: Final = {
+    "linear": linear_effects,
+    "overlap": overlap_effects,
+    "doubly_robust": average_effects,
+}
+_POPULATIONS: Final = {
+    "linear": "all n units; in small blocks the effect leans to units that overlap",
+    "overlap": "units weighted by overlap (ATO)",
+    "doubly_robust": "all n units (ATE)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What either path hands over, in units of the outcome's range.
+
+    ``noise`` is the quantile of the last step's noise (q), ``half`` that of the whole interval,
+    None if none was paid for; ``facts`` go into the settings.
+    """
+
+    effect: float
+    noise: float
+    half: float | None
+    facts: dict[str, Any]
+
+
+def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
+    """Estimate the average treatment effect with whole records private.
+
+    Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
+    docs/proofs/blocks.md.
+    """
+    options = blocks_options(request)
+    # Drawn before any noise, so that partitions never depend on what was released.
+    keys = draw_keys(options.partitions or _LARGEST_PARTITIONS, noise)
+    plan = _plan(study, request, options)
+    if not worth_trying(study.size, plan, request.design, options):
+        result = _compare(study, request, noise)
+    else:
+        result = _try_blocks(study, request, options, noise, keys)
+    width = study.domain.bounds.width
+    return Estimate(
+        ate=width * result.effect,
+        noise_interval=_around(result.effect, result.noise, width),
+        interval=None if result.half is None else _around(result.effect, result.half, width),
+        settings=_settings(request, result, noise),
+    )
+
+
+def _per_row(request: Request) -> Fraction:
+    return request.epsilon / request.rows_per_person
+
+
+def _plan(
+    study: Study, request: Request, options: BlocksOptions, counted: Count | None = None
+) -> BlocksPlan:
+    return plan_blocks(
+        study.size,
+        study.dimension,
+        float(_per_row(request)),
+        share=0.5 if counted is None else counted.share,
+        members=None if counted is None else counted.members,
+        estimand=request.estimand,
+        with_interval=request.confidence is not None,
+        options=options,
+    )
+
+
+def _compare(study: Study, request: Request, noise: Noise, counted: Count | None = None) -> _Result:
+    """Compare the arms as they are; a count that was paid for already is made use of."""
+    changes, epsilon = request.rows_per_person, request.epsilon
+    shares = plain_shares(
+        study.size, float(_per_row(request)), with_interval=request.confidence is not None
+    )
+    tried = counted is not None
+    counted, used = _count_for_comparison(study, request, noise, shares.counts, counted)
+    start = release_start(
+        study, noise, counted,
+        sum_epsilon=epsilon * shares.sums,
+        effect_epsilon=epsilon * (1 - used - shares.sums - shares.interval),
+        changes=changes,
+    )  # fmt: skip
+    reach = start.noise_quantile(request.coverage)
+    half = None
+    if shares.interval:
+        square = release_square(
+            study, noise, start, epsilon=epsilon * shares.interval, changes=changes
+        )
+        half = _half_width(changes * square / start.members, reach, request.coverage)
+    return _Result(start.value, reach, half, _unadjusted_facts(request, tried=tried))
+
+
+def _count_for_comparison(
+    study: Study, request: Request, noise: Noise, share: Fraction, counted: Count | None
+) -> tuple[Count, Fraction]:
+    """Return a count with ``share`` of ε behind it, and the share that counting took in all."""
+    changes = request.rows_per_person
+    if counted is None:
+        fresh = release_count(study, noise, epsilon=request.epsilon * share, changes=changes)
+        return fresh, share
+    used = count_share(study.size, float(_per_row(request)))
+    if share <= used:
+        return counted, used
+    again = request.epsilon * (share - used)
+    step = "treated count, once more"
+    fresh = release_count(study, noise, epsilon=again, changes=changes, step=step)
+    return counted.combine(fresh), share
+
+
+def _try_blocks(
+    study: Study, request: Request, options: BlocksOptions, noise: Noise, keys: bytes
+) -> _Result:
+    """Count the treated rows, and cut blocks if their share leaves enough in every block."""
+    per_row, changes = float(_per_row(request)), request.rows_per_person
+    counting = request.epsilon * count_share(study.size, per_row)
+    counted = release_count(study, noise, epsilon=counting, changes=changes)
+    plan = _plan(study, request, options, counted)
+    if not plan.enough:
+        return _compare(study, request, noise, counted)
+    start = release_start(
+        study, noise, counted,
+        sum_epsilon=request.epsilon * SUM_SHARE,
+        effect_epsilon=request.epsilon * plan.centre,
+        changes=changes,
+        step="starting point",
+    )  # fmt: skip
+    cap = None
+    if request.confidence is not None:
+        variance = release_outcome_variance(
+            study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
+        )
+        square = variance * float(start.score.rate[0])
+        cap = _variance_cap(square, start.members / plan.blocks, study.dimension)
+    shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
+    return _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Everything about the blocks that was decided before they are looked at."""
+
+    plan: BlocksPlan
+    start: Start
+    cap: float | None
+    shuffles: tuple[Shuffle, ...]
+
+    @property
+    def steps(self) -> int:
+        """Steps across the outcome's range, for block effects and candidates."""
+        return 1 << self.plan.value_bits
+
+    @property
+    def size(self) -> int:
+        """The number of block effects (N)."""
+        return self.plan.blocks * self.plan.partitions
+
+
+def _variance_cap(square: float, rows: float, dimension: int) -> float:
+    """Return the bound to which a block's variance is clipped, thrice what is expected of it."""
+    return 3 * square / max(rows - 1.6 * dimension - 2, rows / 4)
+
+
+def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> _Result:
+    """Look at every block once, then release the spread and the centre of their effects.
+
+    Neighbours: at most ``rows_per_person`` rows per partition are in other hands, so at most
+    ``partitions·rows_per_person`` block effects and variances change, by any amount.
+    """
+    changes = cut.plan.partitions * request.rows_per_person
+    bits = noise_bits(changes, request.epsilon * SPREAD_SHARE)
+    values = _block_values(study, cut, bits)
+    variance = None
+    if cut.cap is not None:
+        variance = cut.cap * _release_spread(values[:, 1], request, noise, changes, bits)
+    rule = centre_rule(
+        round(cut.start.value * cut.steps),
+        bits=cut.plan.candidate_bits,
+        value_bits=cut.plan.value_bits,
+        trim=cut.plan.trim(_per_row(request)),
+    )
+    epsilon = request.epsilon * cut.plan.effect
+    released = noise.trimmed_centre(
+        "effect", values[:, 0], rule=rule, changes=changes, epsilon=epsilon
+    )
+    guess = 0.0 if variance is None else math.sqrt(variance) * cut.steps
+    quantile = noise_quantile(
+        rule, effect=released, spread=guess, size=cut.size,
+        rate=epsilon / (2 * changes), coverage=request.coverage,
+    )  # fmt: skip
+    reach = quantile / cut.steps
+    half = None
+    if variance is not None:
+        sampling = 1.1 * request.rows_per_person * variance / cut.plan.blocks
+        half = _half_width(sampling, reach, request.coverage)
+    return _Result(
+        released / cut.steps,
+        reach,
+        half,
+        _facts(cut, rule.window(cut.size), reach, study.domain.bounds.width),
+    )
+
+
+def _block_values(study: Study, cut: _Cut, bits: int) -> Integers:
+    """Return the effect and the variance of every block of every partition, in steps."""
+    start = round(cut.start.value * cut.steps)
+    cap = 1.0 if cut.cap is None else cut.cap
+    inside, rich = _MODELS[cut.plan.model], cut.plan.rich
+
+    def kernel(groups: Groups) -> Integers:
+        return _quantized(inside(groups, rich=rich), start, cut.steps, cap, 1 << bits)
+
+    parts = [study.by_groups(shuffle, kernel, title="blocks") for shuffle in cut.shuffles]
+    return np.concatenate(parts)
+
+
+def _quantized(effects: BlockEffects, start: int, steps: int, cap: float, bound: int) -> Integers:
+    """Put effects and variances on their grids; a block without an effect has the start's."""
+    effect = np.rint(np.clip(effects.effect, -1.0, 1.0) * steps)
+    share = np.where(effects.usable & np.isfinite(effects.variance), effects.variance / cap, 1.0)
+    variance = np.rint(np.clip(share, 0.0, 1.0) * bound)
+    return np.column_stack([np.where(effects.usable, effect, start), variance]).astype(np.int64)
+
+
+def _release_spread(
+    variances: Integers, request: Request, noise: Noise, changes: int, bits: int
+) -> float:
+    """Release the mean variance of a block effect as a share of its cap, a little too high."""
+    epsilon = request.epsilon * SPREAD_SHARE
+    noisy = noise.laplace(
+        "block variance", [int(variances.sum())], sensitivity=changes << bits, epsilon=epsilon
+    )
+    scale = changes / (variances.size * float(epsilon))
+    share = noisy[0] / (variances.size << (bits + 1)) + 1.5 * scale
+    return min(max(share, 0.05), 1.0)
+
+
+def _half_width(variance: float, reach: float, coverage: float) -> float:
+    """Combine a nearly normal error with the exact quantile of the last step's noise."""
+    normal = float(ndtri((1 + coverage) / 2))
+    return math.sqrt(normal**2 * variance + reach**2)
+
+
+def _around(effect: float, half: float, width: float) -> Pair:
+    """Return an interval around the effect, within what an effect can be."""
+    return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
+
+
+def _facts(cut: _Cut, window: int, reach: float, width: float) -> dict[str, Any]:
+    return {
+        "adjusted": True,
+        "model": cut.plan.model.replace("_", " ")
+        + (" with products and hinges" if cut.plan.rich else ""),
+        "blocks": cut.plan.blocks,
+        "block_rows": cut.plan.rows,
+        "partitions": cut.plan.partitions,
+        "window": window,
+        "unadjusted_effect": width * cut.start.value,
+        "noise_quantile": width * reach,
+        "population": _POPULATIONS[cut.plan.model],
+        "interval_covers": (
+            "noise and sampling; not confounding that the model inside the blocks leaves, "
+            "nor unmeasured confounding"
+        ),
+        "notes": ["adjusted for the declared covariates inside blocks of rows"],
+    }
+
+
+def _unadjusted_facts(request: Request, *, tried: bool) -> dict[str, Any]:
+    if request.design == "randomized":
+        note = "arms compared as they are, because the design is declared to be randomised"
+    elif tried:
+        note = "too few treated or control rows to adjust, so this is a difference in means"
+    else:
+        note = "n·ε is too small to adjust, so this is a difference in means"
+    return {
+        "adjusted": False,
+        "population": "all n units, arms compared as they are (the ATE if treatment was random)",
+        "interval_covers": (
+            "noise and sampling; treatment is taken to be random, as declared"
+            if request.design == "randomized"
+            else "noise and sampling; not confounding, as nothing was adjusted for"
+        ),
+        "notes": [note],
+    }
+
+
+def _settings(request: Request, result: _Result, noise: Noise) -> dict[str, Any]:
+    """Return public facts and released numbers; block effects stay inside."""
+    settings = {
+        **result.facts,
+        "design": request.design,
+        "estimand": request.estimand,
+        "confidence": request.coverage,
+        "rows_per_person": request.rows_per_person,
+        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+        "noise_interval_covers": "the last step's noise only; not sampling, not confounding",
+    }
+    if request.confidence is None:
+        del settings["interval_covers"]
+    return settings

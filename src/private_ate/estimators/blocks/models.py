@@ -1,0 +1,351 @@
+"""The models inside a block: an adjusted effect and its variance from the block's rows alone.
+
+Everything is a function of stacked arrays whose first axis runs over blocks; no operation mixes
+blocks, iteration counts are fixed, and a block that cannot be solved is marked instead of
+raising, so that the bits of one block never depend on another. Privacy does not rest on what is
+computed here. Units: outcomes in units of their declared range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.study import Groups
+
+__all__ = ["BlockEffects", "average_effects", "linear_effects", "overlap_effects", "rich_columns"]
+
+Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.bool_]
+
+_FEWEST_ROWS: Final = 4
+_CONSTANT: Final = 1e-6  # a covariate whose standard deviation is below this is left centred
+_LEAST_PENALTY: Final = 1e-9
+_LEAST_VARIATION: Final = 1e-6  # of treatment, after adjustment
+_LEAST_OVERLAP: Final = 2e-4  # of treatment's residual and the score's, per row
+_LEAST_PROPENSITY: Final = 0.03
+_LARGEST_SCORE: Final = 5.0
+_NEWTON_STEPS: Final = 6
+_LONG_BLOCK: Final = 1000  # rows from which a fit is so well conditioned that fewer steps do
+_FEW_NEWTON_STEPS: Final = 4
+_KNOTS: Final = (-0.8, 0.0, 0.8)
+_RICH_RIDGE: Final = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEffects:
+    """An effect and its variance per block; only where ``usable`` do they mean anything."""
+
+    effect: Floats
+    variance: Floats
+    usable: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of stacked blocks as floats, zero where a row takes no part.
+
+    ``weight``, ``treatment`` (centred), ``outcome`` (centred) of shape (g, b); ``covariates``
+    standardised, of shape (g, b, d); ``count`` rows that take part, of shape (g,).
+    """
+
+    weight: Floats
+    treatment: Floats
+    outcome: Floats
+    covariates: Floats
+    count: Floats
+
+
+def linear_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
+    """Regress the outcome's residuals on those of treatment, both after a ridge regression.
+
+    Controls are the covariates, their squares and, in blocks of more rows than covariates, their
+    products with treatment; ``rich`` adds products and hinges of the covariates. Penalties fade
+    as the block grows; the ridge is used twice, so that the bias it leaves is of second order in
+    the shrinkage.
+    """
+    rows = _prepare(groups)
+    length, dimension = groups.covariates.shape[1:]
+    basis = _basis(rows, rich=rich)
+    if length > dimension:
+        interactions = _centre(rows.treatment[..., None] * rows.covariates, rows)
+        basis = basis.with_columns(interactions, 36 * (dimension / length) ** 3)
+    targets = np.stack([rows.treatment, rows.outcome], axis=2)
+    left = _residuals(basis.joined(), targets, rows)
+    treatment, outcome = left[..., 0], left[..., 1]
+    variation = _dot(treatment, treatment)
+    with np.errstate(all="ignore"):
+        effect = _dot(treatment, outcome) / variation
+        error = treatment * (outcome - effect[:, None] * treatment)
+        variance = _dot(error, error) / variation**2 * _degrees(rows, dimension, rich=rich)
+    return _checked(effect, variance, (variation > _LEAST_VARIATION) & _has_rows(rows))
+
+
+def overlap_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
+    """Estimate the overlap-weighted effect: residuals of a logistic score as instruments.
+
+    The score's residual ``T − e`` multiplies outcomes and treatment, both after a ridge
+    regression on the covariates, their squares and powers of the score; dividing by the
+    residual treatment keeps a constant effect free of shrinkage.
+    """
+    rows = _prepare(groups)
+    length, dimension = groups.covariates.shape[1:]
+    basis = _basis(rows, rich=rich)
+    score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
+    crowding = dimension / length
+    basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
+    basis = basis.with_columns(_powers(score, rows, 3), 1.0 * crowding)
+    surprise = (_positive(rows) - expit(score)) * rows.weight
+    surprise = _centre(surprise[..., None], rows)[..., 0]
+    targets = np.stack([rows.treatment, rows.outcome, surprise], axis=2)
+    left = _residuals(basis.joined(), targets, rows)
+    treatment, outcome, surprise = (left[..., place] for place in range(3))
+    denominator = _dot(surprise, treatment)
+    with np.errstate(all="ignore"):
+        effect = _dot(surprise, outcome) / denominator
+        error = surprise * (outcome - effect[:, None] * treatment)
+        variance = _dot(error, error) / denominator**2 * _degrees(rows, dimension, rich=rich)
+    usable = np.abs(denominator) >= _LEAST_OVERLAP * rows.count
+    return _checked(effect, variance, usable & _has_rows(rows))
+
+
+def average_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
+    """Estimate the average effect by the doubly robust score.
+
+    The propensity is logistic, kept within [0.03, 0.97]; one ridge regression of the outcome with
+    treatment and its products with the covariates predicts both arms.
+    """
+    rows = _prepare(groups)
+    length, dimension = groups.covariates.shape[1:]
+    crowding = dimension / length
+    basis = _basis(rows, rich=rich)
+    score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
+    basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
+    basis = basis.with_columns(rows.treatment[..., None], 0.0)
+    interactions = _centre(rows.treatment[..., None] * rows.covariates, rows)
+    controls = basis.with_columns(interactions, 0.5 * crowding).joined()
+    first = controls.columns.shape[2] - dimension - 1
+    weights = _ridge_weights(controls, rows.outcome[..., None])
+    fitted = (controls.columns @ weights)[..., 0]
+    gain = weights[:, first, 0, None] + (rows.covariates @ weights[:, first + 1 :])[..., 0]
+    positive = _positive(rows)
+    propensity = np.clip(expit(score), _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
+    residual = rows.outcome - fitted
+    scaled = np.where(positive > 0, 1 / propensity, -1 / (1 - propensity))
+    influence = (gain + scaled * residual) * rows.weight
+    with np.errstate(all="ignore"):
+        effect = influence.sum(axis=1) / rows.count
+        away = (influence - effect[:, None]) * rows.weight
+        variance = _dot(away, away) / rows.count**2 * _degrees(rows, dimension, rich=rich)
+    treated = positive.sum(axis=1)
+    return _checked(effect, variance, (treated > 0) & (treated < rows.count) & _has_rows(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """Controls in parts of shape (g, b, ·), each with a relative ridge."""
+
+    parts: tuple[Floats, ...]
+    ridges: tuple[float, ...]
+
+    def with_columns(self, columns: Floats, ridge: float) -> _Basis:
+        """Add columns that share a ridge."""
+        return _Basis((*self.parts, columns), (*self.ridges, ridge))
+
+    def joined(self) -> _Controls:
+        """Put all columns beside each other."""
+        ridges = [
+            np.full(part.shape[2], ridge)
+            for part, ridge in zip(self.parts, self.ridges, strict=True)
+        ]
+        return _Controls(np.concatenate(self.parts, axis=2), np.concatenate(ridges))
+
+
+@dataclass(frozen=True, slots=True)
+class _Controls:
+    """All controls of shape (g, b, p) and their relative ridges (p,)."""
+
+    columns: Floats
+    ridge: Floats
+
+
+def _basis(rows: _Rows, *, rich: bool) -> _Basis:
+    """Return covariates and squares; if rich, products and hinges of the covariates too."""
+    length, dimension = rows.covariates.shape[1:]
+    crowding = dimension / length
+    basis = _Basis((rows.covariates, _squares(rows)), (0.08 * crowding, 12 * crowding**3))
+    if not rich:
+        return basis
+    first, second = np.triu_indices(dimension, 1)
+    products = _standardize(
+        np.clip(rows.covariates[..., first] * rows.covariates[..., second], -4.0, 4.0), rows
+    )
+    hinges = [_standardize(np.maximum(rows.covariates - knot, 0.0), rows) for knot in _KNOTS]
+    added = np.concatenate([products, *hinges], axis=2)
+    crowding = (added.shape[2] + 2 * dimension) / length
+    return basis.with_columns(added, _RICH_RIDGE * crowding**3)
+
+
+def rich_columns(dimension: int) -> int:
+    """Return how many controls the rich basis has."""
+    return 2 * dimension + dimension * (dimension - 1) // 2 + len(_KNOTS) * dimension
+
+
+def _positive(rows: _Rows) -> Floats:
+    """Return 1 for treated rows, 0 for all others; treatment was centred."""
+    return (rows.treatment > 0).astype(np.float64)
+
+
+def _logistic(columns: Floats, rows: _Rows) -> Floats:
+    """Return the linear predictor of a ridge logistic regression after a few Newton steps."""
+    positive = _positive(rows)
+    ones = np.broadcast_to(rows.weight[..., None], (*columns.shape[:2], 1))
+    design = np.concatenate([ones, columns], axis=2)
+    turned = np.swapaxes(design, 1, 2)
+    penalty = np.ones(design.shape[2])
+    penalty[0] = _LEAST_PENALTY
+    share = (positive.sum(axis=1) + 0.5) / (rows.count + 1.0)
+    weights = np.zeros((design.shape[0], design.shape[2], 1))
+    weights[:, 0, 0] = np.log(share / (1 - share))
+    score = np.zeros(design.shape[:2])
+    weighted = np.empty_like(design)
+    for _ in range(_NEWTON_STEPS if design.shape[1] < _LONG_BLOCK else _FEW_NEWTON_STEPS):
+        score = np.clip((design @ weights)[..., 0], -_LARGEST_SCORE, _LARGEST_SCORE)
+        chance = expit(score)
+        curvature = np.maximum(chance * (1 - chance), 0.01)
+        np.multiply(design, curvature[..., None], out=weighted)
+        system = turned @ weighted
+        _add_to_diagonal(system, np.broadcast_to(penalty, system.shape[:2]))
+        gradient = turned @ ((positive - chance) * rows.weight)[..., None]
+        weights = weights + _solve(system, gradient - penalty[:, None] * weights)
+    final: Floats = np.clip((design @ weights)[..., 0], -_LARGEST_SCORE, _LARGEST_SCORE)
+    return final
+
+
+def _powers(score: Floats, rows: _Rows, power: int) -> Floats:
+    """Return a power of the standardised score as a control."""
+    standard = np.clip(_standardize((score * rows.weight)[..., None], rows), -3.0, 3.0)
+    return _standardize(standard**power, rows)
+
+
+def _prepare(groups: Groups) -> _Rows:
+    weight = groups.takes_part.astype(np.float64)
+    count = weight.sum(axis=1)
+    rows = _Rows(
+        weight,
+        groups.treatment * weight,
+        (groups.outcome / OUTCOME_STEPS - 0.5) * weight,
+        groups.covariates * weight[..., None],
+        count,
+    )
+    return _Rows(
+        weight,
+        _centre(rows.treatment[..., None], rows)[..., 0],
+        _centre(rows.outcome[..., None], rows)[..., 0],
+        _standardize(rows.covariates, rows),
+        count,
+    )
+
+
+def _centre(columns: Floats, rows: _Rows) -> Floats:
+    """Take off the block's mean; rows that take no part stay zero."""
+    mean = columns.sum(axis=1, keepdims=True) / np.maximum(rows.count, 1.0)[:, None, None]
+    centred: Floats = columns - mean
+    centred *= rows.weight[..., None]
+    return centred
+
+
+def _standardize(columns: Floats, rows: _Rows) -> Floats:
+    """Centre columns and give them unit variance, unless they are constant."""
+    centred = _centre(columns, rows)
+    square = np.square(centred).sum(axis=1, keepdims=True)
+    spread = np.sqrt(square / np.maximum(rows.count, 1.0)[:, None, None])
+    centred /= np.where(spread < _CONSTANT, 1.0, spread)
+    return centred
+
+
+def _squares(rows: _Rows) -> Floats:
+    clipped = np.clip(rows.covariates, -3.0, 3.0)
+    np.square(clipped, out=clipped)
+    return _standardize(clipped, rows)
+
+
+def _residuals(controls: _Controls, targets: Floats, rows: _Rows) -> Floats:
+    """Return what a ridge regression leaves of the targets, by the smaller of two systems.
+
+    A ridge is relative to its column's sum of squares; targets of shape (g, b, t).
+    """
+    columns = controls.columns
+    if columns.shape[2] <= columns.shape[1]:
+        left = targets - columns @ _ridge_weights(controls, targets)
+    else:
+        penalty = _penalties(controls, np.square(columns).sum(axis=1))
+        system = (columns / penalty[:, None, :]) @ np.swapaxes(columns, 1, 2)
+        _add_to_diagonal(system, np.ones(system.shape[:2]))
+        left = _solve(system, targets)
+    kept: Floats = left * rows.weight[..., None]
+    return kept
+
+
+def _ridge_weights(controls: _Controls, targets: Floats) -> Floats:
+    """Return the coefficients of a ridge regression, shape (g, p, t)."""
+    turned = np.swapaxes(controls.columns, 1, 2)
+    system = turned @ controls.columns
+    _add_to_diagonal(system, _penalties(controls, np.diagonal(system, axis1=1, axis2=2)))
+    return _solve(system, turned @ targets)
+
+
+def _penalties(controls: _Controls, squares: Floats) -> Floats:
+    """Return the ridges for columns with these sums of squares, shape (g, p)."""
+    penalties: Floats = controls.ridge * squares + _LEAST_PENALTY
+    return penalties
+
+
+def _add_to_diagonal(systems: Floats, values: Floats) -> None:
+    places = np.arange(systems.shape[1])
+    systems[:, places, places] += values
+
+
+def _solve(systems: Floats, targets: Floats) -> Floats:
+    """Solve stacked systems; one that is singular gives NaN and touches no other."""
+    with np.errstate(all="ignore"):
+        try:
+            solved: Floats = np.linalg.solve(systems, targets).astype(np.float64, copy=False)
+        except np.linalg.LinAlgError:
+            solved = np.stack([_solve_one(*pair) for pair in zip(systems, targets, strict=True)])
+    return solved
+
+
+def _solve_one(system: Floats, target: Floats) -> Floats:
+    try:
+        return np.linalg.solve(system, target).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        return np.full_like(target, np.nan)
+
+
+def _dot(first: Floats, second: Floats) -> Floats:
+    """Return the sum of products in every block."""
+    total: Floats = (first * second).sum(axis=1)
+    return total
+
+
+def _degrees(rows: _Rows, dimension: int, *, rich: bool) -> Floats:
+    """Return the factor that undoes what the regression takes off the residuals."""
+    used = 1.6 * (0.6 * rich_columns(dimension) if rich else dimension) + 2
+    factor: Floats = rows.count / np.maximum(np.maximum(rows.count - used, rows.count / 4), 1e-9)
+    return factor
+
+
+def _has_rows(rows: _Rows) -> Bits:
+    enough: Bits = rows.count >= _FEWEST_ROWS
+    return enough
+
+
+def _checked(effect: Floats, variance: Floats, usable: Bits) -> BlockEffects:
+    fine = usable & np.isfinite(effect)
+    return BlockEffects(np.where(fine, effect, 0.0), variance, fine)

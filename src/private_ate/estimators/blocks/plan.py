@@ -1,0 +1,227 @@
+"""What the method decides from public numbers and the noisy share of treated rows alone.
+
+Small blocks lose rows to the model inside, few blocks lose ranks to the noise: the block size
+minimises the product of both losses. ``epsilon`` is always the budget per row, ε divided by the
+rows that a person may have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, Literal, get_args
+
+from private_ate.arguments import one_of, settle, truth_value, whole_number
+from private_ate.errors import ArgumentError
+from private_ate.estimators.blocks.models import rich_columns
+from private_ate.estimators.request import Design, Estimand, Request, options_for
+
+__all__ = [
+    "BlocksOptions",
+    "BlocksPlan",
+    "Model",
+    "blocks_options",
+    "count_share",
+    "plan_blocks",
+    "worth_trying",
+]
+
+Model = Literal["linear", "overlap", "doubly_robust"]
+
+SUM_SHARE: Final = Fraction(1, 50)
+SQUARE_SHARE: Final = Fraction(3, 100)  # the interval's two steps
+SPREAD_SHARE: Final = Fraction(7, 100)
+_RANKS: Final = 25  # blocks times ε below which tails of the centre become heavy
+_INFORMATION: Final = 100  # n·ε·p(1 − p) below which nothing can pay for adjustment
+_FEW_ROWS: Final = 1000  # below this, sampling error is as large as the bias one usually fears
+_MANY_ROWS: Final = 20_000  # from here on three partitions do; more only cost time
+_MOST_ROWS: Final = 200_000  # from here on one does
+_LARGER_RANKS: Final = 60  # blocks times ε from which a larger model inside costs little noise
+_MOST_COLUMNS: Final = 120  # of the rich basis: beyond this its cost in time is out of proportion
+_FINE_ROWS: Final = 50_000  # from here on the peak needs a finer grid of candidates
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksOptions:
+    """Parameters of the method.
+
+    Attributes
+    ----------
+    adjust : bool or None
+        None for the public rule; False never adjusts, True whenever there is a covariate.
+    partitions : int or None
+        How often the rows are cut into blocks (r); more cost time, no budget. None: by n.
+    model : str or None
+        The model inside a block: "linear", "overlap" or "doubly_robust". None: by the size that
+        blocks can have.
+    """
+
+    adjust: bool | None = None
+    partitions: int | None = None
+    model: Model | None = None
+
+    def __post_init__(self) -> None:
+        if self.adjust is not None:
+            truth_value("adjust", self.adjust)
+        if self.partitions is not None:
+            settle(self, partitions=whole_number("partitions", self.partitions, 1, 100))
+        if self.model is not None:
+            one_of("model", self.model, get_args(Model))
+
+
+def blocks_options(request: Request) -> BlocksOptions:
+    """Return the options of a request that the method can answer; a plan refuses the same."""
+    options = options_for(request, BlocksOptions, "blocks")
+    if request.level != "sample":
+        msg = "the blocks method works at sample level"
+        raise ArgumentError(msg)
+    if request.estimand not in ("ate", "ato"):
+        msg = "the blocks method estimates the ATE or the ATO; ATT and ATC need the label level"
+        raise ArgumentError(msg)
+    return options
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksPlan:
+    """How the rows are cut and the budget is split.
+
+    Attributes
+    ----------
+    blocks, rows, partitions : int
+        Blocks (m), rows of a block (b) and partitions (r).
+    centre, effect : Fraction
+        Shares of ε for the unadjusted starting point and for the effect.
+    enough : bool
+        Whether adjusting can pay.
+    model, rich : str, bool
+        The model inside a block, and whether it sees products and hinges of the covariates.
+    candidate_bits, value_bits : int
+        Logarithms of the number of candidates and of the steps across the outcome's range.
+    """
+
+    blocks: int
+    rows: int
+    partitions: int
+    centre: Fraction
+    effect: Fraction
+    enough: bool
+    model: Model
+    rich: bool
+    candidate_bits: int
+    value_bits: int
+
+    def trim(self, epsilon: Fraction) -> int:
+        """Return how many block effects are left out at either end; ε per row in all."""
+        return math.ceil(24 * self.partitions / (self.effect * epsilon))
+
+
+def count_share(size: int, epsilon: float) -> Fraction:
+    """Return the share of ε that counts the treated rows."""
+    return _rounded(_clip(60 / (size * epsilon), 0.03, 0.12))
+
+
+def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
+    size: int,
+    dimension: int,
+    epsilon: float,
+    *,
+    share: float = 0.5,
+    members: float | None = None,
+    estimand: Estimand = "ate",
+    with_interval: bool = True,
+    options: BlocksOptions | None = None,
+) -> BlocksPlan:
+    """Cut rows into blocks for a share of treated rows; public numbers only.
+
+    ``members`` is the noisy number of rows that take part, where that is counted.
+    """
+    options = options or BlocksOptions()
+    present = size if members is None else min(max(int(members), 1), size)
+    spread = share * (1 - share)
+    centre = _rounded(_clip(25 / (spread * size * epsilon), 0.05, 0.35))
+    interval = SQUARE_SHARE + SPREAD_SHARE if with_interval else Fraction(0)
+    effect = 1 - count_share(size, epsilon) - SUM_SHARE - centre - interval
+    used = float(effect) * epsilon
+    inside = _choose_model(present, dimension, used, share, estimand, options)
+    blocks = max(present // inside.rows, 2)
+    pays = blocks * used >= _RANKS and present * epsilon * spread >= _INFORMATION
+    fine = size >= _FINE_ROWS
+    return BlocksPlan(
+        blocks=blocks,
+        rows=inside.rows,
+        partitions=options.partitions or _partitions(size, rich=inside.rich),
+        centre=centre,
+        effect=effect,
+        enough=dimension > 0 and (pays if options.adjust is None else options.adjust),
+        model=inside.model,
+        rich=inside.rich,
+        candidate_bits=20 if fine else 14,
+        value_bits=30 if fine else 20,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A model inside a block and the rows it needs."""
+
+    model: Model
+    rich: bool
+    rows: int
+
+
+def _choose_model(  # public numbers
+    size: int,
+    dimension: int,
+    epsilon: float,
+    share: float,
+    estimand: Estimand,
+    options: BlocksOptions,
+) -> _Inside:
+    """Take the largest model whose blocks leave enough ranks to the noise; the linear one else.
+
+    ``epsilon`` is what the centre may spend. The best size of a block weighs the rows that the
+    linear model loses against the ranks that the noise takes.
+    """
+    scarce = min(share, 1 - share)
+    lost = 0.55 * (dimension + 6)
+    best = lost + math.sqrt(lost**2 + lost * size * epsilon**2 / 200)
+    least = math.ceil(max(best, 3 / scarce, dimension + 4))
+    larger: Model = "overlap" if estimand == "ato" else "doubly_robust"
+    factor = 5 if estimand == "ato" else 10
+    # Blocks grow with n, so that what a model of some size leaves does not stay.
+    growing = size * min(epsilon, epsilon**2) / 100
+    needed = max(factor * dimension, (factor + 2) / scarce, growing)
+    plain = _Inside(larger, False, math.ceil(max(needed, least)))
+    columns = rich_columns(dimension)
+    rich = _Inside(larger, True, max(plain.rows, math.ceil(2.5 * columns)))
+    if options.model == "linear":
+        return _Inside("linear", False, least)
+    if columns <= _MOST_COLUMNS and size // rich.rows * epsilon >= _LARGER_RANKS:
+        return replace(rich, model=options.model or larger)
+    if options.model is not None or size // plain.rows * epsilon >= _LARGER_RANKS:
+        return replace(plain, model=options.model or larger)
+    return _Inside("linear", False, least)
+
+
+def _partitions(size: int, *, rich: bool) -> int:
+    """Return how often to cut the rows: more partitions even out the luck of one."""
+    if size <= _MANY_ROWS and not rich:
+        return 10
+    return 3 if size < _MOST_ROWS else 1
+
+
+def worth_trying(size: int, plan: BlocksPlan, design: Design, options: BlocksOptions) -> bool:
+    """Say whether anything beyond the unadjusted comparison is tried at all; public numbers."""
+    if design == "randomized" or not plan.enough:
+        return False
+    return options.adjust is True or design == "observational" or size >= _FEW_ROWS
+
+
+def _clip(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)
+
+
+def _rounded(share: float) -> Fraction:
+    """Round a share up to a thousandth."""
+    return Fraction(math.ceil(share * 1000 - 1e-9), 1000)

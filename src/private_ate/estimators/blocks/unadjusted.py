@@ -1,0 +1,322 @@
+"""The unadjusted comparison of the arms: a release of its own, or where the blocks start from.
+
+The steps follow the orthogonal method without adjustment, one by one because the count alone
+decides whether blocks follow, and rows that take no part add nothing to any sum. Where a row may
+take no part, both arms are counted and their sum stands for n; whether any row does makes no
+difference to what is called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from private_ate.estimators.orthogonal.cells import CellCounts, CellNoise, CellScore, plain_score
+from private_ate.models.folds import Total, by_chunks
+from private_ate.models.standardization import noise_bits
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantiles import staircase_quantile
+from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.study import Block, Study
+
+__all__ = [
+    "Count", "Start", "release_count", "release_outcome_variance", "release_square",
+    "release_start",
+]  # fmt: skip
+
+Floats = npt.NDArray[np.float64]
+
+_COUNT_BITS: Final = 20  # counts are released on the grid 2⁻²⁰
+_SCORE_BITS: Final = 20  # the score's grid lies at least this far below the scale of its noise
+_EFFECT_SPREAD: Final = 0.15  # of the range: how large an effect is thought to be
+# In units of its noise: how far a variance is shifted up, and its least value. Together they make
+# it less than half of what it should be in fewer than two runs of a hundred.
+_SHIFT: Final = 1.5
+_NOISE_OF_TWO: Final = 2 * math.sqrt(8)  # two standard deviations of the sum of two noisy counts
+_FLOOR: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Noisy numbers of treated rows and of all that take part, and the scale of their noise.
+
+    The scale is that of Laplace noise of the same variance.
+    """
+
+    treated: float
+    total: float
+    scale: float
+
+    def combine(self, other: Count) -> Count:
+        """Return the mean of two counts of the same rows, each weighted by its precision."""
+        first, second = self.scale**-2, other.scale**-2
+        return Count(
+            (first * self.treated + second * other.treated) / (first + second),
+            (first * self.total + second * other.total) / (first + second),
+            1 / math.sqrt(first + second),
+        )
+
+    @property
+    def members(self) -> int:
+        """The number of rows that take part, at least four."""
+        return max(round(self.total), 4)
+
+    @property
+    def share(self) -> float:
+        """The share of treated rows, kept away from 0 and 1."""
+        least = min(max(2.0, 0.005 * self.members), self.members / 2)
+        return min(max(self.treated, least), self.members - least) / self.members
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A released unadjusted effect and what it was made from, in units of the outcome's range.
+
+    ``unit`` is the sensitivity of the effect, the unit of its staircase noise at ``epsilon``.
+    """
+
+    score: CellScore
+    mean: float
+    members: int
+    effect: float
+    unit: float
+    epsilon: float
+
+    @property
+    def value(self) -> float:
+        """The effect within what an effect can be."""
+        return min(max(self.effect, -1.0), 1.0)
+
+    def noise_quantile(self, coverage: float) -> float:
+        """Return the size that the effect's noise exceeds with probability ``1 − coverage``."""
+        return self.unit * staircase_quantile(coverage, self.epsilon)
+
+
+def release_count(
+    study: Study, noise: Noise, *, epsilon: Fraction, changes: int, step: str = "treated count"
+) -> Count:
+    """Release the number of treated rows and, where rows may take no part, of control rows.
+
+    Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` for one count, as n is public;
+    ``changes`` in every coordinate (L∞) for two. Cost: ε. Proof: docs/proofs/blocks.md.
+    """
+    exact = study.fold(_count_arms, title="arms")
+    unit, scale = 1 << (_COUNT_BITS + 1), changes / float(epsilon)
+    if study.everyone_takes_part:
+        noisy = noise.laplace(
+            step, [exact.treated << _COUNT_BITS],
+            sensitivity=changes << _COUNT_BITS, epsilon=epsilon,
+        )  # fmt: skip
+        return Count(noisy[0] / unit, float(study.size), scale)
+    noisy = noise.cube(
+        step, [exact.treated << _COUNT_BITS, exact.control << _COUNT_BITS],
+        sensitivity=changes << _COUNT_BITS, epsilon=epsilon,
+    )  # fmt: skip
+    treated, control = (value / unit for value in noisy)
+    return _reconciled(treated, control, study.size, scale)
+
+
+def _reconciled(treated: float, control: float, size: int, scale: float) -> Count:
+    """Let two noisy counts add up to n, less what more than noise says is missing.
+
+    Without missing rows two counts are then as good as one count and n. Each has a variance of
+    four squared scales, and they are uncorrelated.
+    """
+    gap = size - treated - control
+    missing = max(gap - _NOISE_OF_TWO * scale, 0.0)
+    return Count(treated + (gap - missing) / 2, size - missing, scale)
+
+
+def release_start(  # a count, and the two steps that follow it
+    study: Study,
+    noise: Noise,
+    count: Count,
+    *,
+    sum_epsilon: Fraction,
+    effect_epsilon: Fraction,
+    changes: int,
+    step: str = "effect",
+) -> Start:
+    """Release the sums of both arms, then the mean of the score that they centre.
+
+    Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` times the declared range (L1)
+    for the centred sums, ``changes`` times the width of the score's bounds for the effect: scores
+    are added less a released value between those bounds, so that a row that takes no part adds
+    zero, which lies between them too. Cost: both budgets. Proof: docs/proofs/blocks.md.
+    """
+    exact = study.fold(_add_outcomes, title="arms")
+    sums = noise.laplace(
+        "arm sums", [exact.control, exact.treated],
+        sensitivity=changes * OUTCOME_STEPS, epsilon=sum_epsilon,
+    )  # fmt: skip
+    control, treated = (value / (2 * OUTCOME_STEPS) for value in sums)
+    law = CellNoise(count.scale, changes / float(sum_epsilon), 1.0, count.members)
+    cells = CellCounts(*(np.array([x]) for x in (count.treated, 0.0, treated, control)))
+    score = plain_score(cells, law)
+    mean = min(max((treated + control) / count.members, -0.5), 0.5)
+    anchor = 0.0
+    if not study.everyone_takes_part:
+        anchor = min(max(_rough_effect(count, law, treated, control, mean), score.low), score.high)
+    total, grid, width = _add_scores(study, score, anchor, epsilon=effect_epsilon, changes=changes)
+    noisy = noise.staircase(
+        step, total, sensitivity=width * changes, epsilon=effect_epsilon,
+    )  # fmt: skip
+    return Start(
+        score,
+        mean,
+        count.members,
+        anchor + noisy * grid / (2 * count.members),
+        width * changes * grid / count.members,
+        float(effect_epsilon),
+    )
+
+
+def release_square(
+    study: Study, noise: Noise, start: Start, *, epsilon: Fraction, changes: int
+) -> float:
+    """Release the mean square of the score's residual, deliberately a little too high.
+
+    Neighbours: ``changes`` rows replaced. Sensitivity of the sum: ``changes`` times the bound to
+    which every square is clipped. Cost: ε. Proof: docs/proofs/blocks.md.
+    """
+    largest = max(start.score.high, -start.score.low) ** 2
+    share, rate = float(start.score.share[0]), float(start.score.rate[0])
+    centre = float(start.score.centre[0])
+
+    def residual(treatment: Floats, outcome: Floats) -> Floats:
+        away = treatment - share
+        return rate * away * (outcome - centre - away * start.value)
+
+    mean = _release_mean_square(
+        study, noise, "variance", residual, largest,
+        members=start.members, epsilon=epsilon, changes=changes,
+    )  # fmt: skip
+    shift = changes / (start.members * float(epsilon))
+    return largest * min(max(mean + shift, 1e-6), 1.0)
+
+
+def release_outcome_variance(
+    study: Study, noise: Noise, start: Start, *, epsilon: Fraction, changes: int
+) -> float:
+    """Release the variance of outcomes within the arms, deliberately a little too high.
+
+    A row adds the square of its distance from its arm's released mean, clipped to a quarter of
+    the squared range, or to all of it if the outcome is binary. Neighbours: ``changes`` rows
+    replaced. Sensitivity of the sum: ``changes`` times that bound. Cost: ε. Proof:
+    docs/proofs/blocks.md.
+    """
+    largest = 1.0 if study.domain.bounds.is_binary else 0.25
+    share = float(start.score.share[0])
+
+    def residual(treatment: Floats, outcome: Floats) -> Floats:
+        return outcome - start.mean - (treatment - share) * start.value
+
+    mean = _release_mean_square(
+        study, noise, "outcome variance", residual, largest,
+        members=start.members, epsilon=epsilon, changes=changes,
+    )  # fmt: skip
+    scale = changes / (start.members * float(epsilon))
+    return largest * min(max(mean + _SHIFT * scale, _FLOOR * scale), 1.0)
+
+
+def _release_mean_square(  # noqa: PLR0913  # a step, its residual and its parameters
+    study: Study,
+    noise: Noise,
+    step: str,
+    residual: Callable[[Floats, Floats], Floats],
+    largest: float,
+    *,
+    members: int,
+    epsilon: Fraction,
+    changes: int,
+) -> float:
+    """Release the mean of squares, each a share of ``largest`` clipped to [0, 1]."""
+    bits = noise_bits(changes, epsilon)
+
+    def kernel(block: Block) -> Total:
+        values = residual(block.treatment.astype(np.float64), _outcomes(block))
+        share = np.minimum(values * values / largest, 1.0) * _weights(block)
+        return Total(int(np.rint(share * float(1 << bits)).astype(np.int64).sum()))
+
+    total = study.fold(by_chunks(kernel), title=step).steps
+    noisy = noise.laplace(step, [total], sensitivity=changes << bits, epsilon=epsilon)
+    return noisy[0] / (members << (bits + 1))
+
+
+def _add_scores(
+    study: Study, score: CellScore, anchor: float, *, epsilon: Fraction, changes: int
+) -> tuple[int, float, int]:
+    """Add scores less the anchor on a grid; return the sum, the grid and the width in steps."""
+    exponent = math.floor(math.log2(score.width * changes / float(epsilon))) - _SCORE_BITS
+    grid = 2.0 ** min(exponent, math.floor(math.log2(score.width)) - 24)
+    low, high = math.floor((score.low - anchor) / grid), math.ceil((score.high - anchor) / grid)
+    rate, share, centre = (float(part[0]) for part in (score.rate, score.share, score.centre))
+
+    def kernel(block: Block) -> Total:
+        away = rate * (block.treatment - share)
+        values = np.rint((away * (_outcomes(block) - centre) - anchor) / grid)
+        return Total(int((np.clip(values, low, high) * _weights(block)).astype(np.int64).sum()))
+
+    return study.fold(by_chunks(kernel), title="effect").steps, grid, high - low
+
+
+def _rough_effect(
+    count: Count, law: CellNoise, treated: float, control: float, mean: float
+) -> float:
+    """Return a shrunken difference in means, to which scores are anchored."""
+    first = count.share * count.members
+    second = count.members - first
+    raw = treated / first - control / second
+    variance = 2 * law.sum_scale**2 * (1 / first**2 + 1 / second**2)
+    variance += 2 * law.count_scale**2 * mean**2 * (1 / first + 1 / second) ** 2
+    return raw * _EFFECT_SPREAD**2 / (_EFFECT_SPREAD**2 + variance)
+
+
+@dataclass(frozen=True, slots=True)
+class _ArmTotals:
+    """An integer per arm; adds up over blocks."""
+
+    treated: int
+    control: int
+
+    def __add__(self, other: _ArmTotals) -> _ArmTotals:
+        return _ArmTotals(self.treated + other.treated, self.control + other.control)
+
+
+def _count_arms(block: Block) -> _ArmTotals:
+    present = _weights(block) > 0
+    treated = int(np.count_nonzero(block.treatment & present))
+    return _ArmTotals(treated, int(np.count_nonzero(present)) - treated)
+
+
+def _add_outcomes(block: Block) -> _ArmTotals:
+    """Add outcomes less the middle of their range by arm, exactly."""
+    if block.outcome is None:
+        msg = "this method needs a study with outcomes"
+        raise TypeError(msg)
+    centred = block.outcome.astype(np.int64) - OUTCOME_STEPS // 2
+    centred *= _weights(block).astype(np.int64)
+    treated = int(centred[block.treatment].sum())
+    return _ArmTotals(treated, int(centred.sum()) - treated)
+
+
+def _outcomes(block: Block) -> Floats:
+    """Return outcomes in units of their range, the middle being zero."""
+    if block.outcome is None:
+        msg = "this method needs a study with outcomes"
+        raise TypeError(msg)
+    scaled: Floats = block.outcome / OUTCOME_STEPS - 0.5
+    return scaled
+
+
+def _weights(block: Block) -> Floats:
+    """Return 1 for rows that take part and 0 for the others."""
+    if block.takes_part is None:
+        return np.ones(block.treatment.size)
+    return block.takes_part.astype(np.float64)
