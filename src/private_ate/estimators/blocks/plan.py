@@ -194,7 +194,7 @@ def _choose_model(  # public numbers
     needed = max(factor * dimension, (factor + 2) / scarce, growing)
     plain = _Inside(larger, False, math.ceil(max(needed, least)))
     columns = rich_columns(dimension)
-    rich = _Inside(larger, True, max(plain.rows, math.ceil(2.5 * columns)))
+    rich = _Inside(larger, True, max(plain.rows, math.ceil(1.25 * columns / scarce)))
     if options.model == "linear":
         return _Inside("linear", False, least)
     if columns <= _MOST_COLUMNS and size // rich.rows * epsilon >= _LARGER_RANKS:
