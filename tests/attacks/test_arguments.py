@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from private_ate import (
     AimOptions,
+    BlocksOptions,
     ArgumentError,
     CalibratedOptions,
     DifferenceInMeansOptions,
@@ -221,12 +222,12 @@ def test_estimates(count, level):
     ("asked", "message"),
     [
         ({"confidence": 5}, "confidence"),
-        ({"estimand": "foo"}, "estimand is 'ate' or 'att' or 'atc', not 'foo'"),
+        ({"estimand": "foo"}, "estimand is 'ate' or 'att' or 'atc' or 'ato', not 'foo'"),
         ({"rows_per_person": 0}, "rows_per_person is a whole number from 1"),
         ({"neighbors": 0}, "neighbors"),
         ({"target": "foo"}, "target"),
-        ({"estimand": "att"}, "ATE only"),  # as an estimate would say
-        ({"options": FoldSplitOptions()}, "takes OrthogonalOptions"),
+        ({"estimand": "att"}, "the ATE or the ATO"),  # as an estimate would say
+        ({"options": FoldSplitOptions()}, "takes BlocksOptions"),
     ],
 )
 def test_a_plan_refuses_what_an_estimate_refuses(asked, message):
@@ -268,8 +269,8 @@ def test_an_option_of_the_wrong_kind_is_refused_before_any_charge(tmp_path, meth
 
 def test_no_option_class_is_left_out():
     named = {
-        AimOptions, CalibratedOptions, DifferenceInMeansOptions, DoublyRobustOptions,
-        FoldSplitOptions, IpwOptions, OrthogonalOptions, PrivSynOptions, PublishedOptions,
+        AimOptions, BlocksOptions, CalibratedOptions, DifferenceInMeansOptions,
+        DoublyRobustOptions, FoldSplitOptions, IpwOptions, OrthogonalOptions, PrivSynOptions, PublishedOptions,
         SmoothMatchingOptions,
     }  # fmt: skip
 

@@ -13,6 +13,7 @@ import pytest
 
 from private_ate import (
     AimOptions,
+    BlocksOptions,
     CalibratedOptions,
     OrthogonalOptions,
     PrivSynOptions,
@@ -55,6 +56,10 @@ CASES = (
         "orthogonal-adjusting", "sample", "orthogonal", {"options": OrthogonalOptions(adjust=True)}
     ),
     Case("orthogonal-no-interval", "sample", "orthogonal", {"confidence": None}),
+    Case("blocks", "sample", "blocks"),
+    Case("blocks-adjusting", "sample", "blocks", {"options": BlocksOptions(adjust=True)}),
+    Case("blocks-trial", "sample", "blocks", {"design": "randomized"}),
+    Case("blocks-overlap", "sample", "blocks", {"estimand": "ato", "rows_per_person": 2}),
     Case("difference-in-means", "sample", "difference_in_means"),
     Case("ipw", "sample", "ipw"),
     Case("smooth-matching", "sample", "smooth_matching"),

@@ -74,14 +74,17 @@ def test_a_sample_plan_expects_the_noise_of_the_estimate(adjust, rows_per_person
     assert 0.5 < row.noise_error / expected < 2  # the reach of a score is guessed, K = 4
 
 
-def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does():
+@pytest.mark.parametrize(
+    ("method", "options", "few"), [("orthogonal", OrthogonalOptions(), 40), ("blocks", None, 400)]
+)
+def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does(method, options, few):
     study = make_study(4000)
-    for rows_per_person, adjusts in ((1, True), (40, False)):
+    for rows_per_person, adjusts in ((1, True), (few, False)):
         request = Request("sample", Fraction(8), rows_per_person=rows_per_person)
 
-        settings = record(METHODS["orthogonal"].run, study, request).estimate.settings
+        settings = record(METHODS[method].run, study, request).estimate.settings
         (row,) = plan_ate(
-            study, level="sample", epsilons=["8"], rows_per_person=rows_per_person
+            study, level="sample", epsilons=["8"], rows_per_person=rows_per_person, options=options
         ).rows
 
         assert settings["adjusted"] is adjusts
@@ -130,7 +133,7 @@ def test_the_recommended_epsilon_reaches_the_wanted_half_width_and_no_less(level
 
     plan = plan_ate(study, half_width=middle, **asked)
     (reached,) = plan_ate(study, epsilons=[plan.epsilon_needed], **asked).rows
-    (before,) = plan_ate(study, epsilons=[0.97 * plan.epsilon_needed], **asked).rows
+    (before,) = plan_ate(study, epsilons=[round(0.97 * plan.epsilon_needed, 9)], **asked).rows
 
     assert reached.half_width == pytest.approx(middle, rel=0.01)
     assert before.half_width > middle
