@@ -18,11 +18,20 @@ if TYPE_CHECKING:
     from private_ate.baselines.ipw import IpwOptions
     from private_ate.baselines.privsyn import PrivSynOptions
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
-    from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
-    from private_ate.effects import arm_means, e_value, odds_ratio, risk_ratio, standard_error
+    from private_ate.domain import Binary, Categories, Domain, Interval, Outcome, Treatment
+    from private_ate.effects import (
+        ArmMeans,
+        EValue,
+        arm_means,
+        e_value,
+        odds_ratio,
+        risk_ratio,
+        standard_error,
+    )
     from private_ate.errors import (
         ArgumentError,
         BudgetError,
+        DatasetError,
         DomainError,
         LedgerError,
         NumericRangeError,
@@ -30,25 +39,35 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from private_ate.estimation import estimate_ate
+    from private_ate.estimators.blocks.plan import BlocksOptions
     from private_ate.estimators.calibrated.method import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
     from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published.method import PublishedOptions
-    from private_ate.planning import Plan, StudySizes, plan_ate
+    from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.privacy.ledger.ledger import Ledger
     from private_ate.release import Diagnostics, Release
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
-    "domain": ("Binary", "Categories", "Domain", "Interval", "Treatment"),
+    "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "Treatment"),
     "estimation": ("estimate_ate",),
+    "estimators.blocks.plan": ("BlocksOptions",),
     "estimators.calibrated.method": ("CalibratedOptions",),
     "estimators.published.method": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.orthogonal.plan": ("OrthogonalOptions",),
     "estimators.overlap": ("describe_overlap",),
-    "effects": ("arm_means", "e_value", "odds_ratio", "risk_ratio", "standard_error"),
+    "effects": (
+        "ArmMeans",
+        "EValue",
+        "arm_means",
+        "e_value",
+        "odds_ratio",
+        "risk_ratio",
+        "standard_error",
+    ),
     "report.html": ("PublicFacts",),
     "baselines.aim": ("AimOptions",),
     "baselines.difference_in_means": ("DifferenceInMeansOptions",),
@@ -57,12 +76,13 @@ _HOMES = {
     "baselines.ipw": ("IpwOptions",),
     "baselines.privsyn": ("PrivSynOptions",),
     "baselines.smooth_matching": ("SmoothMatchingOptions",),
-    "planning": ("Plan", "StudySizes", "plan_ate"),
+    "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
     "release": ("Diagnostics", "Release"),
     "errors": (
         "ArgumentError",
         "BudgetError",
+        "DatasetError",
         "DomainError",
         "LedgerError",
         "NumericRangeError",
@@ -75,15 +95,19 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AimOptions",
     "ArgumentError",
+    "ArmMeans",
     "Binary",
+    "BlocksOptions",
     "BudgetError",
     "CalibratedOptions",
     "Categories",
+    "DatasetError",
     "Diagnostics",
     "DifferenceInMeansOptions",
     "Domain",
     "DomainError",
     "DoublyRobustOptions",
+    "EValue",
     "FoldSplitOptions",
     "Interval",
     "IpwOptions",
@@ -91,7 +115,9 @@ __all__ = [
     "LedgerError",
     "NumericRangeError",
     "OrthogonalOptions",
+    "Outcome",
     "Plan",
+    "PlanRow",
     "PrivSynOptions",
     "PrivateAteError",
     "PublicFacts",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -53,6 +53,7 @@ __all__ = ["Plan", "PlanRow", "StudySizes", "plan_ate"]
 
 DEFAULT_EPSILONS: Final = ("0.1", "0.2", "0.5", "1", "2", "4", "8")
 _LARGEST: Final = 64.0  # beyond this ε a wanted precision counts as unreachable
+_UNADJUSTED: Final = "does not adjust"  # how the note of such a row begins
 _SMALLEST: Final = 1e-3
 
 
@@ -197,8 +198,12 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     rows = tuple(predict(epsilon) for epsilon in budgets)
     if half_width is None:
         return Plan(level, rows, None, None, "", caveat)
-    needed = _search(predict, half_width)
-    return Plan(level, rows, half_width, needed, _answer(half_width, needed), caveat)
+    least = _search(predict, half_width)
+    if least is None or design == "randomized" or not _is_unadjusted(predict(least)):
+        return Plan(level, rows, half_width, least, _answer(half_width, least), caveat)
+    adjusting = _search(_adjusting(predict), half_width)
+    answer = _answer_unadjusted(half_width, least, adjusting)
+    return Plan(level, rows, half_width, adjusting or least, answer, caveat)
 
 
 def _budgets(epsilons: object) -> list[float]:
@@ -262,7 +267,7 @@ def _sample_planner(
             shares = plain_shares(sizes.rows, epsilon / rows, with_interval=pays)
             used = epsilon * float(shares.effect)
             reach = 1 / share
-            note = f"does not adjust (signal/noise {plan.signal_to_noise:.2g})"
+            note = f"{_UNADJUSTED} (signal/noise {plan.signal_to_noise:.2g})"
         unit = sizes.outcome_width / sizes.rows
         deviation = (
             spread * sizes.outcome_width * math.sqrt(rows / (sizes.rows * share * (1 - share)))
@@ -319,7 +324,7 @@ def _unadjusted_row(
     shares = plain_shares(sizes.rows, epsilon / rows, with_interval=request.confidence is not None)
     unit = sizes.outcome_width / sizes.rows
     deviation = sizes.outcome_deviation * math.sqrt(rows / (sizes.rows * share * (1 - share)))
-    note = "does not adjust" + (" (randomised)" if request.design == "randomized" else "")
+    note = _UNADJUSTED + (" (randomised)" if request.design == "randomized" else "")
     return _row(
         epsilon, epsilon * float(shares.effect), rows / share * unit, deviation, request, note
     )
@@ -357,6 +362,33 @@ def _search(predict: Callable[[float], PlanRow], wanted: float) -> float | None:
         else:
             high = middle
     return float(f"{math.exp(high):.3g}")
+
+
+def _is_unadjusted(row: PlanRow) -> bool:
+    return row.note.startswith(_UNADJUSTED)
+
+
+def _adjusting(predict: Callable[[float], PlanRow]) -> Callable[[float], PlanRow]:
+    """Return predictions in which a number that adjusts for nothing is never narrow enough."""
+
+    def adjusted(epsilon: float) -> PlanRow:
+        row = predict(epsilon)
+        return replace(row, half_width=math.inf) if _is_unadjusted(row) else row
+
+    return adjusted
+
+
+def _answer_unadjusted(wanted: float, least: float, adjusting: float | None) -> str:
+    """Answer where the least ε buys a difference that adjusts for nothing; say so first."""
+    if adjusting is None:
+        return (
+            f"not adjusted for covariates, a half-width of {wanted:g} needs about ε = {least:g}; "
+            f"adjusted it is unreachable up to ε = {_LARGEST:g}"
+        )
+    return (
+        f"ε = {least:g} would do only without adjusting for covariates; adjusted, "
+        f"{_answer(wanted, adjusting)}"
+    )
 
 
 def _answer(wanted: float, needed: float | None) -> str:

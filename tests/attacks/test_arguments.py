@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from private_ate import (
     AimOptions,
-    BlocksOptions,
     ArgumentError,
+    BlocksOptions,
     CalibratedOptions,
     DifferenceInMeansOptions,
     Domain,
@@ -270,8 +270,8 @@ def test_an_option_of_the_wrong_kind_is_refused_before_any_charge(tmp_path, meth
 def test_no_option_class_is_left_out():
     named = {
         AimOptions, BlocksOptions, CalibratedOptions, DifferenceInMeansOptions,
-        DoublyRobustOptions, FoldSplitOptions, IpwOptions, OrthogonalOptions, PrivSynOptions, PublishedOptions,
-        SmoothMatchingOptions,
+        DoublyRobustOptions, FoldSplitOptions, IpwOptions, OrthogonalOptions, PrivSynOptions,
+        PublishedOptions, SmoothMatchingOptions,
     }  # fmt: skip
 
     assert set(OPTIONS) == named

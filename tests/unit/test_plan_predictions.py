@@ -139,3 +139,26 @@ def test_the_recommended_epsilon_reaches_the_wanted_half_width_and_no_less(level
     assert before.half_width > middle
     assert plan.epsilon_needed == pytest.approx(1, rel=0.01)
     assert plan.answer.endswith(f"ε = {plan.epsilon_needed:g}")
+
+
+def test_a_plan_never_answers_with_an_unadjusted_number_without_saying_so_first():
+    sizes = StudySizes(2000, 3, 1.0)
+    wanted = plan_ate(sizes, level="sample", epsilons=["1"]).rows[0].half_width
+
+    plan = plan_ate(sizes, level="sample", half_width=wanted)
+    trial = plan_ate(sizes, level="sample", half_width=wanted, design="randomized")
+    (row,) = plan_ate(sizes, level="sample", epsilons=[plan.epsilon_needed]).rows
+
+    assert plan.answer.startswith("ε = ")
+    assert "without adjusting for covariates" in plan.answer
+    assert row.note.startswith("adjusts")
+    assert trial.epsilon_needed < plan.epsilon_needed
+    assert trial.answer.startswith("a half-width")
+
+
+def test_a_width_that_only_an_unadjusted_number_has_is_answered_with_that_said_first():
+    sizes = StudySizes(400, 3, 1.0)  # too few rows to adjust unless the design is observational
+
+    plan = plan_ate(sizes, level="sample", half_width=0.2)
+
+    assert plan.answer.startswith("not adjusted for covariates")
