@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -111,9 +112,15 @@ def test_every_mechanism_states_neighbours_and_cost():
 
 
 def test_every_release_step_of_the_published_method_states_its_privacy():
-    published = importlib.import_module("private_ate.estimators.published.method")
-    for name in ("release_coefficients", "release_arm_sums"):
-        text = inspect.getdoc(getattr(published, name)) or ""
+    steps = {
+        "effect": ("release_arm_sums",),
+        "matching": ("match_similar_units",),
+        "method": ("private_ate_at_label_level", "private_ate_at_sample_level"),
+        "regression": ("release_coefficients", "ScoreNoise.add"),
+    }
+    for home, name in ((home, name) for home, names in steps.items() for name in names):
+        module = importlib.import_module(f"private_ate.estimators.published.{home}")
+        text = inspect.getdoc(attrgetter(name)(module)) or ""
         for word in ("Neighbours:", "Sensitivity", "Cost: ", "Proof: docs/proofs/"):
             assert word in text, (name, word)
 
