@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
@@ -99,9 +99,12 @@ def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> 
         raise ArgumentError(msg)
     require_rows(study.size, MOST_SORTED_ROWS)
     shuffled = study.reordered(noise.secret_order(study.size))
-    if request.level == "label":
-        return private_ate_at_label_level(shuffled, request, options, noise)
-    return private_ate_at_sample_level(shuffled, request, options, noise)
+    match request.level:
+        case "label":
+            return private_ate_at_label_level(shuffled, request, options, noise)
+        case "sample":
+            return private_ate_at_sample_level(shuffled, request, options, noise)
+    assert_never(request.level)
 
 
 def private_ate_at_label_level(
