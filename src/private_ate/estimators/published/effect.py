@@ -43,7 +43,7 @@ class MatchedEffect:
 
 
 def estimate_effect(
-    study: MatchingStudy, pool: MatchPool, rule: LimitRule, rows: int, noise: Noise
+    study: MatchingStudy, pool: MatchPool, rule: LimitRule, rows_per_person: int, noise: Noise
 ) -> MatchedEffect:
     """Estimate the effect from units in order: Algorithm 3 of the paper.
 
@@ -55,11 +55,13 @@ def estimate_effect(
     """
     plan = rule.plan(pool)
     weights = pool.match(rule.neighbors, plan.limits)
-    return MatchedEffect(plan, weights, release_arm_sums(study, weights, rule.epsilon, rows, noise))
+    return MatchedEffect(
+        plan, weights, release_arm_sums(study, weights, rule.epsilon, rows_per_person, noise)
+    )
 
 
 def release_arm_sums(
-    study: MatchingStudy, weights: RowWeights, epsilon: Fraction, rows: int, noise: Noise
+    study: MatchingStudy, weights: RowWeights, epsilon: Fraction, rows_per_person: int, noise: Noise
 ) -> ArmRelease:
     """Release the weighted outcome sums of both arms, which share one ε: Ŝ₁, Ŝ₀ of Algorithm 3.
 
@@ -69,7 +71,7 @@ def release_arm_sums(
     small and is not used. Cost: ε. Proof: docs/proofs/published.md.
     """
     sensitivities = [
-        max(1, rows * largest * OUTCOME_STEPS)
+        max(1, rows_per_person * largest * OUTCOME_STEPS)
         for largest in (weights.largest_treated, weights.largest_control)
     ]
     sums = study.arm_sums(weights)

@@ -17,7 +17,7 @@ def match_similar_units(
     noise: Noise,
     *,
     epsilon: Fraction | None = None,
-    rows: int = 1,
+    rows_per_person: int = 1,
 ) -> MatchPool:
     """Put the units in order along the score, in both arms: Algorithm 2 of the paper.
 
@@ -40,5 +40,7 @@ def match_similar_units(
         regression.coefficients,
         scores.bits,
         lambda exact: scores.add(exact, noise),
-        lambda bits: noise.randomized_response("treatments", bits, changes=rows, epsilon=epsilon),
+        lambda bits: noise.randomized_response(
+            "treatments", bits, changes=rows_per_person, epsilon=epsilon
+        ),
     )

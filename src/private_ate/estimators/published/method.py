@@ -152,11 +152,15 @@ def private_ate_at_sample_level(
     of_weights, of_scores, of_treatments, of_sums = split_epsilon(
         request.epsilon, options.fractions
     )
-    rows = request.rows_per_person
-    regression = train_regression(study, ridge, noise, budgets=(of_weights, of_scores), rows=rows)
-    pool = match_similar_units(study, regression, noise, epsilon=of_treatments, rows=rows)
+    rows_per_person = request.rows_per_person
+    regression = train_regression(
+        study, ridge, noise, budgets=(of_weights, of_scores), rows_per_person=rows_per_person
+    )
+    pool = match_similar_units(
+        study, regression, noise, epsilon=of_treatments, rows_per_person=rows_per_person
+    )
     rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
-    effect = estimate_effect(study, pool, rule, rows, noise)
+    effect = estimate_effect(study, pool, rule, rows_per_person, noise)
     settings = _settings(request, effect.plan, ridge, noise) | {
         "noisy_arms": {"treated": pool.arms.treated, "control": pool.arms.control},
         "largest_weight": _largest(effect.weights),

@@ -24,17 +24,17 @@ class ScoreNoise:
     ----------
     epsilon : Fraction
         The budget ε₁₂ of the scores.
-    rows : int
+    rows_per_person : int
         How many rows a person may have.
     """
 
     epsilon: Fraction
-    rows: int
+    rows_per_person: int
 
     @property
     def bits(self) -> int:
         """The scores lie on a grid of 2 to the minus this; at most 2⁻²⁰ of the noise scale."""
-        return max(0, 20 - math.floor(math.log2(self.rows / float(self.epsilon))))
+        return max(0, 20 - math.floor(math.log2(self.rows_per_person / float(self.epsilon))))
 
     def add(self, scores: npt.NDArray[np.int64], noise: Noise) -> npt.NDArray[np.generic]:
         """Return e′(X) on the grid.
@@ -44,7 +44,7 @@ class ScoreNoise:
         Proof: docs/proofs/published.md.
         """
         return noise.laplace_rows(
-            "scores", scores, sensitivity=self.rows << self.bits, epsilon=self.epsilon
+            "scores", scores, sensitivity=self.rows_per_person << self.bits, epsilon=self.epsilon
         )
 
 
@@ -66,7 +66,7 @@ def train_regression(
     noise: Noise,
     *,
     budgets: tuple[Fraction, Fraction] | None = None,
-    rows: int = 1,
+    rows_per_person: int = 1,
 ) -> Regression:
     """Train the propensity model of phase 1: Algorithm 1 of the paper.
 
@@ -77,23 +77,24 @@ def train_regression(
     if budgets is None:
         return Regression(fit_logistic(study.public(), ridge).coefficients, None)
     of_weights, of_scores = budgets
-    coefficients = release_coefficients(study, ridge, of_weights, rows, noise)
-    return Regression(coefficients, ScoreNoise(of_scores, rows))
+    coefficients = release_coefficients(study, ridge, of_weights, rows_per_person, noise)
+    return Regression(coefficients, ScoreNoise(of_scores, rows_per_person))
 
 
 def release_coefficients(
-    study: MatchingStudy, ridge: float, epsilon: Fraction, rows: int, noise: Noise
+    study: MatchingStudy, ridge: float, epsilon: Fraction, rows_per_person: int, noise: Noise
 ) -> npt.NDArray[np.float64]:
     """Fit the propensity model and release its weights with Laplace noise: w′ of Algorithm 1.
 
-    Neighbours: one person's rows replaced. Sensitivity (L1): ``rows·2d/(nλ) + 2√d·γ/λ`` with d
-    the number of weights and γ the solver's gradient bound, plus one grid step per weight for
-    rounding; the first term is that of the paper's Proof 1. Cost: ε (ε₁₁ in the paper).
+    Neighbours: one person's rows replaced. Sensitivity (L1): ``m·2d/(nλ) + 2√d·γ/λ`` with d
+    the number of weights, m the rows a person may have and γ the solver's gradient bound, plus
+    one grid step per weight for rounding; for m = 1 the first term is that of the paper's
+    Proof 1. Cost: ε (ε₁₁ in the paper).
     Proof: docs/proofs/propensity.md.
     """
     weights = fit_logistic_obliviously(study, ridge).coefficients
     dimension = weights.size
-    sensitivity = rows * 2 * dimension / (study.size * ridge)
+    sensitivity = rows_per_person * 2 * dimension / (study.size * ridge)
     sensitivity += 2 * math.sqrt(dimension) * SOLVER_GRADIENT / ridge
     exponent = math.floor(math.log2(sensitivity)) - 20
     grid = Fraction(2) ** exponent
