@@ -1,16 +1,19 @@
-"""Write ARCHITECTURE.md: the tree of modules, one line each, taken from their docstrings.
+"""Write ARCHITECTURE.md and its picture: the import layers of pyproject.toml, and their modules.
 
-Run ``python docs/make_architecture.py`` after adding or renaming a module.
+Run ``python docs/make_architecture.py`` after adding or renaming a module or a layer.
 """
 
 from __future__ import annotations
 
 import ast
+import tomllib
+from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "private_ate"
 PAGE = ROOT / "ARCHITECTURE.md"
+PICTURE = ROOT / "docs" / "architecture.svg"
 
 _INTRODUCTION = """\
 # Architecture
@@ -23,25 +26,104 @@ engines never know ε, and all noise is drawn at one choke point, `Noise`, which
 each call costs and on which sensitivity it rests. What a method hands over becomes a `Release`,
 which holds paid-for numbers and public facts only.
 
-A request flows through the modules in this order: `cli` or `estimation` takes it, `Request` and the
-options check themselves with the readers in `arguments`, `inputs` and `tables` read and encode the
-data as the `domain` declares, an `engines` module keeps the rows, an `estimators` module asks for
-folds and for noise, and `release` is what comes out. Imports go one way only; the contracts in
-`pyproject.toml` are checked by `lint-imports`.
+## How to read the code
+
+Follow one request, `private-ate estimate study.csv --level label --epsilon 1 …`:
+
+1. `cli.estimate` turns flags into arguments and calls one function, `estimation.estimate_ate`.
+2. It makes a `Request` (`estimators.request`), which checks itself with the readers in `arguments`.
+3. `data.inputs.settle_names` knows the columns from the schema and the `domain`: no record yet.
+4. With a ledger, `charging` looks at the balance now and charges at step 8, before any noise.
+5. `data.inputs.prepare_table` reads the file; one line is one record, whatever it holds.
+6. `LocalStudy.encode` (`engines.local`) puts the rows behind the boundary that `study` describes.
+7. `estimate_study` makes the choke point, `privacy.noise.Noise`, and hands both to a method.
+8. The method asks for sums (`Study.fold`, `models`) and for noise. Read `estimators.published`
+   first: [docs/the-paper.md](docs/the-paper.md) maps it to the paper's algorithms.
+9. What was paid is compared with what was asked; only then `release.Release` is made.
+10. `report` turns it into text, JSON or a page. `audit` repeats 7 to 9 on neighbours and compares.
+
+"""
+
+_LAYERS = """\
+## Layers
+
+A layer imports from those below it, never upwards, and packages of one layer do not know each
+other; the one exception is a release that loads `report` when it is asked to show itself.
+`lint-imports` checks the contracts in `pyproject.toml`; `docs/make_architecture.py` draws the
+picture and orders the tables by them.
+
+![The layers from top to bottom: {names}.](docs/architecture.svg)
 
 ## Modules
 
-This table is written by `docs/make_architecture.py` from the first line of each module.
-
-| module | what it holds |
-|---|---|
+Layer by layer from the top, each module with the first line of its docstring.
 """
+
+# Which part of the house a layer belongs to, for the picture's colours; a new layer is grey.
+_PARTS = {
+    "doors": ("cli", "dowhy", "sklearn", "estimation", "charging", "planning", "report"),
+    "checks": ("experiments", "audit", "datasets"),
+    "methods": ("baselines", "estimators", "models"),
+    "rows": ("engines", "data", "study", "domain"),
+    "privacy": ("privacy", "release", "effects"),
+}
+_COLOURS = {  # fill and edge
+    "doors": ("#e3edf7", "#3b6ea5"),
+    "checks": ("#f1ecf7", "#7a5ba6"),
+    "methods": ("#fdf0dc", "#b8741a"),
+    "rows": ("#e4f2e7", "#3c8050"),
+    "privacy": ("#fbe6e6", "#b0413e"),
+    "ground": ("#eeeeee", "#777777"),
+}
+_WIDTH, _ROW, _GAP, _TOP = 980, 34, 8, 46
+_LETTERS = 'font-family="system-ui, sans-serif" font-size="14" fill="#444444" role="img"'
 
 
 def render() -> str:
     """Return the page as it should be."""
-    rows = [f"| `{name}` | {_escape(first)} |" for name, first in modules().items()]
-    return _INTRODUCTION + "\n".join(rows) + "\n"
+    found = modules()
+    names = "; ".join(", ".join(layer) for layer in layers())
+    pieces = [_INTRODUCTION, _LAYERS.format(names=names)]
+    front = [name for name in found if name in ("private_ate", "private_ate.__main__")]
+    for title, members in [("the package itself", front), *_by_layer(found)]:
+        rows = [f"| `{name}` | {_escape(found[name])} |" for name in members]
+        pieces += [
+            f"\n### {title}\n\n| module | what it holds |\n|---|---|\n",
+            "\n".join(rows),
+            "\n",
+        ]
+    return "".join(pieces)
+
+
+def draw() -> str:
+    """Return the picture of the layers as it should be."""
+    found, stack = modules(), layers()
+    height = _TOP + len(stack) * (_ROW + _GAP) + 34
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" {_LETTERS}>',
+        "<title>The import layers of private_ate, from top to bottom</title>",
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        *_legend(),
+        *_arrow(height),
+    ]
+    for number, layer in enumerate(stack):
+        top = _TOP + number * (_ROW + _GAP)
+        width = (_WIDTH - 60 - _GAP * (len(layer) - 1)) / len(layer)
+        for place, name in enumerate(layer):
+            text = found[f"private_ate.{name}"] if len(layer) == 1 else ""
+            lines += _box(name, text, 46 + place * (width + _GAP), top, width)
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def layers() -> list[list[str]]:
+    """Return the names of each layer, from the top, as the import contract has them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    (contract,) = (contract for contract in contracts if contract["type"] == "layers")
+    return [
+        [name.strip(" ()") for name in layer.replace(":", "|").split("|")]
+        for layer in contract["layers"]
+    ]
 
 
 def modules() -> dict[str, str]:
@@ -51,6 +133,51 @@ def modules() -> dict[str, str]:
         text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
         found[_name(path)] = text.partition("\n")[0]
     return found
+
+
+def _by_layer(found: dict[str, str]) -> list[tuple[str, list[str]]]:
+    """Return a title and the modules of each layer; of several packages one after the other."""
+    return [
+        (
+            " · ".join(f"`{name}`" for name in layer),
+            [module for name in layer for module in found if module.split(".")[1:2] == [name]],
+        )
+        for layer in layers()
+    ]
+
+
+def _box(name: str, text: str, left: float, top: float, width: float) -> list[str]:
+    part = next((part for part, names in _PARTS.items() if name in names), "ground")
+    middle = top + _ROW / 2 + 5
+    bold = _text(left + 12, middle, f'<tspan font-weight="600" fill="#222222">{name}</tspan>')
+    sentence = [_text(left + 130, middle, escape(text))] if text else []
+    return [_rectangle(left, top, width, _ROW, part), bold, *sentence]
+
+
+def _legend() -> list[str]:
+    lines = []
+    for place, part in enumerate(_COLOURS):
+        left = 46 + place * 110
+        lines += [_rectangle(left, 14, 16, 16, part), _text(left + 23, 27, part)]
+    return lines
+
+
+def _arrow(height: int) -> list[str]:
+    path = f"M24 {_TOP + 4} V{height - 34} m-6 -10 l6 10 l6 -10"
+    return [
+        f'<path d="{path}" fill="none" stroke="#777777" stroke-width="2"/>',
+        _text(46, height - 10, "imports go down, never up"),
+    ]
+
+
+def _rectangle(left: float, top: float, width: float, height: float, part: str) -> str:
+    fill, edge = _COLOURS[part]
+    place = f'x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}"'
+    return f'<rect {place} rx="4" fill="{fill}" stroke="{edge}"/>'
+
+
+def _text(left: float, base: float, markup: str) -> str:
+    return f'<text x="{left:g}" y="{base:g}">{markup}</text>'
 
 
 def _order(path: Path) -> tuple[str, ...]:
@@ -69,3 +196,4 @@ def _escape(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(render(), "utf-8")
+    PICTURE.write_text(draw(), "utf-8")

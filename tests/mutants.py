@@ -31,7 +31,7 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "the weights' rounding is not paid for",
-        "estimators/published/method.py",
+        "estimators/published/regression.py",
         "sensitivity=math.ceil(Fraction(sensitivity) / grid) + dimension",
         "sensitivity=math.ceil(Fraction(sensitivity) / grid)",
         "tests/attacks/test_rounding.py",

@@ -49,7 +49,7 @@ def on_config(config: Any) -> Any:
         used.update(listed)
         if listed:
             navigation.append({title: listed})
-    reference = [page for page in ("api.md", "glossary.md") if page in pages]
+    reference = [page for page in ("api.md", "the-paper.md", "glossary.md") if page in pages]
     others = sorted(pages - used - set(reference))
     navigation.append({"Reference": [*reference, *others]})
     config["nav"] = navigation

@@ -10,7 +10,7 @@ from studies import check_neighbours, make_study, move, neighbours
 from private_ate.audit import samplers
 from private_ate.audit.samplers import check_flips, check_rate, check_samplers
 from private_ate.estimation import METHODS
-from private_ate.estimators.published import method as published
+from private_ate.estimators.published import effect
 from private_ate.privacy import noise, sums
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -81,13 +81,13 @@ def test_half_the_sensitivity_is_found_by_replay(monkeypatch):
 
 @pytest.mark.parametrize("level", ["label", "sample"])
 def test_a_step_that_is_not_paid_for_is_found(monkeypatch, level):
-    honest = published.release_arm_sums
+    honest = effect.release_arm_sums
 
     def twice(study, weights, epsilon, rows, choke_point):
         honest(study, weights, epsilon, rows, choke_point)
         return honest(study, weights, epsilon, rows, choke_point)
 
-    monkeypatch.setattr(published, "release_arm_sums", twice)
+    monkeypatch.setattr(effect, "release_arm_sums", twice)
     with pytest.raises(AssertionError, match="add up"):
         replay_all(level)
 

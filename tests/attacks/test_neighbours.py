@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.published.method import PublishedOptions, _score_bits
+from private_ate.estimators.published.method import PublishedOptions
+from private_ate.estimators.published.regression import ScoreNoise
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic_obliviously
 from private_ate.privacy.sums import OUTCOME_STEPS
@@ -166,7 +167,7 @@ def test_rows_per_person_multiply_every_sensitivity_at_sample_level():
         grid = float(np.median(fitted / tape.inputs[0].astype(float)))
         declared[rows] = (
             weights.sensitivity[0] * grid,
-            scores.sensitivity[0] / 2 ** _score_bits(rows * 20),
+            scores.sensitivity[0] / 2 ** ScoreNoise(Fraction(1, 20), rows).bits,
             treatments.sensitivity[0],
             sums.sensitivity[0] / release.settings["largest_weight"]["treated"],
         )

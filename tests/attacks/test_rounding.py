@@ -12,8 +12,8 @@ import pytest
 from studies import make_study
 
 from private_ate.baselines.perturbation import Budget, release_vector
-from private_ate.estimators.published import method as published
-from private_ate.estimators.published.method import release_coefficients
+from private_ate.estimators.published import regression
+from private_ate.estimators.published.regression import release_coefficients
 from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -53,7 +53,7 @@ def test_weights_that_round_apart_stay_within_what_is_declared(monkeypatch, rows
     first, second = Tape(), Tape()
     for tape, weights in zip((first, second), straddling(distance, grid, dimension), strict=True):
         fit = LogisticFit(weights, 0.0)
-        monkeypatch.setattr(published, "fit_logistic_obliviously", lambda *_, fit=fit: fit)
+        monkeypatch.setattr(regression, "fit_logistic_obliviously", lambda *_, fit=fit: fit)
         noise = Noise(SeededEntropy(1), tape)
         release_coefficients(study, RIDGE, Fraction(1), rows, noise)
 

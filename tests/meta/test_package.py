@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from private_ate.privacy.noise import Noise
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "private_ate"
 MODULES = sorted(SOURCE.rglob("*.py"))
+ROOMS = {path.stem for path in SOURCE.iterdir()}
 HEAVY = ("numba", "polars", "pandas", "pyarrow", "scipy", "rich", "matplotlib", "numpy", "narwhals")
 
 
@@ -111,9 +113,15 @@ def test_every_mechanism_states_neighbours_and_cost():
 
 
 def test_every_release_step_of_the_published_method_states_its_privacy():
-    published = importlib.import_module("private_ate.estimators.published.method")
-    for name in ("release_coefficients", "release_arm_sums"):
-        text = inspect.getdoc(getattr(published, name)) or ""
+    steps = {
+        "effect": ("release_arm_sums",),
+        "matching": ("match_similar_units",),
+        "method": ("private_ate_at_label_level", "private_ate_at_sample_level"),
+        "regression": ("release_coefficients", "ScoreNoise.add"),
+    }
+    for home, name in ((home, name) for home, names in steps.items() for name in names):
+        module = importlib.import_module(f"private_ate.estimators.published.{home}")
+        text = inspect.getdoc(attrgetter(name)(module)) or ""
         for word in ("Neighbours:", "Sensitivity", "Cost: ", "Proof: docs/proofs/"):
             assert word in text, (name, word)
 
@@ -129,14 +137,49 @@ def test_every_proof_that_the_code_names_is_written():
     assert missing == set()
 
 
-def test_the_table_of_modules_is_current():
+def architecture():
     script = ROOT / "docs" / "make_architecture.py"
     spec = importlib.util.spec_from_file_location("make_architecture", script)
     page = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(page)
-    assert (ROOT / "ARCHITECTURE.md").read_text("utf-8") == page.render(), (
-        "run python docs/make_architecture.py"
-    )
+    return page
+
+
+def test_the_table_of_modules_and_the_picture_of_layers_are_current():
+    page = architecture()
+    for path, text in ((page.PAGE, page.render()), (page.PICTURE, page.draw())):
+        assert path.read_text("utf-8") == text, "run python docs/make_architecture.py"
+
+
+def test_the_table_holds_every_module_once_and_in_the_order_of_the_layers():
+    page = architecture()
+    listed = re.findall(r"^\| `(private_ate[\w.]*)` \|", page.render(), re.MULTILINE)
+    rooms = [name.split(".")[1] for name in listed[2:]]
+
+    assert sorted(listed) == sorted(page.modules())
+    assert list(dict.fromkeys(rooms)) == [name for layer in page.layers() for name in layer]
+
+
+def test_every_module_that_the_guide_through_the_code_names_is_there():
+    page = architecture()
+    guide = page.render().partition("## How to read the code")[2].partition("## Layers")[0]
+    named = [name for name in re.findall(r"`([A-Za-z_.]+)`", guide) if name.split(".")[0] in ROOMS]
+
+    assert len(named) >= 10
+    for name in named:
+        module, _, member = f"private_ate.{name}".rpartition(".")
+        found = f"private_ate.{name}" in page.modules() or hasattr(
+            importlib.import_module(module), member
+        )
+        assert found, name
+
+
+def test_every_place_where_new_code_goes_is_there():
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = guide.partition("Where new code goes")[2].partition("A new mechanism")[0]
+    for name in re.findall(r"`([\w/.]+/[\w/.]*|\w+\.py)`", table):
+        place = name.partition("NAME")[0]
+        assert (SOURCE / place).exists() or (ROOT / place).exists(), name
 
 
 def test_no_test_shares_a_fixed_place_with_another():

@@ -202,7 +202,7 @@ def test_without_the_floor_the_published_sensitivity_is_exceeded():
     assert (plan.treated, plan.control) == (1, 5)
 
 
-def test_the_limits_are_those_of_equations_7_and_8_with_the_floor():
+def test_the_limits_are_those_of_equations_9_to_12_with_the_floor():
     arms = ArmSizes(200, 800)
     common = {"neighbors": 5, "peak_reuse": 60, "epsilon": 2.0, "coefficient": 0.01}
     ideal = math.sqrt(2.0 * 0.01 * 800 * 12 / 2)  # 9.8

@@ -275,7 +275,7 @@ def test_an_unforeseen_error_is_paid_for(ledger, monkeypatch):
         message = "an error that could depend on records"
         raise ZeroDivisionError(message)
 
-    monkeypatch.setattr("private_ate.estimators.published.method._label_level", burst)
+    monkeypatch.setattr("private_ate.estimators.published.method.private_ate_at_label_level", burst)
     with pytest.raises(ZeroDivisionError):
         ask(ledger)
     assert left(ledger) == "0.75"

@@ -1,1 +1,1 @@
-"""The paper's method: propensity score matching with a limit on reuse, at both levels."""
+"""The paper's method, PrivATE: its Algorithms 1 to 4, one module each, and its matching limits."""

@@ -1,14 +1,15 @@
-"""Matching limits: how often a unit may stand in for others (k in the paper)."""
+"""Matching limits: how often a unit may stand in for others (k; Equations 9 to 12 of the paper)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
-from private_ate.study import ArmSizes, MatchingLimits
+from private_ate.study import ArmSizes, MatchingLimits, MatchPool
 
-__all__ = ["LimitPlan", "plan_limits"]
+__all__ = ["LimitPlan", "LimitRule", "plan_limits"]
 
 FixedLimit = int | None | Literal["adaptive"]
 
@@ -32,7 +33,44 @@ class LimitPlan:
         return self.treated, self.control
 
 
-def plan_limits(  # the quantities of Equations 7 and 8
+@dataclass(frozen=True, slots=True)
+class LimitRule:
+    """How the limits follow from a pool: by Equations 9 and 10, or 11 and 12, or as they are given.
+
+    Attributes
+    ----------
+    k : "adaptive", int or None
+        The limit of the smaller arm, or how it is found.
+    epsilon : Fraction
+        The budget of the sums: ε at label level, ε₃ at sample level.
+    coefficient : float
+        The error coefficient: c at label level, h at sample level.
+    neighbors : int
+        Units each unit is matched to (N).
+    cap_at_peak : bool
+        Whether M₁ bounds the limit: Equation 10 has it, Equation 12 does not.
+    """
+
+    k: FixedLimit
+    epsilon: Fraction
+    coefficient: float
+    neighbors: int
+    cap_at_peak: bool
+
+    def plan(self, pool: MatchPool) -> LimitPlan:
+        """Return the limits in a pool."""
+        return plan_limits(
+            pool.arms,
+            neighbors=self.neighbors,
+            peak_reuse=pool.peak_reuse(self.neighbors) if self.k == "adaptive" else 0,
+            epsilon=float(self.epsilon),
+            coefficient=self.coefficient,
+            cap_at_peak=self.cap_at_peak,
+            k=self.k,
+        )
+
+
+def plan_limits(  # the quantities of Equations 9 to 12
     arms: ArmSizes,
     *,
     neighbors: int,
@@ -44,10 +82,12 @@ def plan_limits(  # the quantities of Equations 7 and 8
 ) -> LimitPlan:
     """Choose the limits of both arms from public or released quantities only.
 
-    Adaptive: ``k* = sqrt(ε c n₁ M₁ / 2)`` with ``M₁ = M/N``; the label level never goes above
-    M₁, the sample level does not know it (Equations 7 and 8). An integer fixes the limit of the
-    smaller arm; None turns limits off. The smaller arm's limit is raised to
-    ``ceil(n_larger/n_smaller)``, below which units would find no match at all.
+    Adaptive: ``k* = sqrt(ε c n₁ M₁ / 2)`` with ``M₁ = M/N`` and n₁ the size of the larger arm,
+    rounded and at least 1 (Equation 9; Equation 11 with ε₃ and h). The label level never goes
+    above M₁ (Equation 10), the sample level does (Equation 12). An integer fixes the limit of the
+    smaller arm; None turns limits off. Beyond the paper, the smaller arm's limit is raised to
+    ``ceil(n_larger/n_smaller)``, below which units would find no match at all. The larger arm's
+    limit is in proportion to the sizes, as in Algorithm 3.
     """
     if k is None or arms.smaller == 0:
         return LimitPlan(None, None, neighbors)

@@ -1,41 +1,40 @@
-"""The paper's PrivATE at both levels: propensity score matching with a limit on reuse.
+"""The paper's PrivATE at both levels, Algorithm 4: propensity score matching, limits on reuse.
 
 Both levels end in two sums, one per arm, of outcomes weighted by how often each unit is used.
 The weights never look at outcomes, so one outcome moves one sum by at most its own weight times
 the declared range: the sensitivity is read off the weights that are used. Matching depends on
 the order of the rows, so they are put in a fresh, secret random order first: no order in which a
-file came can then tell a reader anything. Proofs: docs/proofs/published.md.
+file came can then tell a reader anything. Proofs: docs/proofs/published.md; docs/the-paper.md
+leads from the paper's numbers to functions.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
-from private_ate.estimators.published.limits import FixedLimit, LimitPlan, plan_limits
+from private_ate.estimators.published.effect import estimate_effect
+from private_ate.estimators.published.limits import FixedLimit, LimitPlan, LimitRule
+from private_ate.estimators.published.matching import match_similar_units
+from private_ate.estimators.published.regression import train_regression
 from private_ate.estimators.request import Request, options_for
-from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic, fit_logistic_obliviously
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantiles import two_laplace_quantile
-from private_ate.privacy.sums import (
-    MOST_SORTED_ROWS,
-    OUTCOME_BITS,
-    OUTCOME_STEPS,
-    WEIGHT_BITS,
-    require_rows,
-)
+from private_ate.privacy.sums import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
 from private_ate.release import Estimate
 from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
 
-__all__ = ["PublishedOptions", "estimate_published", "plan_for", "require_both_arms"]
+__all__ = [
+    "PublishedOptions",
+    "estimate_published",
+    "plan_for",
+    "private_ate_at_label_level",
+    "private_ate_at_sample_level",
+    "require_both_arms",
+]
 
 _SAMPLE_RIDGE = 0.01
 _SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over its square root
@@ -89,30 +88,42 @@ class PublishedOptions:
 
 
 def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
-    """Estimate the average treatment effect as the paper does, at the requested level."""
+    """Estimate the average treatment effect as the paper does, at the requested level.
+
+    Algorithm 4 on rows in a fresh, secret random order; Theorem 1 at label level, Theorem 2 at
+    sample level.
+    """
     options = options_for(request, PublishedOptions, "published")
     if request.estimand != "ate":
         msg = "the published method estimates the ATE only; ATT and ATC need method 'auto'"
         raise ArgumentError(msg)
     require_rows(study.size, MOST_SORTED_ROWS)
     shuffled = study.reordered(noise.secret_order(study.size))
-    if request.level == "label":
-        return _label_level(shuffled, request, options, noise)
-    return _sample_level(shuffled, request, options, noise)
+    match request.level:
+        case "label":
+            return private_ate_at_label_level(shuffled, request, options, noise)
+        case "sample":
+            return private_ate_at_sample_level(shuffled, request, options, noise)
+    assert_never(request.level)
 
 
-def _label_level(
+def private_ate_at_label_level(
     study: MatchingStudy, request: Request, options: PublishedOptions, noise: Noise
 ) -> Estimate:
-    """Match on the public score, then release both sums with all of ε."""
-    public = study.public()
+    """Match on the public score, release both sums with all of ε: Algorithm 4 at label level.
+
+    Neighbours: one person's outcomes replaced. Sensitivity: see `release_arm_sums`; no other step
+    looks at an outcome. Cost: ε (Theorem 1). Proof: docs/proofs/published.md.
+    """
     ridge = 1.0 / study.size if options.ridge is None else options.ridge
-    pool = public.pool(fit_logistic(public, ridge).coefficients)
+    regression = train_regression(study, ridge, noise)
+    pool = match_similar_units(study, regression, noise)
     require_both_arms(pool.arms)
-    plan = plan_for(pool, request, options)
-    weights = pool.match(request.neighbors, plan.limits)
-    sums = release_arm_sums(study, weights, request.epsilon, request.rows_per_person, noise)
-    settings = _settings(request, plan, ridge, noise) | {
+    effect = estimate_effect(
+        study, pool, _label_rule(request, options), request.rows_per_person, noise
+    )
+    weights = effect.weights
+    settings = _settings(request, effect.plan, ridge, noise) | {
         "arms": {"treated": pool.arms.treated, "control": pool.arms.control},
         "largest_weight": _largest(weights),
         "equals_difference_in_means": weights.imbalance < _NEARLY_EQUAL,
@@ -122,36 +133,37 @@ def _label_level(
         settings["notes"] = [
             "the limit is so tight that matching equals the difference in means; raise ε or set k"
         ]
-    return sums.estimate(study, request.coverage, settings)
+    return effect.sums.estimate(study, request.coverage, settings)
 
 
-def _sample_level(
+def private_ate_at_sample_level(
     study: MatchingStudy, request: Request, options: PublishedOptions, noise: Noise
 ) -> Estimate:
-    """Release weights, scores and treatments with noise, match on those, release both sums."""
+    """Match on noisy scores and treatments, release both sums: Algorithm 4 at sample level.
+
+    Neighbours: one person's records replaced. Sensitivity: see `release_coefficients`,
+    `ScoreNoise.add`, `match_similar_units` and `release_arm_sums`, in this order. Cost: ε, the sum
+    of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2). Proof: docs/proofs/published.md.
+    """
     ridge = _SAMPLE_RIDGE if options.ridge is None else options.ridge
     if ridge < _SMALLEST_SAMPLE_RIDGE:
         msg = f"at sample level the ridge penalty is at least 1e-6, not {ridge:g}; 0.01 is usual"
         raise ArgumentError(msg)
-    shares = split_epsilon(request.epsilon, options.fractions)
-    model, score, treatment, sum_share = shares
-    rows = request.rows_per_person
-    coefficients = release_coefficients(study, ridge, model, rows, noise)
-    score_bits = _score_bits(rows / float(score))
-    pool = study.noisy_pool(
-        coefficients,
-        score_bits,
-        lambda scores: noise.laplace_rows(
-            "scores", scores, sensitivity=rows << score_bits, epsilon=score
-        ),
-        lambda bits: noise.randomized_response("treatments", bits, changes=rows, epsilon=treatment),
+    of_weights, of_scores, of_treatments, of_sums = split_epsilon(
+        request.epsilon, options.fractions
     )
-    plan = _plan(pool, request, options.k, float(sum_share), options.h, cap_at_peak=False)
-    weights = pool.match(request.neighbors, plan.limits)
-    sums = release_arm_sums(study, weights, sum_share, rows, noise)
-    settings = _settings(request, plan, ridge, noise) | {
+    rows_per_person = request.rows_per_person
+    regression = train_regression(
+        study, ridge, noise, budgets=(of_weights, of_scores), rows_per_person=rows_per_person
+    )
+    pool = match_similar_units(
+        study, regression, noise, epsilon=of_treatments, rows_per_person=rows_per_person
+    )
+    rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
+    effect = estimate_effect(study, pool, rule, rows_per_person, noise)
+    settings = _settings(request, effect.plan, ridge, noise) | {
         "noisy_arms": {"treated": pool.arms.treated, "control": pool.arms.control},
-        "largest_weight": _largest(weights),
+        "largest_weight": _largest(effect.weights),
         "noise_interval_covers": (
             "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
         ),
@@ -159,71 +171,7 @@ def _sample_level(
             "scores carry noise far wider than their range, so this matching removes no confounding"
         ],
     }
-    return sums.estimate(study, request.coverage, settings)
-
-
-def release_coefficients(
-    study: MatchingStudy, ridge: float, epsilon: Fraction, rows: int, noise: Noise
-) -> npt.NDArray[np.float64]:
-    """Fit the propensity model and release its weights with Laplace noise.
-
-    Neighbours: one person's rows replaced. Sensitivity (L1): ``rows·2d/(nλ) + 2√d·γ/λ`` with d
-    the number of weights and γ the solver's gradient bound, plus one grid step per weight for
-    rounding. Cost: ε. Proof: docs/proofs/propensity.md.
-    """
-    weights = fit_logistic_obliviously(study, ridge).coefficients
-    dimension = weights.size
-    sensitivity = rows * 2 * dimension / (study.size * ridge)
-    sensitivity += 2 * math.sqrt(dimension) * SOLVER_GRADIENT / ridge
-    exponent = math.floor(math.log2(sensitivity)) - 20
-    grid = Fraction(2) ** exponent
-    steps = [round(Fraction(float(weight)) / grid) for weight in weights]
-    noisy = noise.laplace(
-        "weights",
-        steps,
-        sensitivity=math.ceil(Fraction(sensitivity) / grid) + dimension,
-        epsilon=epsilon,
-    )
-    return np.array([float(step * grid / 2) for step in noisy])
-
-
-@dataclass(frozen=True, slots=True)
-class ArmRelease:
-    """Both released sums in half grid steps, and the Laplace scales of their noise."""
-
-    treated: int
-    control: int
-    scales: tuple[float, float]
-
-    def estimate(self, study: MatchingStudy, coverage: float, settings: dict[str, Any]) -> Estimate:
-        """Turn the sums into the effect in units of the outcome."""
-        unit = study.domain.bounds.width / study.size
-        steps = Fraction(self.treated - self.control, 1 << (OUTCOME_BITS + WEIGHT_BITS + 1))
-        ate = float(steps) * unit
-        half = two_laplace_quantile(coverage, self.scales[0] * unit, self.scales[1] * unit)
-        return Estimate(ate, (ate - half, ate + half), None, settings)
-
-
-def release_arm_sums(
-    study: MatchingStudy, weights: RowWeights, epsilon: Fraction, rows: int, noise: Noise
-) -> ArmRelease:
-    """Release the weighted outcome sums of both arms, which share one ε.
-
-    Neighbours: one person's outcomes replaced, given the weights. Sensitivity: the largest weight
-    of the arm times the range of the outcome, times the rows a person may have; a row is in one
-    arm, so the shares of both sums add up to at most one. Cost: ε. Proof: docs/proofs/published.md.
-    """
-    sensitivities = [
-        max(1, rows * largest * OUTCOME_STEPS)
-        for largest in (weights.largest_treated, weights.largest_control)
-    ]
-    sums = study.arm_sums(weights)
-    treated, control = noise.laplace_disjoint(
-        "outcome sums", [sums.treated, sums.control], sensitivities=sensitivities, epsilon=epsilon
-    )
-    whole = 1 << (OUTCOME_BITS + WEIGHT_BITS)
-    first, second = (float(Fraction(s, whole) / epsilon) for s in sensitivities)
-    return ArmRelease(treated, control, (first, second))
+    return effect.sums.estimate(study, request.coverage, settings)
 
 
 def require_both_arms(arms: ArmSizes) -> None:
@@ -236,27 +184,11 @@ def require_both_arms(arms: ArmSizes) -> None:
 
 def plan_for(pool: MatchPool, request: Request, options: PublishedOptions) -> LimitPlan:
     """Return the limits of the label level, all of whose inputs are public."""
-    return _plan(pool, request, options.k, float(request.epsilon), options.c, cap_at_peak=True)
+    return _label_rule(request, options).plan(pool)
 
 
-def _plan(  # the paper's quantities
-    pool: MatchPool,
-    request: Request,
-    k: FixedLimit,
-    epsilon: float,
-    coefficient: float,
-    *,
-    cap_at_peak: bool,
-) -> LimitPlan:
-    return plan_limits(
-        pool.arms,
-        neighbors=request.neighbors,
-        peak_reuse=pool.peak_reuse(request.neighbors) if k == "adaptive" else 0,
-        epsilon=epsilon,
-        coefficient=coefficient,
-        cap_at_peak=cap_at_peak,
-        k=k,
-    )
+def _label_rule(request: Request, options: PublishedOptions) -> LimitRule:
+    return LimitRule(options.k, request.epsilon, options.c, request.neighbors, cap_at_peak=True)
 
 
 def _settings(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> dict[str, Any]:
@@ -276,8 +208,3 @@ def _settings(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> 
 def _largest(weights: RowWeights) -> dict[str, float]:
     grid = 1 << WEIGHT_BITS
     return {"treated": weights.largest_treated / grid, "control": weights.largest_control / grid}
-
-
-def _score_bits(scale: float) -> int:
-    """Return the bits of a score grid at most 2⁻²⁰ of the noise scale."""
-    return max(0, 20 - math.floor(math.log2(scale)))
