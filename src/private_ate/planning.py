@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from private_ate.arguments import real_number, settle, truth_value, whole_number
 from private_ate.data.inputs import prepare_table
@@ -34,7 +34,8 @@ from private_ate.estimators.orthogonal.plan import (
     plain_shares,
     plan_orthogonal,
 )
-from private_ate.estimators.request import Estimand, Request, Target, options_for
+from private_ate.estimators.refusals import options_of
+from private_ate.estimators.request import Estimand, Request, Target
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
@@ -169,14 +170,17 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     if half_width is not None:
         half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
     share = real_number("the guessed share of treated units", treated_share, 0.001, 0.999)
-    if level == "label":
-        guesses = options_for(request, CalibratedOptions, "calibrated")
-        study = _public_study(data, treatment, outcome, covariates, domain, progress)
-        predict, caveat = _label_planner(study, request, guesses)
-    else:
-        shares = orthogonal_options(request)
-        sizes = _sizes(data, treatment, outcome, covariates, domain)
-        predict, caveat = _sample_planner(sizes, request, shares, share)
+    match level:
+        case "label":
+            guesses = options_of(request, CalibratedOptions, "calibrated")
+            study = _public_study(data, treatment, outcome, covariates, domain, progress)
+            predict, caveat = _label_planner(study, request, guesses)
+        case "sample":
+            shares = orthogonal_options(request)
+            sizes = _sizes(data, treatment, outcome, covariates, domain)
+            predict, caveat = _sample_planner(sizes, request, shares, share)
+        case _:
+            assert_never(level)
     rows = tuple(predict(epsilon) for epsilon in budgets)
     if half_width is None:
         return Plan(level, rows, None, None, "", caveat)

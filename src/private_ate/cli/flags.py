@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from private_ate.estimators.registry import known_estimands
+
 __all__ = [
     "Bounds",
     "Categories",
@@ -53,10 +55,12 @@ Treated = Annotated[str | None, typer.Option(help="Label of treated units.")]
 Control = Annotated[str | None, typer.Option(help="Label of control units.")]
 TargetName = Annotated[str, typer.Option(help="balance or track (label level).")]
 Neighbors = Annotated[int, typer.Option(help="Neighbours a unit is matched to.")]
-EstimandName = Annotated[str, typer.Option(help="ate, att or atc.")]
+EstimandName = Annotated[str, typer.Option(help=f"{', '.join(known_estimands())}.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
 RowsPerPerson = Annotated[int, typer.Option(help="Rows one person may have.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A method's own option.", metavar="OPTION=VALUE"),
+    typer.Option(
+        "--set", help="A method's own option; an unknown one lists them.", metavar="OPTION=VALUE"
+    ),
 ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ import numpy.typing as npt
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.published.limits import FixedLimit, LimitPlan, plan_limits
-from private_ate.estimators.request import Request, options_for
+from private_ate.estimators.refusals import options_of
+from private_ate.estimators.request import Request
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic, fit_logistic_obliviously
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
@@ -90,15 +91,16 @@ class PublishedOptions:
 
 def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Estimate the average treatment effect as the paper does, at the requested level."""
-    options = options_for(request, PublishedOptions, "published")
-    if request.estimand != "ate":
-        msg = "the published method estimates the ATE only; ATT and ATC need method 'auto'"
-        raise ArgumentError(msg)
+    options = options_of(request, PublishedOptions, "published")
     require_rows(study.size, MOST_SORTED_ROWS)
     shuffled = study.reordered(noise.secret_order(study.size))
-    if request.level == "label":
-        return _label_level(shuffled, request, options, noise)
-    return _sample_level(shuffled, request, options, noise)
+    match request.level:
+        case "label":
+            return _label_level(shuffled, request, options, noise)
+        case "sample":
+            return _sample_level(shuffled, request, options, noise)
+        case _:
+            assert_never(request.level)
 
 
 def _label_level(
