@@ -123,8 +123,8 @@ def resolve_domain(
     if domain is None:
         if treatment is None or outcome is None:
             missing = "treatment" if treatment is None else "outcome"
-            msg = f"name the {missing} column (--{missing}), or give a domain that names it"
-            raise ArgumentError(msg)
+            msg = f"name the {missing} column ({missing}=), or give a domain that names it"
+            raise ArgumentError(msg, parameter=missing)
         return Domain(treatment, outcome)
     if not isinstance(domain, Domain):
         msg = "the domain is a Domain; read one from TOML with Domain.read(path)"

@@ -116,7 +116,8 @@ _RECORDS: Final = (
         "estimators.published.method:PublishedOptions",
         "estimators.published.method:estimate_published",
         several_rows=True,
-        after="Yuan et al. 2026 (PrivATE)", adjusts="all covariates, by matching; at sample level hardly at all",
+        after="Yuan et al. 2026 (PrivATE)",
+        adjusts="all covariates, by matching; at sample level hardly at all",
         page="explanation/matching.md", figure="PrivATE",
     ),
     Method(

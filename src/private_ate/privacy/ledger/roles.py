@@ -186,8 +186,10 @@ def declared_roles(
 def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
     if column in roles.public:
         return
+    parameter = ""
     if column in roles.unclear:
-        why = "its history does not tell whether it was an outcome (see private-ate ledger bind)"
+        why = "its history does not tell whether it was an outcome (Ledger.bind does)"
+        parameter = "public"
     elif column in roles.private:
         why = "it is an outcome there, or was used as private data"
     else:
@@ -197,4 +199,4 @@ def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
         f"column {column!r} is private in data set {dataset!r}: {why}; it cannot be a {role} at "
         "label level, where that is public. Leave it out, or ask at sample level"
     )
-    raise LedgerError(msg)
+    raise LedgerError(msg, parameter=parameter)
