@@ -11,17 +11,14 @@ import subprocess
 import sys
 import time
 
-METHODS = (
-    "difference_in_means", "smooth_matching", "ipw", "doubly_robust", "fold_split", "aim",
-    "privsyn",
-)  # fmt: skip
+from private_ate.estimators.registry import METHODS
 
 
 def main() -> None:
     rows, covariates, epsilon = sys.argv[1:4] or ("1000", "20", "1")
     print(f"{rows} rows, {covariates} covariates, epsilon {epsilon}")
     print(f"{'method':22} {'seconds':>8} {'peak MB':>8} {'added MB':>9}")
-    for method in METHODS:
+    for method in (record.name for record in METHODS.values() if record.is_baseline):
         command = [sys.executable, __file__, "one", method, rows, covariates, epsilon]
         print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="")
 

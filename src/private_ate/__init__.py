@@ -53,11 +53,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "Treatment"),
     "estimation": ("estimate_ate",),
-    "estimators.blocks.plan": ("BlocksOptions",),
-    "estimators.calibrated.method": ("CalibratedOptions",),
-    "estimators.published.method": ("PublishedOptions",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
-    "estimators.orthogonal.plan": ("OrthogonalOptions",),
     "estimators.overlap": ("describe_overlap",),
     "effects": (
         "ArmMeans",
@@ -69,13 +65,6 @@ _HOMES = {
         "standard_error",
     ),
     "report.html": ("PublicFacts",),
-    "baselines.aim": ("AimOptions",),
-    "baselines.difference_in_means": ("DifferenceInMeansOptions",),
-    "baselines.doubly_robust": ("DoublyRobustOptions",),
-    "baselines.fold_split": ("FoldSplitOptions",),
-    "baselines.ipw": ("IpwOptions",),
-    "baselines.privsyn": ("PrivSynOptions",),
-    "baselines.smooth_matching": ("SmoothMatchingOptions",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
     "release": ("Diagnostics", "Release"),
@@ -144,10 +133,19 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401  # whatever the name stands for
     if name == "__version__":
         return import_module("private_ate._version").VERSION
-    if name not in _HOME_OF:
+    home = _HOME_OF.get(name) or _home_of_options(name)
+    if home is None:
         msg = f"module 'private_ate' has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(import_module(f"private_ate.{_HOME_OF[name]}"), name)
+    return getattr(import_module(f"private_ate.{home}"), name)
+
+
+def _home_of_options(name: str) -> str | None:
+    """Return where a method's options are; every registered method's are served."""
+    if not name.endswith("Options"):
+        return None
+    home: str | None = import_module("private_ate.estimators.registry").option_homes().get(name)
+    return home
 
 
 def __dir__() -> list[str]:

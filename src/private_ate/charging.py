@@ -223,8 +223,8 @@ def _only_dataset(ledger: Ledger) -> str:
     names = [account.dataset for account in ledger.accounts() if not account.analyst]
     if len(names) != 1:
         listed = ", ".join(repr(name) for name in names) or "none"
-        msg = f"say which data set of the ledger is used (dataset=, --dataset); it has {listed}"
-        raise ArgumentError(msg)
+        msg = f"say which data set of the ledger is used (dataset=); it has {listed}"
+        raise ArgumentError(msg, parameter="dataset")
     return names[0]
 
 

@@ -204,13 +204,13 @@ class Domain:
 
     @property
     def bounds(self) -> Interval:
-        """The outcome's bounds; an error that names the flag when they were not declared."""
+        """The outcome's bounds; an error that says how to declare them when they were not."""
         if self.outcome.bounds is None:
             msg = (
                 f"outcome {self.outcome.column!r} has no declared bounds; "
-                "give --outcome-bounds LO HI (or Interval(lo, hi) in the domain)"
+                "declare Interval(lo, hi) in the domain"
             )
-            raise DomainError(msg)
+            raise DomainError(msg, parameter="outcome bounds", column=self.outcome.column)
         return self.outcome.bounds
 
     @classmethod

@@ -1,8 +1,24 @@
 """The few errors raised on purpose; their texts quote public facts only."""
 
+from __future__ import annotations
+
 
 class PrivateAteError(Exception):
-    """Base of every error that private-ate raises on purpose."""
+    """Base of every error that private-ate raises on purpose.
+
+    Attributes
+    ----------
+    parameter : str
+        The parameter that would help, for doors that call it otherwise: the command line adds its
+        flag. Empty where the text says all.
+    column : str
+        The column that the parameter is wanted for.
+    """
+
+    def __init__(self, *texts: object, parameter: str = "", column: str = "") -> None:
+        super().__init__(*texts)
+        self.parameter = parameter
+        self.column = column
 
 
 class ArgumentError(PrivateAteError, ValueError):

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from private_ate._version import VERSION
-from private_ate.arguments import one_of, shown, whole_number
-from private_ate.baselines.aim import AimOptions, estimate_aim
-from private_ate.baselines.difference_in_means import (
-    DifferenceInMeansOptions,
-    estimate_difference_in_means,
-)
-from private_ate.baselines.doubly_robust import DoublyRobustOptions, estimate_doubly_robust
-from private_ate.baselines.fold_split import FoldSplitOptions, estimate_fold_split
-from private_ate.baselines.ipw import IpwOptions, estimate_ipw
-from private_ate.baselines.privsyn import PrivSynOptions, estimate_privsyn
-from private_ate.baselines.smooth_matching import SmoothMatchingOptions, estimate_smooth_matching
+from private_ate.arguments import one_of, whole_number
 from private_ate.charging import account_for, charge_and_make, order_for
 from private_ate.data.files import without_words
 from private_ate.data.inputs import PreparedTable, prepare_table, settle_domain, settle_names
@@ -38,11 +28,9 @@ from private_ate.engines.spark import (
     read_frame,
 )
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
-from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
-from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
-from private_ate.estimators.published.method import PublishedOptions, estimate_published
-from private_ate.estimators.request import Design, Estimand, Estimator, Request, Target
+from private_ate.estimators.refusals import refuse_unanswerable
+from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
+from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
@@ -61,43 +49,6 @@ __all__ = [
 ]
 
 Bounds = Literal["declared", "from-data"]
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A named method: at which levels it works, its options, and the function that runs it."""
-
-    name: str
-    levels: tuple[Level, ...]
-    options: type
-    run: Estimator
-
-
-_BASELINES: Final = (
-    Method(
-        "difference_in_means", ("sample",), DifferenceInMeansOptions, estimate_difference_in_means
-    ),
-    Method("ipw", ("sample",), IpwOptions, estimate_ipw),
-    Method("smooth_matching", ("sample",), SmoothMatchingOptions, estimate_smooth_matching),
-    Method("doubly_robust", ("sample",), DoublyRobustOptions, estimate_doubly_robust),
-    Method("fold_split", ("sample",), FoldSplitOptions, estimate_fold_split),
-    Method("aim", ("sample",), AimOptions, estimate_aim),
-    Method("privsyn", ("sample",), PrivSynOptions, estimate_privsyn),
-)
-METHODS: Final = {
-    "calibrated": Method("calibrated", ("label",), CalibratedOptions, estimate_calibrated),
-    "published": Method("published", ("label", "sample"), PublishedOptions, estimate_published),
-    "orthogonal": Method("orthogonal", ("sample",), OrthogonalOptions, estimate_orthogonal),
-    "blocks": Method("blocks", ("sample",), BlocksOptions, estimate_blocks),
-    **{method.name: method for method in _BASELINES},
-}
-_BY_FOLDS: Final = ("calibrated", "orthogonal", "blocks")  # methods that a cluster can run
-_OVERLAP_WEIGHTED: Final = ("blocks",)  # methods that estimate the ATO
-# The default of a level first; options of a later one choose that one.
-_AUTO: Final[dict[Level, tuple[str, ...]]] = {
-    "label": ("calibrated",),
-    "sample": ("blocks", "orthogonal"),
-}
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
@@ -295,15 +246,12 @@ def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
 
 
 def method_for(name: str, request: Request) -> Method:
-    """Return the method of that name, if it works at the requested level and options."""
-    method = _named(name, request.level, lambda kind: isinstance(request.options, kind))
-    if request.level not in method.levels:
-        works = method.levels[0]
-        msg = f"method {method.name!r} works at {works} level, not at {request.level} level"
-        raise ArgumentError(msg)
-    if request.estimand == "ato" and method.name not in _OVERLAP_WEIGHTED:
-        msg = f"method {method.name!r} does not estimate the ATO; use method 'blocks'"
-        raise ArgumentError(msg)
+    """Return the method of that name, if it can answer the request and takes its options."""
+    method = method_named(name, request.level)
+    if name == "auto":
+        listed = [METHODS[each] for each in AUTO[request.level]]
+        method = next((one for one in listed if isinstance(request.options, one.options)), method)
+    refuse_unanswerable(method, request)
     if request.options is not None and not isinstance(request.options, method.options):
         msg = f"method {method.name!r} takes {method.options.__name__} as options"
         raise ArgumentError(msg)
@@ -315,8 +263,9 @@ def _refuse_order(method: Method, request: Request, engine: str) -> None:
     if engine == "local":
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
-    if method.name not in _BY_FOLDS or request.target == "track":
-        asked = f"method {method.name!r}" if method.name not in _BY_FOLDS else "target 'track'"
+    by_folds = "spark" in method.engines
+    if not by_folds or request.target == "track":
+        asked = "target 'track'" if by_folds else f"method {method.name!r}"
         msg = f"{asked} does not run on Spark: {NEEDS_ORDER}"
         raise ArgumentError(msg)
 
@@ -324,12 +273,11 @@ def _refuse_order(method: Method, request: Request, engine: str) -> None:
 def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:
     """Build a method's options from texts, as the command line gives them."""
     one_of("level", level, get_args(Level))
-    chosen = _named(
-        method,
-        cast("Level", level),
-        lambda kind: set(texts) <= {item.name for item in fields(kind)},
-    )
-    known = {item.name: item for item in fields(chosen.options)}
+    chosen = method_named(method, cast("Level", level))
+    if method == "auto":
+        listed = [METHODS[each] for each in AUTO[cast("Level", level)]]
+        chosen = next((one for one in listed if set(texts) <= _option_names(one)), chosen)
+    known = [item.name for item in fields(chosen.options)]
     unknown = next((name for name in texts if name not in known), None)
     if unknown is not None:
         msg = f"method {chosen.name!r} has no option {unknown!r}; it has {', '.join(known)}"
@@ -337,15 +285,8 @@ def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> obj
     return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
 
 
-def _named(name: object, level: Level, fits: Callable[[Any], bool]) -> Method:
-    """Return the method of that name; of a level's own, the first whose options fit."""
-    if not isinstance(name, str) or name not in ("auto", *METHODS):
-        msg = f"there is no method {shown(name)}; choose auto, {', '.join(METHODS)}"
-        raise ArgumentError(msg)
-    if name != "auto":
-        return METHODS[name]
-    own = [METHODS[one] for one in _AUTO[level]]
-    return next((method for method in own if fits(method.options)), own[0])
+def _option_names(method: Method) -> set[str]:
+    return {item.name for item in fields(method.options)}
 
 
 def _option_value(text: str) -> object:

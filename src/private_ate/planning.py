@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from private_ate.arguments import real_number, settle, truth_value, whole_number
 from private_ate.data.inputs import prepare_table
@@ -23,7 +23,6 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.centre import expected_noise
 from private_ate.estimators.blocks.plan import (
     BlocksOptions,
-    blocks_options,
     plan_blocks,
     worth_trying,
 )
@@ -41,7 +40,8 @@ from private_ate.estimators.orthogonal.plan import (
     plain_shares,
     plan_orthogonal,
 )
-from private_ate.estimators.request import Design, Estimand, Request, Target, options_for
+from private_ate.estimators.refusals import options_of
+from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
@@ -184,17 +184,17 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     if half_width is not None:
         half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
     share = real_number("the guessed share of treated units", treated_share, 0.001, 0.999)
-    if level == "label":
-        guesses = options_for(request, CalibratedOptions, "calibrated")
-        study = _public_study(data, treatment, outcome, covariates, domain, progress)
-        predict, caveat = _label_planner(study, request, guesses)
-    else:
-        sizes = _sizes(data, treatment, outcome, covariates, domain)
-        if isinstance(options, OrthogonalOptions):
-            predict, caveat = _sample_planner(sizes, request, orthogonal_options(request), share)
-        else:
-            predict = blocks_planner(sizes, request, blocks_options(request), share)
-            caveat = _sample_caveat(sizes, share)
+    match level:
+        case "label":
+            guesses = options_of(request, CalibratedOptions, "calibrated")
+            study = _public_study(data, treatment, outcome, covariates, domain, progress)
+            predict, caveat = _label_planner(study, request, guesses)
+        case "sample":
+            predict, caveat = _sample_planner_for(
+                _sizes(data, treatment, outcome, covariates, domain), request, share
+            )
+        case _:
+            assert_never(level)
     rows = tuple(predict(epsilon) for epsilon in budgets)
     if half_width is None:
         return Plan(level, rows, None, None, "", caveat)
@@ -204,6 +204,16 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     adjusting = _search(_adjusting(predict), half_width)
     answer = _answer_unadjusted(half_width, least, adjusting)
     return Plan(level, rows, half_width, adjusting or least, answer, caveat)
+
+
+def _sample_planner_for(
+    sizes: StudySizes, request: Request, share: float
+) -> tuple[Callable[[float], PlanRow], str]:
+    """Return the predictions of the method whose options were given, or of the default."""
+    if isinstance(request.options, OrthogonalOptions):
+        return _sample_planner(sizes, request, orthogonal_options(request), share)
+    options = options_of(request, BlocksOptions, "blocks")
+    return blocks_planner(sizes, request, options, share), _sample_caveat(sizes, share)
 
 
 def _budgets(epsilons: object) -> list[float]:

@@ -264,7 +264,7 @@ def test_an_old_ledger_is_bound_by_the_balances_it_released(path):
 
 def test_an_old_history_that_is_unclear_is_private_until_its_holder_says(path):
     ledger = _age(path, [({"t": T, "y": Y, "a": A}, released("label"))])
-    with pytest.raises(LedgerError, match=r"history does not tell.*ledger bind"):
+    with pytest.raises(LedgerError, match=r"history does not tell.*Ledger\.bind"):
         ask(ledger, "y", ["a"])
     with pytest.raises(LedgerError, match="'z' is private"):
         ledger.bind("trial", level="label", public=["a", "z"])

@@ -81,14 +81,17 @@ def test_a_penalty_that_would_take_a_million_passes_is_refused_at_sample_level()
     assert gradient_steps(6, 1e-6) < 50_000
 
 
-def test_missing_bounds_name_the_flag_that_gives_them():
-    with pytest.raises(DomainError, match="--bounds x=LO:HI"):
+def test_missing_bounds_name_the_parameter_that_gives_them():
+    with pytest.raises(DomainError, match=r"'x' has no declared bounds; declare Int") as found:
         estimate(domain=Domain("t", ("y", Interval(0, 10))), level="sample")
+    assert (found.value.parameter, found.value.column) == ("bounds", "x")
     for level in ("label", "sample"):
-        with pytest.raises(DomainError, match="--outcome-bounds LO HI"):
+        with pytest.raises(DomainError, match=r"declare Interval\(lo, hi\)") as found:
             estimate(domain=Domain("t", "y", DOMAIN.covariates), level=level)
-    with pytest.raises(ArgumentError, match="--treatment"):
+        assert (found.value.parameter, found.value.column) == ("outcome bounds", "y")
+    with pytest.raises(ArgumentError, match="treatment=") as missing:
         estimate(domain=None)
+    assert missing.value.parameter == "treatment"
     with pytest.raises(ArgumentError, match="bounds are equal"):
         estimate(domain=Domain("t", ("y", Interval(3, 3))), covariates=[])
 

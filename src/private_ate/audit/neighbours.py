@@ -21,6 +21,7 @@ from private_ate.estimation import Method
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import Level
 from private_ate.privacy.entropy import SecureEntropy
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise, Spend
 from private_ate.privacy.sums import OUTCOME_STEPS
 
@@ -56,7 +57,7 @@ def neighbours_for(level: Level) -> Iterator[Neighbours]:
     base = _study()
     yield Neighbours("outcome of a rare treated unit", *_ends(base, 0))
     yield Neighbours("outcome of a control unit", *_ends(base, last))
-    if level == "sample":
+    if not has_public_covariates(level):
         treated, control = _moved(base, 0, 0.0, 1), _moved(base, 0, 1.0, 0)
         yield Neighbours("a rare treated unit becomes control", treated, control)
         crowd = _study(treated=_ROWS // 2)

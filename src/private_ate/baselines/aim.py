@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
-from private_ate.baselines.options import options_of
 from private_ate.baselines.synthesis.columns import Columns
 from private_ate.baselines.synthesis.graphical_model import Measurement, Model, sample_rows
 from private_ate.baselines.synthesis.junction_tree import Clique
@@ -37,6 +36,7 @@ from private_ate.baselines.synthesis.synthetic import (
     rows_for,
 )
 from private_ate.errors import ArgumentError
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.noise import Noise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from private_ate.baselines.options import options_of
 from private_ate.baselines.smooth_matching import release_matched_effect
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
 from private_ate.baselines.nuisances import Nuisances, fit_nuisances, release_nuisances
-from private_ate.baselines.options import options_of
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
 from private_ate.baselines.row_parts import Part, split_rows
 from private_ate.errors import ArgumentError
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import (
     DEFAULT_DELTA,

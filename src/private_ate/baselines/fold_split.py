@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.baselines.nuisances import Nuisances, fit_nuisances
-from private_ate.baselines.options import options_of
 from private_ate.baselines.perturbation import Budget, release_integer
 from private_ate.baselines.row_parts import Part, places_of, split_folds
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import real_number, settle
-from private_ate.baselines.options import options_of
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
 from private_ate.baselines.row_parts import Part, split_rows
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic_obliviously
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import settle, whole_number
-from private_ate.baselines.options import options_of
 from private_ate.baselines.synthesis.columns import Columns
 from private_ate.baselines.synthesis.consistency import NoisyTable, agree, common_total
 from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
@@ -32,6 +31,7 @@ from private_ate.baselines.synthesis.synthetic import (
     rows_for,
 )
 from private_ate.errors import ArgumentError
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.entropy import Generator

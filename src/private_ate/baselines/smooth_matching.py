@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import settle
-from private_ate.baselines.options import options_of
 from private_ate.domain import Categories, Domain
 from private_ate.errors import ArgumentError
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing_rate
 from private_ate.privacy.noise import Noise

@@ -13,6 +13,7 @@ from private_ate.cli.audit import audit
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
+from private_ate.cli.flags import with_flag
 from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
 from private_ate.errors import BudgetError, PrivateAteError
@@ -59,9 +60,9 @@ def main() -> None:
     try:
         app()
     except BudgetError as error:
-        _stop(error, str(error), 3)
+        _stop(error, with_flag(error), 3)
     except PrivateAteError as error:
-        _stop(error, str(error), 2)
+        _stop(error, with_flag(error), 2)
     except Exception as error:  # noqa: BLE001  # an unforeseen text could quote a record
         name = type(error).__name__
         _stop(error, f"unexpected {name}; nothing was released. Run with --debug to see more", 1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
+
+from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.datasets.clinic import ClinicStudy
@@ -34,7 +36,7 @@ def demo(
             estimate_ate(
                 study.frame, domain=study.domain, level=level, epsilon=epsilon, progress=progress
             )
-            for level in ("label", "sample")
+            for level in get_args(Level)
         ]
     for release in releases:
         (out / f"release-{release.level}.json").write_text(release.to_json() + "\n", "utf-8")
@@ -86,7 +88,7 @@ def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
             f"private-ate estimate {out}/clinic.csv --domain {out}/clinic.toml "
             f"--level {release.level} --epsilon {float(release.epsilon):g}"
         )
-        public = overlap if release.level == "label" else None
+        public = overlap if has_public_covariates(release.level) else None
         pairs.append((release, PublicFacts(command=command, overlap=public)))
     return releases_page(
         pairs,

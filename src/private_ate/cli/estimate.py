@@ -10,6 +10,7 @@ import typer
 from private_ate.arguments import real_number
 from private_ate.cli import flags
 from private_ate.errors import ArgumentError
+from private_ate.estimators.registry import METHODS
 
 if TYPE_CHECKING:
     from private_ate.domain import Categories, Domain, Interval
@@ -33,7 +34,7 @@ def estimate(
     treated: flags.Treated = None,
     control: flags.Control = None,
     method: Annotated[
-        str, typer.Option(help="auto, published, or another method's name.", metavar="METHOD")
+        str, typer.Option(help=f"auto, {', '.join(METHODS)}.", metavar="METHOD")
     ] = "auto",
     target: flags.TargetName = "balance",
     neighbors: flags.Neighbors = 5,

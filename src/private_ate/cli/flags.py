@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+
+from private_ate.errors import PrivateAteError
+from private_ate.estimators.registry import known_estimands
 
 __all__ = [
     "Bounds",
@@ -25,7 +28,29 @@ __all__ = [
     "TargetName",
     "Treated",
     "TreatmentColumn",
+    "with_flag",
 ]
+
+# What the command line calls the parameters that errors name; a column stands for {}.
+_FLAGS: Final = {
+    "treatment": "--treatment T",
+    "outcome": "--outcome Y",
+    "covariates": "--covariates A,B",
+    "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
+    "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, or --domain FILE",
+    "dataset": "--dataset NAME",
+    "analyst": "--analyst NAME",
+    "uncapped": "private-ate ledger bind --others-allowed",
+    "ledger": "private-ate ledger create",
+    "public": "private-ate ledger bind --public A,B",
+}
+
+
+def with_flag(error: PrivateAteError) -> str:
+    """Return an error's text and, where a parameter would help, the flag that gives it."""
+    flag = _FLAGS.get(error.parameter, "").format(error.column)
+    return f"{error}; here: {flag}" if flag else str(error)
+
 
 LevelName = Annotated[
     str,
@@ -53,11 +78,13 @@ Treated = Annotated[str | None, typer.Option(help="Label of treated units.")]
 Control = Annotated[str | None, typer.Option(help="Label of control units.")]
 TargetName = Annotated[str, typer.Option(help="balance or track (label level).")]
 Neighbors = Annotated[int, typer.Option(help="Neighbours a unit is matched to.")]
-EstimandName = Annotated[str, typer.Option(help="ate, att, atc or ato.")]
+EstimandName = Annotated[str, typer.Option(help=f"{', '.join(known_estimands())}.")]
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
 RowsPerPerson = Annotated[int, typer.Option(help="Rows one person may have.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A method's own option.", metavar="OPTION=VALUE"),
+    typer.Option(
+        "--set", help="A method's own option; an unknown one lists them.", metavar="OPTION=VALUE"
+    ),
 ]

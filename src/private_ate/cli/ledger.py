@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from private_ate.errors import ArgumentError
+from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -155,7 +156,7 @@ def _declared(
 
     known = Domain.read(domain)
     roles = Roles(private=frozenset({known.outcome.column}))
-    if level == "label" and public is None:
+    if level in get_args(Level) and has_public_covariates(cast("Level", level)) and public is None:
         public = [known.treatment.column, *known.covariates]
     return public, replace(binding_of(known), roles=roles)
 

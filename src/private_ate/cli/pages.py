@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError, SchemaError
+from private_ate.privacy.levels import has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.data.tables import Covariates
@@ -36,7 +37,7 @@ def public_facts(
     from private_ate.report.html import PublicFacts  # noqa: PLC0415  # keeps --help fast
 
     overlap = None
-    if release.level == "label" and data is not None:
+    if has_public_covariates(release.level) and data is not None:
         from private_ate.estimators.overlap import describe_overlap  # noqa: PLC0415  # as above
 
         # A release that was made without names, such as one without a guarantee, used all.

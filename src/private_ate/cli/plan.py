@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from private_ate.cli import flags
 from private_ate.errors import ArgumentError
+from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
@@ -113,8 +114,8 @@ def _sizes(
 ) -> object:
     from private_ate.planning import StudySizes  # noqa: PLC0415  # keeps --help fast
 
-    if level == "label":
-        msg = "the label level plans from the public covariates and treatment; give DATA"
+    if level in get_args(Level) and has_public_covariates(cast("Level", level)):
+        msg = f"the {level} level plans from the public covariates and treatment; give DATA"
         raise ArgumentError(msg)
     bounds = (0.0, 1.0) if binary else outcome_bounds
     if rows is None or dimension is None or bounds is None:

@@ -18,7 +18,7 @@ from private_ate.data.tables import (
 )
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
-from private_ate.privacy.levels import Level
+from private_ate.privacy.levels import Level, has_public_covariates
 
 C = TypeVar("C", bound=Columns)
 
@@ -84,9 +84,10 @@ def settle_names(  # as above
     named = resolve_domain(domain, treatment, outcome)
     columns.require(named.treatment.column, "treatment")
     columns.require(named.outcome.column, "outcome")
-    is_public = level == "label" and not from_data
+    is_public = has_public_covariates(level) and not from_data
     names = covariate_names(columns, named, covariates, must_be_named=is_public)
-    require_declared(named, names, outcome=from_data, looked_up=from_data or level == "label")
+    looked_up = from_data or has_public_covariates(level)
+    require_declared(named, names, outcome=from_data, looked_up=looked_up)
     require_types(columns, named, names)
     unread = {name: named.covariates.get(name, Interval(0, 1)) for name in names}
     return PreparedTable(columns, Domain(named.treatment, named.outcome, unread), named)
@@ -108,7 +109,7 @@ def settle_domain(  # as above
         level=level, from_data=from_data,
     )  # fmt: skip
     names = tuple(outline.domain.covariates)
-    looked_up = from_data or level == "label"
+    looked_up = from_data or has_public_covariates(level)
     complete = complete_domain(
         columns, outline.declared, names, outcome=from_data, looked_up=looked_up
     )
@@ -122,8 +123,8 @@ def resolve_domain(
     if domain is None:
         if treatment is None or outcome is None:
             missing = "treatment" if treatment is None else "outcome"
-            msg = f"name the {missing} column (--{missing}), or give a domain that names it"
-            raise ArgumentError(msg)
+            msg = f"name the {missing} column ({missing}=), or give a domain that names it"
+            raise ArgumentError(msg, parameter=missing)
         return Domain(treatment, outcome)
     if not isinstance(domain, Domain):
         msg = "the domain is a Domain; read one from TOML with Domain.read(path)"

@@ -248,11 +248,11 @@ def covariate_names(
     others = tuple(name for name in table.names if name not in used)
     if wanted is None and must_be_named and others and not domain.covariates:
         msg = (
-            "covariates are public at label level, so name them: covariates=[…] "
-            "(--covariates A,B), a domain that declares them, or the word 'all' for every column "
+            "covariates are public at label level, so name them: covariates=[…], "
+            "a domain that declares them, or the word 'all' for every column "
             "but treatment and outcome"
         )
-        raise ArgumentError(msg)
+        raise ArgumentError(msg, parameter="covariates")
     if wanted is None:
         wanted = tuple(domain.covariates) or others
     wanted = others if wanted == "all" else tuple(wanted)
@@ -285,7 +285,7 @@ def complete_domain(
         found = observed[domain.outcome.column]
         bounds = found if isinstance(found, Interval) else None
     completed = Domain(domain.treatment, Outcome(domain.outcome.column, bounds), declared)
-    _ = completed.bounds  # an error that names the flag
+    _ = completed.bounds  # an error that says how to declare them
     return completed
 
 
@@ -297,11 +297,11 @@ def require_declared(
     if name is not None and not looked_up:
         msg = (
             f"covariate {name!r} has no declared bounds; "
-            f"give --bounds {name}=LO:HI or --categories '{name}=a|b|c', or a domain"
+            "declare Interval(lo, hi) or Categories('a', 'b', 'c') in the domain"
         )
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="bounds", column=name)
     if not outcome:
-        _ = domain.bounds  # an error that names the flag
+        _ = domain.bounds  # an error that says how to declare them
 
 
 def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from private_ate.estimation import METHODS
+from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Target
 from private_ate.privacy.budget import Level
 
@@ -40,19 +41,26 @@ class Arm:
     slow: bool = False
 
 
-ARMS: Final = (
-    Arm("published-label", "PrivATE (label)", "label", "published"),
-    Arm("published-sample", "PrivATE (sample)", "sample", "published"),
-    Arm("ipw", "IPW-PP", "sample", "ipw"),
-    Arm("smooth-matching", "SmoothDPM", "sample", "smooth_matching"),
-    Arm("doubly-robust", "DPCI", "sample", "doubly_robust"),
-    Arm("privsyn", "PrivSyn", "sample", "privsyn", slow=True),
-    Arm("aim", "AIM", "sample", "aim", slow=True),
-    Arm("difference-in-means", "difference in means", "sample", "difference_in_means"),
-    Arm("calibrated-track", "ours track (label)", "label", "calibrated", "track"),
-    Arm("calibrated-balance", "ours balance (label)", "label", "calibrated", "balance"),
-    Arm("orthogonal", "ours (sample)", "sample", "orthogonal"),
-)
+def _arms_of(method: Method) -> Iterator[Arm]:
+    """Yield an arm for each level and target of a method; one without a figure has none."""
+    name, slow = method.name.replace("_", "-"), method.is_slow
+    for level in method.levels if method.figure else ():
+        display = method.figure if method.is_baseline else f"{method.figure} ({level})"
+        if not method.targets:
+            label = f"{name}-{level}" if len(method.levels) > 1 else name
+            yield Arm(label, display, level, method.name, slow=slow)
+        for target in method.targets:
+            display = f"{method.figure} {target} ({level})"
+            yield Arm(f"{name}-{target}", display, level, method.name, target, slow)
+
+
+# The order of figures and tables; a method that is not named here comes last.
+_ORDER: Final = (
+    "published", "ipw", "smooth_matching", "doubly_robust", "privsyn", "aim",
+    "difference_in_means", "calibrated", "orthogonal",
+)  # fmt: skip
+_ORDERED: Final = (*_ORDER, *(name for name in METHODS if name not in _ORDER))
+ARMS: Final = tuple(arm for name in _ORDERED for arm in _arms_of(METHODS[name]))
 
 
 def arm_named(label: str) -> Arm:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final
+
+from private_ate.experiments.arms import ARMS
 
 __all__ = ["ARM_STYLES", "SEQUENCE_STYLES", "Style"]
 
@@ -18,7 +21,7 @@ class Style:
 
 
 # Label level is solid, sample level dashed, baselines dotted; within each, dark to light.
-ARM_STYLES: Final = {
+_CHOSEN: Final = {
     "published-label": Style("#08306b", "o"),
     "calibrated-track": Style("#c0392b", "s"),
     "calibrated-balance": Style("#e59866", "D"),
@@ -31,6 +34,17 @@ ARM_STYLES: Final = {
     "privsyn": Style("#5b2a86", "X", ":"),
     "aim": Style("#b491d9", "*", ":"),
 }
+# For arms that nobody chose a look for: a line that no chosen one has.
+_SPARE: Final = tuple(
+    Style(color, marker, "-.")
+    for color, marker in zip(
+        ("#3d3d3d", "#9c6644", "#00798c", "#6c757d", "#d17b0f", "#b8bedd"),
+        ("o", "s", "^", "D", "v", "P"),
+        strict=True,
+    )
+)
+_NEW: Final = [arm.label for arm in ARMS if arm.label not in _CHOSEN]
+ARM_STYLES: Final = _CHOSEN | dict(zip(_NEW, cycle(_SPARE), strict=False))
 
 SEQUENCE_STYLES: Final = (
     Style("#08306b", "o"),

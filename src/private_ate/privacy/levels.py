@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, assert_never
 
-__all__ = ["Level", "private_part"]
+__all__ = ["Level", "has_public_covariates", "private_part"]
 
 Level = Literal["label", "sample"]
 
@@ -16,4 +16,14 @@ def private_part(level: Level) -> str:
             return "outcome"
         case "sample":
             return "record"
+    assert_never(level)
+
+
+def has_public_covariates(level: Level) -> bool:
+    """Say whether covariates and treatment are public, so that they may be read and shown."""
+    match level:
+        case "label":
+            return True
+        case "sample":
+            return False
     assert_never(level)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
+from private_ate.privacy.levels import private_part
 from private_ate.report.words import is_mere_difference
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _meaning(release: Release) -> Iterator[tuple[str, str]]:
     import math  # noqa: PLC0415  # one line of one summary
 
     factor = math.exp(min(float(release.epsilon), 700.0))
-    whose = "outcome" if release.level == "label" else "record"
+    whose = private_part(release.level)
     yield (
         "  means",
         f"no one's {whose} changes the chance of any published result by more than {factor:.3g}×"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from private_ate.estimators.registry import is_default
+
 if TYPE_CHECKING:
     from private_ate.release import Release
 
@@ -32,7 +34,11 @@ _NAMES = {
     "atc": "average treatment effect on the controls (ATC)",
     "ato": "average treatment effect in the overlap population (ATO)",
 }
-_AUTO = {("calibrated", "label"), ("blocks", "sample")}
+_PRIVATE = {"label": "outcome", "sample": "whole record"}
+_PUBLIC = {
+    "label": "Covariates and treatment are treated as public and are not protected.",
+    "sample": "Only the number of rows and the declared domain are public.",
+}
 
 
 def estimand_name(release: Release) -> str:
@@ -55,7 +61,7 @@ def plain_promise(release: Release) -> str:
             f"Nothing is promised: the guarantee of this release is “{release.guarantee}”. "
             "Do not publish this number as private."
         )
-    whose = "outcome" if release.level == "label" else "whole record"
+    whose = _PRIVATE[release.level]
     factor = math.exp(min(float(release.epsilon), 700.0))
     certainty = 1.0 / (1.0 + math.exp(-min(float(release.epsilon), 700.0)))
     sentence = (
@@ -66,9 +72,7 @@ def plain_promise(release: Release) -> str:
     )
     if release.delta > 0:
         sentence += f" This can fail with a probability of about {release.delta:g}."
-    if release.level == "label":
-        return f"{sentence} Covariates and treatment are treated as public and are not protected."
-    return f"{sentence} Only the number of rows and the declared domain are public."
+    return f"{sentence} {_PUBLIC[release.level]}"
 
 
 def formal_promise(release: Release) -> str:
@@ -113,7 +117,7 @@ def publishable_sentence(release: Release) -> str:
 def python_call(release: Release) -> str:
     """Return a call that asks for the same release again, from what the release knows."""
     settings = release.settings
-    method = "auto" if (release.method, release.level) in _AUTO else release.method
+    method = "auto" if is_default(release.method, release.level) else release.method
     pairs = [
         ("level", repr(release.level)),
         ("epsilon", f'"{_decimal(float(release.epsilon))}"'),

@@ -235,7 +235,7 @@ def test_a_refused_budget_exits_with_3(run, data, monkeypatch):
 def test_debug_shows_the_traceback(data, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["private-ate", "--debug", "estimate", str(data), *LABEL])
     monkeypatch.setenv("PRIVATE_ATE_DEBUG", "")
-    with pytest.raises(ValueError, match="--treatment"):
+    with pytest.raises(ValueError, match="treatment="):
         main()
 
 

@@ -194,7 +194,7 @@ def test_delta_is_read_as_its_decimal_text_says():
 
 
 def test_a_missing_ledger_says_how_to_make_one(tmp_path):
-    with pytest.raises(LedgerError, match="private-ate ledger create"):
+    with pytest.raises(LedgerError, match=r"make one with Ledger\.create"):
         Ledger.open(tmp_path / "none.db")
     with pytest.raises(LedgerError, match="postgresql://"):
         Ledger.open("mysql://host/base")

@@ -33,7 +33,6 @@ from private_ate.estimators.blocks.plan import (
     SUM_SHARE,
     BlocksOptions,
     BlocksPlan,
-    blocks_options,
     count_share,
     plan_blocks,
     worth_trying,
@@ -47,6 +46,7 @@ from private_ate.estimators.blocks.unadjusted import (
     release_start,
 )
 from private_ate.estimators.orthogonal.plan import plain_shares
+from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
@@ -90,7 +90,7 @@ def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/blocks.md.
     """
-    options = blocks_options(request)
+    options = options_of(request, BlocksOptions, "blocks")
     # Drawn before any noise, so that partitions never depend on what was released.
     keys = draw_keys(options.partitions or _LARGEST_PARTITIONS, noise)
     plan = _plan(study, request, options)

@@ -13,15 +13,13 @@ from fractions import Fraction
 from typing import Final, Literal, get_args
 
 from private_ate.arguments import one_of, settle, truth_value, whole_number
-from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.models import rich_columns
-from private_ate.estimators.request import Design, Estimand, Request, options_for
+from private_ate.estimators.request import Design, Estimand
 
 __all__ = [
     "BlocksOptions",
     "BlocksPlan",
     "Model",
-    "blocks_options",
     "count_share",
     "plan_blocks",
     "worth_trying",
@@ -68,18 +66,6 @@ class BlocksOptions:
             settle(self, partitions=whole_number("partitions", self.partitions, 1, 100))
         if self.model is not None:
             one_of("model", self.model, get_args(Model))
-
-
-def blocks_options(request: Request) -> BlocksOptions:
-    """Return the options of a request that the method can answer; a plan refuses the same."""
-    options = options_for(request, BlocksOptions, "blocks")
-    if request.level != "sample":
-        msg = "the blocks method works at sample level"
-        raise ArgumentError(msg)
-    if request.estimand not in ("ate", "ato"):
-        msg = "the blocks method estimates the ATE or the ATO; ATT and ATC need the label level"
-        raise ArgumentError(msg)
-    return options
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def pose_problem(
         if base is not None:
             targets = totals.weighted
         else:
-            arm, size = (0, arms.treated) if estimand == "att" else (1, arms.control)
+            arm, size = {"att": (0, arms.treated), "atc": (1, arms.control)}[estimand]
             targets = np.tile(n * totals.features[arm] / size, (2, 1))
     fixed = (estimand == "att", estimand == "atc")
     return CapProblem(

@@ -38,7 +38,8 @@ from private_ate.estimators.calibrated.pair_variance import (
 )
 from private_ate.estimators.calibrated.solver import Solution
 from private_ate.estimators.published.method import require_both_arms
-from private_ate.estimators.request import Request, options_for
+from private_ate.estimators.refusals import options_of
+from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import (
@@ -127,7 +128,7 @@ class _OutcomeSums:
 
 def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Estimate the ATE, ATT or ATC with calibrated weights at label level."""
-    options = options_for(request, CalibratedOptions, "calibrated")
+    options = options_of(request, CalibratedOptions, "calibrated")
     # The matching target is for comparison with matching and has no interval of its own.
     pays_interval = request.confidence is not None and request.target == "balance"
     share = INTERVAL_SHARE if pays_interval else Fraction(0)

@@ -9,7 +9,8 @@ from typing import Final
 
 from private_ate.arguments import exact_shares, real_number, settle, truth_value
 from private_ate.errors import ArgumentError
-from private_ate.estimators.request import Request, options_for
+from private_ate.estimators.refusals import options_of
+from private_ate.estimators.request import Request
 
 __all__ = ["OrthogonalOptions", "Plan", "orthogonal_options", "plain_shares", "plan_orthogonal"]
 
@@ -73,14 +74,7 @@ class OrthogonalOptions:
 
 def orthogonal_options(request: Request) -> OrthogonalOptions:
     """Return the options of a request that the method can answer; a plan refuses the same."""
-    options = options_for(request, OrthogonalOptions, "orthogonal")
-    if request.level != "sample":
-        msg = "the orthogonal method works at sample level"
-        raise ArgumentError(msg)
-    if request.estimand != "ate":
-        msg = "the orthogonal method estimates the ATE only; ATT and ATC need the label level"
-        raise ArgumentError(msg)
-    return options
+    return options_of(request, OrthogonalOptions, "orthogonal")
 
 
 @dataclass(frozen=True, slots=True)

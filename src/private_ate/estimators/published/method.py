@@ -20,7 +20,8 @@ from private_ate.estimators.published.effect import estimate_effect
 from private_ate.estimators.published.limits import FixedLimit, LimitPlan, LimitRule
 from private_ate.estimators.published.matching import match_similar_units
 from private_ate.estimators.published.regression import train_regression
-from private_ate.estimators.request import Request, options_for
+from private_ate.estimators.refusals import options_of
+from private_ate.estimators.request import Request
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
@@ -93,10 +94,7 @@ def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> 
     Algorithm 4 on rows in a fresh, secret random order; Theorem 1 at label level, Theorem 2 at
     sample level.
     """
-    options = options_for(request, PublishedOptions, "published")
-    if request.estimand != "ate":
-        msg = "the published method estimates the ATE only; ATT and ATC need method 'auto'"
-        raise ArgumentError(msg)
+    options = options_of(request, PublishedOptions, "published")
     require_rows(study.size, MOST_SORTED_ROWS)
     shuffled = study.reordered(noise.secret_order(study.size))
     match request.level:

@@ -43,16 +43,15 @@ def paying_accounts(
         return [*whole, *cap]
     if not folded:
         msg = (
-            f"analysts of data set {charge.dataset!r} have caps: say who asks (analyst=, "
-            "--analyst); nothing was spent"
+            f"analysts of data set {charge.dataset!r} have caps: say who asks (analyst=); "
+            "nothing was spent"
         )
-    else:
-        msg = (
-            f"analyst {charge.analyst!r} has no cap in data set {charge.dataset!r}, where analysts "
-            "are capped; nothing was spent (its holder may allow others: "
-            "private-ate ledger bind --others-allowed)"
-        )
-    raise BudgetError(msg)
+        raise BudgetError(msg, parameter="analyst")
+    msg = (
+        f"analyst {charge.analyst!r} has no cap in data set {charge.dataset!r}, where analysts "
+        "are capped; nothing was spent (its holder may allow others)"
+    )
+    raise BudgetError(msg, parameter="uncapped")
 
 
 def add_account(execute: Execute, dataset: str, analyst: str, limit: Cost) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from private_ate.privacy.ledger.roles import Roles
+from private_ate.privacy.levels import Level
 
 __all__ = ["recall_release"]
 
@@ -61,7 +62,7 @@ def _told(release: str) -> tuple[str, int, list[str]] | None:
         level = plain["level"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    if level not in ("label", "sample") or type(rows) is not int or not isinstance(balance, dict):
+    if level not in get_args(Level) or type(rows) is not int or not isinstance(balance, dict):
         return None
     return level, rows, list(balance)
 

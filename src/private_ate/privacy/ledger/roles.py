@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.privacy.budget import Level
+from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = ["UNBOUND", "Roles", "Use", "declared_roles"]
 
@@ -99,10 +99,11 @@ class Roles:
     def admit(self, use: Use, dataset: str) -> Roles:
         """Return the roles after a request, or say which column or number it cannot have."""
         bound = self if self.level is not None else self._first(use)
-        if bound.level == "sample" and use.level == "label":
+        shows = has_public_covariates(use.level)
+        if shows and bound.level is not None and not has_public_covariates(bound.level):
             msg = (
-                f"data set {dataset!r} is bound to sample level, where no column is public, so it "
-                "never serves label level; ask at sample level"
+                f"data set {dataset!r} is bound to {bound.level} level, where no column is public, "
+                f"so it never serves {use.level} level; ask at {bound.level} level"
             )
             raise LedgerError(msg)
         rows = bound.rows_per_person or use.rows_per_person
@@ -112,7 +113,7 @@ class Roles:
                 f"not {use.rows_per_person}; ask with {rows}"
             )
             raise LedgerError(msg)
-        if use.level == "label":
+        if shows:
             _require_public(bound, use.treatment, "treatment", dataset)
             for column in use.covariates:
                 _require_public(bound, column, "covariate", dataset)
@@ -138,8 +139,8 @@ class Roles:
             raise LedgerError(msg)
         level = self.level or wanted.level
         public = self.public | wanted.public
-        if level == "label" and not public:
-            msg = "level 'label' needs the names of the public columns: treatment and covariates"
+        if level is not None and has_public_covariates(level) and not public:
+            msg = f"level {level!r} needs the names of the public columns: treatment and covariates"
             raise ArgumentError(msg)
         return Roles(
             level,
@@ -151,10 +152,10 @@ class Roles:
 
     def _first(self, use: Use) -> Roles:
         """Bind at first use: at label level what it uses as public is public, and no more."""
-        if use.level == "sample":
-            return replace(self, level="sample")
+        if not has_public_covariates(use.level):
+            return replace(self, level=use.level)
         used = frozenset((use.treatment, *use.covariates))
-        return replace(self, level="label", public=used - self.private)
+        return replace(self, level=use.level, public=used - self.private)
 
 
 UNBOUND = Roles()
@@ -171,7 +172,7 @@ def declared_roles(
     if isinstance(public, str) or not all(isinstance(name, str) and name for name in names):
         msg = "public is a list of column names"
         raise ArgumentError(msg)
-    if public and level != "label":
+    if public and (level is None or not has_public_covariates(level)):
         msg = "public columns belong to level 'label'; at sample level whole records are private"
         raise ArgumentError(msg)
     if rows_per_person is not None and (
@@ -185,8 +186,10 @@ def declared_roles(
 def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
     if column in roles.public:
         return
+    parameter = ""
     if column in roles.unclear:
-        why = "its history does not tell whether it was an outcome (see private-ate ledger bind)"
+        why = "its history does not tell whether it was an outcome (Ledger.bind does)"
+        parameter = "public"
     elif column in roles.private:
         why = "it is an outcome there, or was used as private data"
     else:
@@ -196,4 +199,4 @@ def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
         f"column {column!r} is private in data set {dataset!r}: {why}; it cannot be a {role} at "
         "label level, where that is public. Leave it out, or ask at sample level"
     )
-    raise LedgerError(msg)
+    raise LedgerError(msg, parameter=parameter)

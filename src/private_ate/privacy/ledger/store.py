@@ -81,8 +81,8 @@ def store_for(location: str | Path, *, must_exist: bool) -> Store:
 
     path = Path(text)
     if must_exist and not path.is_file():
-        msg = f"there is no ledger {text!r}; make one with: private-ate ledger create"
-        raise LedgerError(msg)
+        msg = f"there is no ledger {text!r}; make one with Ledger.create"
+        raise LedgerError(msg, parameter="ledger")
     return SqliteStore(path)
 
 

@@ -1,0 +1,39 @@
+"""What a method refuses before a record is read: it follows from its record alone."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from private_ate.errors import ArgumentError
+from private_ate.estimators.registry import METHODS, Method
+from private_ate.estimators.request import Request, options_for
+
+__all__ = ["options_of", "refuse_unanswerable"]
+
+Options = TypeVar("Options")
+
+
+def refuse_unanswerable(method: Method, request: Request) -> None:
+    """Refuse a level, an estimand or people with several rows that a method cannot answer."""
+    if request.level not in method.levels:
+        works = " and ".join(method.levels)
+        msg = f"method {method.name!r} works at {works} level, not at {request.level} level"
+        raise ArgumentError(msg)
+    if request.estimand not in method.estimands:
+        known = ", ".join(f"the {estimand.upper()}" for estimand in method.estimands)
+        able = [other for other in METHODS.values() if request.estimand in other.estimands]
+        use = " or ".join(f"{other.name!r} ({', '.join(other.levels)} level)" for other in able)
+        msg = (
+            f"method {method.name!r} estimates {known} only; the {request.estimand.upper()} needs "
+            f"method {use or 'of another kind: none is registered'}"
+        )
+        raise ArgumentError(msg)
+    if request.rows_per_person != 1 and not method.several_rows:
+        msg = f"method {method.name!r} protects one row per person; use method 'auto' for more"
+        raise ArgumentError(msg)
+
+
+def options_of(request: Request, kind: type[Options], name: str) -> Options:
+    """Return the options of a request that the registered method can answer."""
+    refuse_unanswerable(METHODS[name], request)
+    return options_for(request, kind, name)
