@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
+from private_ate.settings import Settings, plain_settings
 
 if TYPE_CHECKING:
     from private_ate.report.html import PublicFacts
@@ -77,7 +78,7 @@ class Estimate:
     ate: float
     noise_interval: Pair | None
     interval: Pair | None
-    settings: Mapping[str, Any]
+    settings: Settings | Mapping[str, Any]
     delta: Fraction = Fraction(0)
     adjacency: str = ""
     size: int | None = None
@@ -134,7 +135,7 @@ class Release:
             guarantee=str(guarantee),
             method=method,
             n=n,
-            settings=dict(estimate.settings),
+            settings=plain_settings(estimate.settings),
             version=version,
         )
 

@@ -84,7 +84,7 @@ def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does():
             study, level="sample", epsilons=["8"], rows_per_person=rows_per_person
         ).rows
 
-        assert settings["adjusted"] is adjusts
+        assert settings.adjusted is adjusts
         assert row.note.startswith("adjusts" if adjusts else "does not adjust")
 
 

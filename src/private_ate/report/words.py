@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from private_ate.settings import Facts
+
 if TYPE_CHECKING:
     from private_ate.release import Release
 
@@ -35,7 +37,8 @@ _AUTO = {("calibrated", "label"), ("orthogonal", "sample")}
 
 def estimand_name(release: Release) -> str:
     """Return the estimand in full."""
-    return _NAMES[str(release.settings.get("estimand", "ate"))]
+    estimand = Facts.of(release.settings).estimand
+    return _NAMES.get(estimand, f"treatment effect ({estimand.upper()})")
 
 
 def plain_promise(release: Release) -> str:
@@ -102,20 +105,22 @@ def publishable_sentence(release: Release) -> str:
 
 def python_call(release: Release) -> str:
     """Return a call that asks for the same release again, from what the release knows."""
-    settings = release.settings
+    facts = Facts.of(release.settings)
     method = "auto" if (release.method, release.level) in _AUTO else release.method
     pairs = [
         ("level", repr(release.level)),
         ("epsilon", f'"{_decimal(float(release.epsilon))}"'),
         ("method", repr(method)),
     ]
-    for name, usual in (("estimand", "ate"), ("target", "balance"), ("rows_per_person", 1)):
-        if settings.get(name, usual) != usual:
-            pairs.append((name, repr(settings[name])))
-    if settings.get("neighbors") is not None:
-        pairs.append(("neighbors", repr(settings["neighbors"])))
+    asked: tuple[tuple[str, object, object], ...] = (
+        ("estimand", facts.estimand, "ate"),
+        ("target", facts.target, "balance"),
+        ("rows_per_person", facts.rows_per_person, 1),
+        ("neighbors", facts.neighbors, None),
+    )
+    pairs += [(name, repr(value)) for name, value, usual in asked if value != usual]
     pays = release.interval is not None or release.method == "published"
-    pairs.append(("confidence", repr(settings.get("confidence", 0.95)) if pays else "None"))
+    pairs.append(("confidence", repr(facts.confidence) if pays else "None"))
     lines = "".join(f"    {name}={value},\n" for name, value in pairs).replace("'", '"')
     return (
         "from private_ate import Domain, estimate_ate\n\n"
@@ -149,7 +154,7 @@ def pair_text(pair: tuple[float, float], scale: float) -> str:
 
 def percent(release: Release) -> str:
     """Return the coverage of the intervals, such as 95 %."""
-    return f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
+    return f"{100 * Facts.of(release.settings).confidence:g} %"
 
 
 def _decimal(value: float) -> str:

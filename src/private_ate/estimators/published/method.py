@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ import numpy.typing as npt
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.published.limits import FixedLimit, LimitPlan, plan_limits
+from private_ate.estimators.published.settings import (
+    LimitPair,
+    PublishedLabelSettings,
+    PublishedSampleSettings,
+)
 from private_ate.estimators.request import Request, options_for
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic, fit_logistic_obliviously
 from private_ate.privacy.budget import split_epsilon
@@ -33,6 +38,7 @@ from private_ate.privacy.sums import (
     require_rows,
 )
 from private_ate.release import Estimate
+from private_ate.settings import ABSENT, ArmCounts, ArmNumbers, Settings
 from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
 
 __all__ = ["PublishedOptions", "estimate_published", "plan_for", "require_both_arms"]
@@ -41,6 +47,12 @@ _SAMPLE_RIDGE = 0.01
 _SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over its square root
 _LARGEST_LIMIT = 1 << 40  # beyond any number of rows
 _NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
+_TOO_TIGHT: Final = (
+    "the limit is so tight that matching equals the difference in means; raise ε or set k"
+)
+_TOO_NOISY: Final = (
+    "scores carry noise far wider than their range, so this matching removes no confounding"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +124,15 @@ def _label_level(
     plan = plan_for(pool, request, options)
     weights = pool.match(request.neighbors, plan.limits)
     sums = release_arm_sums(study, weights, request.epsilon, request.rows_per_person, noise)
-    settings = _settings(request, plan, ridge, noise) | {
-        "arms": {"treated": pool.arms.treated, "control": pool.arms.control},
-        "largest_weight": _largest(weights),
-        "equals_difference_in_means": weights.imbalance < _NEARLY_EQUAL,
-        "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
-    }
-    if weights.imbalance < _NEARLY_EQUAL:
-        settings["notes"] = [
-            "the limit is so tight that matching equals the difference in means; raise ε or set k"
-        ]
+    too_tight = weights.imbalance < _NEARLY_EQUAL
+    settings = PublishedLabelSettings(
+        **_common(request, plan, ridge, noise),
+        arms=ArmCounts(pool.arms.treated, pool.arms.control),
+        largest_weight=_largest(weights),
+        equals_difference_in_means=too_tight,
+        noise_interval_covers="the estimate without noise; not sampling, not confounding",
+        notes=(_TOO_TIGHT,) if too_tight else ABSENT,
+    )
     return sums.estimate(study, request.coverage, settings)
 
 
@@ -149,16 +160,15 @@ def _sample_level(
     plan = _plan(pool, request, options.k, float(sum_share), options.h, cap_at_peak=False)
     weights = pool.match(request.neighbors, plan.limits)
     sums = release_arm_sums(study, weights, sum_share, rows, noise)
-    settings = _settings(request, plan, ridge, noise) | {
-        "noisy_arms": {"treated": pool.arms.treated, "control": pool.arms.control},
-        "largest_weight": _largest(weights),
-        "noise_interval_covers": (
+    settings = PublishedSampleSettings(
+        **_common(request, plan, ridge, noise),
+        noisy_arms=ArmCounts(pool.arms.treated, pool.arms.control),
+        largest_weight=_largest(weights),
+        noise_interval_covers=(
             "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
         ),
-        "notes": [
-            "scores carry noise far wider than their range, so this matching removes no confounding"
-        ],
-    }
+        notes=(_TOO_NOISY,),
+    )
     return sums.estimate(study, request.coverage, settings)
 
 
@@ -195,7 +205,7 @@ class ArmRelease:
     control: int
     scales: tuple[float, float]
 
-    def estimate(self, study: MatchingStudy, coverage: float, settings: dict[str, Any]) -> Estimate:
+    def estimate(self, study: MatchingStudy, coverage: float, settings: Settings) -> Estimate:
         """Turn the sums into the effect in units of the outcome."""
         unit = study.domain.bounds.width / study.size
         steps = Fraction(self.treated - self.control, 1 << (OUTCOME_BITS + WEIGHT_BITS + 1))
@@ -259,11 +269,23 @@ def _plan(  # the paper's quantities
     )
 
 
-def _settings(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> dict[str, Any]:
-    treated, control = plan.pair
+class _Common(TypedDict):
+    """What both levels say."""
+
+    neighbors: int
+    matching_limit: LimitPair
+    matching_order: str
+    ridge: float
+    confidence: float
+    rows_per_person: int
+    population: str
+    budget: dict[str, float]
+
+
+def _common(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> _Common:
     return {
         "neighbors": request.neighbors,
-        "matching_limit": {"treated": treated, "control": control},
+        "matching_limit": LimitPair(*plan.pair),
         "matching_order": "random, drawn for this release and kept secret",
         "ridge": ridge,
         "confidence": request.coverage,
@@ -273,9 +295,9 @@ def _settings(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> 
     }
 
 
-def _largest(weights: RowWeights) -> dict[str, float]:
+def _largest(weights: RowWeights) -> ArmNumbers:
     grid = 1 << WEIGHT_BITS
-    return {"treated": weights.largest_treated / grid, "control": weights.largest_control / grid}
+    return ArmNumbers(weights.largest_treated / grid, weights.largest_control / grid)
 
 
 def _score_bits(scale: float) -> int:
