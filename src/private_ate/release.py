@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
@@ -55,7 +55,7 @@ _SHAPES: Final[dict[str, Callable[[object], bool]]] = {
     "interval": _is_pair,
     "noise_interval": _is_pair,
     "epsilon": _is_number,
-    "delta": _is_number,
+    "delta": lambda value: _is_number(value) and 0 <= cast("float", value) < 1,
     "level": lambda value: value in ("label", "sample"),
     "adjacency": _is_text,
     "guarantee": _is_text,

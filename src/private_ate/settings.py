@@ -9,6 +9,7 @@ this module looks a key up by its text.
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Final, cast
@@ -253,8 +254,9 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return cast("float", value) if is_number else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) <= sys.float_info.max else None
 
 
 def _count(value: object) -> int | None:
