@@ -151,6 +151,10 @@ class Facts:
     ----------
     estimand, target : str
         What was estimated.
+    adjusted : bool or None
+        Whether covariates were adjusted for, where the method decides that.
+    design : str
+        How treatment came about, where somebody declared it.
     neighbors : int or None
         Neighbours that a unit was matched with; None where the method did not match.
     confidence : float
@@ -177,6 +181,8 @@ class Facts:
 
     estimand: str = "ate"
     target: str = "balance"
+    adjusted: bool | None = None
+    design: str = "unknown"
     neighbors: int | None = None
     confidence: float = 0.95
     rows_per_person: int = 1
@@ -199,6 +205,8 @@ class Facts:
         return cls(
             estimand=_text(settings.get("estimand")) or "ate",
             target=_text(settings.get("target")) or "balance",
+            adjusted=_truth(settings.get("adjusted")),
+            design=_text(settings.get("design")) or "unknown",
             neighbors=_count(settings.get("neighbors")),
             confidence=_share(settings.get("confidence"), 0.95),
             rows_per_person=_count(settings.get("rows_per_person")) or 1,
@@ -242,6 +250,10 @@ class PublicUse:
         if type(rows) is not int or not isinstance(balance, Mapping):
             return None
         return cls(rows, tuple(balance))
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _text(value: object) -> str | None:

@@ -86,6 +86,8 @@ def test_readers_see_what_a_method_wrote():
     assert not facts.has_risks
     assert facts.interval_covers.startswith("noise, sampling")
     assert facts.notes == ()
+    assert facts.adjusted is None
+    assert Facts.of(golden("orthogonal").settings).adjusted is False
 
 
 def test_readers_of_an_empty_release_see_defaults():
