@@ -4,6 +4,7 @@ import subprocess
 import sys
 import sysconfig
 import warnings
+from importlib.resources import files
 from pathlib import Path
 
 from private_ate import estimate_ate
@@ -25,6 +26,7 @@ def use_plain():
     asked = [PROGRAM, "estimate", *study, "--epsilon", "1.0", "--json"]
     found = subprocess.run(asked, check=True, capture_output=True, text=True)
     assert '"ate"' in found.stdout
+    assert (files("private_ate") / "release.schema.json").is_file()
 
 
 def use_datasets():

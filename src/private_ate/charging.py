@@ -34,6 +34,7 @@ from private_ate.privacy.ledger.ledger import (
     check_name,
 )
 from private_ate.release import Release
+from private_ate.settings import LedgerNote, with_ledger_note
 
 __all__ = ["Account", "Order", "account_for", "binding_of", "charge_and_make", "order_for"]
 
@@ -98,13 +99,13 @@ class Till:
         if self.receipt is None or not release.is_private or not cost.fits(self.charge.cost):
             msg = "the release does not keep what was charged for; nothing is released"
             raise PrivateAteError(msg)
-        note = {
-            "dataset": self.charge.dataset,
-            "request": self.charge.request,
-            "head": self.receipt.head,
-            "left": float(self.receipt.left.epsilon_text),
-        }
-        noted = replace(release, settings={**release.settings, "ledger": note})
+        note = LedgerNote(
+            dataset=self.charge.dataset,
+            request=self.charge.request,
+            head=self.receipt.head,
+            left=float(self.receipt.left.epsilon_text),
+        )
+        noted = replace(release, settings=with_ledger_note(release.settings, note))
         self.ledger.store(self.charge, noted.to_json())
         return noted
 

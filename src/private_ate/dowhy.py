@@ -22,6 +22,7 @@ from private_ate.estimation import estimate_ate
 from private_ate.estimators.request import Estimand
 from private_ate.privacy.budget import Level
 from private_ate.release import Pair, Release
+from private_ate.settings import Facts
 
 try:
     from dowhy.causal_estimator import CausalEstimate, CausalEstimator
@@ -191,7 +192,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         if method == "bootstrap":
             _refuse_resampling("a bootstrap")
         release = self._released()
-        paid = float(release.settings.get("confidence", 0.95))
+        paid = Facts.of(release.settings).confidence
         if confidence_level is not None and abs(confidence_level - paid) > 1e-9:
             message = f"the release paid for an interval of {paid:g}; ask for that confidence"
             raise ArgumentError(message)

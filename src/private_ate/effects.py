@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError
+from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -61,11 +62,11 @@ class EValue:
 
 def arm_means(release: Release) -> ArmMeans:
     """Return both means; the release must have been made with ``CalibratedOptions(means=True)``."""
-    means = release.settings.get("means")
-    if not means:
+    means = Facts.of(release.settings).means
+    if means is None:
         msg = "this release holds no arm means; make one with CalibratedOptions(means=True)"
         raise ArgumentError(msg)
-    return ArmMeans(float(means["treated"]), float(means["control"]))
+    return ArmMeans(float(means.treated), float(means.control))
 
 
 def risk_ratio(release: Release) -> float:
@@ -95,7 +96,7 @@ def standard_error(release: Release) -> float | None:
         return None
     # The longer side: the shorter one may have been cut at the outcome's range.
     half = max(release.interval[1] - release.ate, release.ate - release.interval[0])
-    confidence = float(release.settings.get("confidence", 0.95))
+    confidence = Facts.of(release.settings).confidence
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
@@ -121,7 +122,7 @@ def e_value(
     >>> round(_e_value(3.9), 2), round(_e_value(1.8), 1)
     (7.26, 3.0)
     """
-    if baseline_risk is None and outcome_sd is None and "risk_ratio" in release.settings:
+    if baseline_risk is None and outcome_sd is None and Facts.of(release.settings).has_risks:
         baseline_risk = arm_means(release).control
     if (outcome_sd is None) == (baseline_risk is None):
         msg = (
@@ -142,7 +143,7 @@ def e_value(
 
 
 def _risks(release: Release) -> ArmMeans:
-    if "risk_ratio" not in release.settings:
+    if not Facts.of(release.settings).has_risks:
         msg = "ratios need a declared binary outcome and CalibratedOptions(means=True)"
         raise ArgumentError(msg)
     return arm_means(release)

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
+from private_ate.settings import Settings, plain_settings
 
 if TYPE_CHECKING:
     from private_ate.report.html import PublicFacts
@@ -54,7 +55,7 @@ _SHAPES: Final[dict[str, Callable[[object], bool]]] = {
     "interval": _is_pair,
     "noise_interval": _is_pair,
     "epsilon": _is_number,
-    "delta": _is_number,
+    "delta": lambda value: _is_number(value) and 0 <= cast("float", value) < 1,
     "level": lambda value: value in get_args(Level),
     "adjacency": _is_text,
     "guarantee": _is_text,
@@ -77,7 +78,7 @@ class Estimate:
     ate: float
     noise_interval: Pair | None
     interval: Pair | None
-    settings: Mapping[str, Any]
+    settings: Settings | Mapping[str, Any]
     delta: Fraction = Fraction(0)
     adjacency: str = ""
     size: int | None = None
@@ -134,7 +135,7 @@ class Release:
             guarantee=str(guarantee),
             method=method,
             n=n,
-            settings=dict(estimate.settings),
+            settings=plain_settings(estimate.settings),
             version=version,
         )
 

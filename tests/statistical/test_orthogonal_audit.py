@@ -79,5 +79,5 @@ def test_the_noise_interval_covers_the_last_step_as_often_as_it_says():
 def test_a_confounded_study_is_adjusted_and_the_effect_found():
     [estimate] = estimates(20_000, 5, 1.0, "2", 1)
 
-    assert estimate.settings["adjusted"] is True
+    assert estimate.settings.adjusted is True
     assert estimate.ate == pytest.approx(EFFECT, abs=0.02)  # the naive difference is off by 0.05

@@ -251,7 +251,7 @@ def test_a_rule_with_impossible_candidates_is_refused(candidates):
 def test_a_confounded_study_is_adjusted_and_the_effect_found():
     estimate = run(confounded())
 
-    assert estimate.settings["adjusted"] is True
+    assert estimate.settings.adjusted is True
     assert estimate.ate == pytest.approx(EFFECT, abs=0.02)  # 0.06 off without adjustment
     assert estimate.interval[0] < EFFECT < estimate.interval[1]
 
@@ -260,14 +260,14 @@ def test_a_confounded_study_is_adjusted_and_the_effect_found():
 def test_every_model_can_be_asked_for(model):
     estimate = run(confounded(), options=BlocksOptions(model=model))
 
-    assert estimate.settings["model"].startswith(model.replace("_", " "))
+    assert estimate.settings.model.startswith(model.replace("_", " "))
     assert estimate.ate == pytest.approx(EFFECT, abs=0.02)
 
 
 def test_a_randomised_study_is_compared_as_it_is():
     estimate = run(confounded(), design="randomized")
 
-    assert estimate.settings["adjusted"] is False
+    assert estimate.settings.adjusted is False
 
 
 def test_a_small_study_is_adjusted_only_where_it_is_said_to_be_observational():
@@ -275,8 +275,8 @@ def test_a_small_study_is_adjusted_only_where_it_is_said_to_be_observational():
 
     unknown, observational = (run(study, "8", design=d) for d in ("unknown", "observational"))
 
-    assert unknown.settings["adjusted"] is False
-    assert observational.settings["adjusted"] is True
+    assert unknown.settings.adjusted is False
+    assert observational.settings.adjusted is True
 
 
 def test_a_rare_treatment_falls_back_after_the_count_and_spends_all():
@@ -285,7 +285,7 @@ def test_a_rare_treatment_falls_back_after_the_count_and_spends_all():
 
     estimate = estimate_blocks(study, Request("sample", Fraction(1)), noise)
 
-    assert estimate.settings["adjusted"] is False
+    assert estimate.settings.adjusted is False
     assert noise.spent == 1
 
 
@@ -363,7 +363,7 @@ def test_the_effect_is_that_of_the_rows_that_take_part(design):
 
     masked, alone = run(study, "8", design=design), run(left, "8", design=design)
 
-    assert masked.settings["adjusted"] is (design == "unknown")
+    assert masked.settings.adjusted is (design == "unknown")
     assert masked.ate == pytest.approx(alone.ate, abs=0.004)
 
 

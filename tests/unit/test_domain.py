@@ -125,7 +125,7 @@ def test_missing_values_count_as_the_middle_or_as_declared():
         (lambda: Domain("t", "y", {"x": (0, 1)}), "Interval or by Categories"),
         (lambda: Domain(5, "y"), "the treatment is a column name"),
         (lambda: Domain("t", ("y", (0, 1))), "the outcome is a column name or a pair"),
-        (lambda: Domain("t", "y").bounds, "--outcome-bounds LO HI"),
+        (lambda: Domain("t", "y").bounds, "declare Interval\\(lo, hi\\)"),
     ],
 )
 def test_inconsistent_declarations_are_refused_with_a_sentence(make, message):

@@ -51,7 +51,7 @@ def test_a_label_plan_names_the_cap_and_the_noise_of_the_estimate(epsilon, rows_
     spend = run.tape[0].spend
     unit = WIDTH / study.size * float(Fraction(spend.sensitivity[0], 1 << 54))
     noise = draw_staircase(float(spend.epsilon), DRAWS, np.random.default_rng(1))
-    assert row.note == f"cap {run.estimate.settings['weight_cap']:.3g}"
+    assert row.note == f"cap {run.estimate.settings.weight_cap:.3g}"
     assert row.noise_error == pytest.approx(unit * np.abs(noise).mean(), rel=0.01)
 
 
@@ -87,7 +87,7 @@ def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does(method, opti
             study, level="sample", epsilons=["8"], rows_per_person=rows_per_person, options=options
         ).rows
 
-        assert settings["adjusted"] is adjusts
+        assert settings.adjusted is adjusts
         assert row.note.startswith("adjusts" if adjusts else "does not adjust")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
+from private_ate.settings import ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 
 __all__ = ["AimOptions", "estimate_aim"]
@@ -96,6 +97,46 @@ class AimOptions:
         if noise_delta(self.delta) == 0:
             msg = "AIM adds Gaussian noise and needs a positive delta"
             raise ArgumentError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AimSettings(Settings):
+    """Settings of AIM.
+
+    Attributes
+    ----------
+    workload : str
+        Which pairs of columns count.
+    neighbors : int
+        Neighbours (N) that each synthetic unit is matched with.
+    columns : count and sizes
+        How many columns were synthesised, and how many values each can take.
+    rounds : int
+        How many rounds of choosing and measuring ρ paid for.
+    measured_pairs : list of pairs of int
+        The pairs of columns that were measured.
+    synthetic_rows : int
+        How many records were made up.
+    rho : float
+        What was spent, in zero-concentrated privacy.
+    confidence : float
+        Coverage of the intervals.
+    population : str
+        Whom the effect speaks of.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("aim",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    workload: Workload
+    neighbors: int
+    columns: ColumnSizes
+    rounds: int
+    measured_pairs: tuple[tuple[int, int], ...]
+    synthetic_rows: int
+    rho: float
+    confidence: float
+    population: str
 
 
 def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
@@ -272,17 +313,22 @@ class _Run:
 
 def _settings(  # what a reader needs to repeat the run
     request: Request, options: AimOptions, columns: Columns, rounds: int, rows: int, run: _Run
-) -> dict[str, Any]:
-    return {
-        "workload": options.workload,
-        "neighbors": request.neighbors,
-        "columns": {"count": columns.count, "sizes": list(columns.sizes)},
-        "rounds": rounds,
-        "measured_pairs": sorted(
-            list(clique) for model in run.models for clique in model.measured if len(clique) == 2
+) -> AimSettings:
+    return AimSettings(
+        workload=options.workload,
+        neighbors=request.neighbors,
+        columns=ColumnSizes(columns.count, tuple(columns.sizes)),
+        rounds=rounds,
+        measured_pairs=tuple(
+            sorted(
+                (clique[0], clique[1])
+                for model in run.models
+                for clique in model.measured
+                if len(clique) == 2
+            )
         ),
-        "synthetic_rows": rows,
-        "rho": float(run.budget),
-        "confidence": request.coverage,
-        "population": "all n units (ATE)",
-    }
+        synthetic_rows=rows,
+        rho=float(run.budget),
+        confidence=request.coverage,
+        population="all n units (ATE)",
+    )

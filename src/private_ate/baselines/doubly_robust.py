@@ -10,11 +10,11 @@ that and promises nothing. The default releases the models privately too, and th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from private_ate.privacy.accounting import (
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS, weighted_sum
 from private_ate.release import Estimate
+from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [
@@ -109,6 +110,49 @@ class ScoreSums:
         return ScoreSums(self.scores + other.scores, self.squares + other.squares)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoublyRobustSettings(Settings):
+    """Settings of the doubly robust baseline.
+
+    Attributes
+    ----------
+    nuisance : str
+        Whether the models behind the scores are private.
+    overlap : float
+        Least propensity, and distance from one, that scores are held to.
+    split : pair of int
+        How many rows trained the models and how many the effect was estimated on.
+    ridge : float
+        Penalty λ of the models.
+    budget : mapping
+        ε of each step that saw private values.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    population : str
+        Whom the effect speaks of.
+    noise_standard_deviation : float
+        Standard deviation of the effect's own noise, in units of the outcome.
+    confidence : float
+        Coverage of the intervals.
+    interval_covers : str
+        What the interval covers, and what not; only where one was paid for.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("doubly_robust",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    nuisance: Literal["private", "conditional"]
+    overlap: float
+    split: SplitSizes
+    ridge: float
+    budget: Mapping[str, float]
+    noise_interval_covers: str
+    population: str
+    noise_standard_deviation: float
+    confidence: float
+    interval_covers: str | Absent = ABSENT
+
+
 def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Release a doubly robust effect and, unless confidence is None, its interval.
 
@@ -130,17 +174,26 @@ def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise)
         result = _effect_alone(sums, evaluation, options.overlap, budget, noise)
     else:
         result = _effect_and_variance(sums, evaluation, options.overlap, budget, noise)
-    settings = _settings(options, training, evaluation, noise) | {
-        "noise_standard_deviation": result.noise * width,
-        "confidence": request.coverage,
-    }
     normal = NormalDist().inv_cdf((1 + request.coverage) / 2)
     ate, half = result.effect * width, normal * result.noise * width
     interval = None
     if result.sampling is not None:
         wide = normal * math.hypot(result.noise, result.sampling) * width
         interval = (ate - wide, ate + wide)
-        settings["interval_covers"] = "sampling and noise; not confounding"
+    settings = DoublyRobustSettings(
+        nuisance=options.nuisance,
+        overlap=options.overlap,
+        split=SplitSizes(training.size, evaluation.size),
+        ridge=options.ridge if options.is_private else _PUBLISHED_RIDGE,
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        noise_interval_covers=(
+            "the noise of the mean score; not that of the models, not sampling, not confounding"
+        ),
+        population="all n units (ATE)",
+        noise_standard_deviation=result.noise * width,
+        confidence=request.coverage,
+        interval_covers=ABSENT if interval is None else "sampling and noise; not confounding",
+    )
     return Estimate(
         ate, (ate - half, ate + half), interval, settings, delta=delta,
         void="" if options.is_private else _VOID,
@@ -238,19 +291,3 @@ def _unit_deviation(budget: Budget) -> float:
         budget.epsilon, budget.delta, sensitivity=fine, dimension=2
     )
     return math.sqrt(variance) / fine
-
-
-def _settings(
-    options: DoublyRobustOptions, training: Part, evaluation: Part, noise: Noise
-) -> dict[str, Any]:
-    return {
-        "nuisance": options.nuisance,
-        "overlap": options.overlap,
-        "split": {"training": training.size, "evaluation": evaluation.size},
-        "ridge": options.ridge if options.nuisance == "private" else _PUBLISHED_RIDGE,
-        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
-        "noise_interval_covers": (
-            "the noise of the mean score; not that of the models, not sampling, not confounding"
-        ),
-        "population": "all n units (ATE)",
-    }

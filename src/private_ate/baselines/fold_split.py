@@ -9,10 +9,10 @@ docs/proofs/baselines.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.release import Estimate
+from private_ate.settings import Settings
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["FoldSplitOptions", "estimate_fold_split", "fold_sensitivity", "score_kernel"]
@@ -72,6 +73,46 @@ class FoldSplitOptions:
         noise_delta(self.delta)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldSplitSettings(Settings):
+    """Settings of the fold-split baseline.
+
+    Attributes
+    ----------
+    score : str
+        Which score of a row was averaged.
+    folds : int
+        Parts of the rows, each with models of its own.
+    overlap : float
+        Least propensity, and distance from one, that scores are held to.
+    ridge : float
+        Penalty λ of the models.
+    confidence : float
+        Coverage of the intervals.
+    noise_standard_deviation : float
+        Standard deviation of the effect's own noise, in units of the outcome.
+    budget : mapping
+        ε of each step that saw private values.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    population : str
+        Whom the effect speaks of.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("fold_split",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    score: Score
+    folds: int
+    overlap: float
+    ridge: float
+    confidence: float
+    noise_standard_deviation: float
+    budget: Mapping[str, float]
+    noise_interval_covers: str
+    population: str
+
+
 def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Release the mean score under models averaged over the other folds.
 
@@ -91,17 +132,17 @@ def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) ->
         budget=Budget(request.epsilon, delta, ""),
     )
     half = effect.half_width(request.coverage)
-    settings = {
-        "score": options.score,
-        "folds": options.folds,
-        "overlap": options.overlap,
-        "ridge": options.ridge,
-        "confidence": request.coverage,
-        "noise_standard_deviation": effect.deviation,
-        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
-        "noise_interval_covers": "the noise of the mean score; not sampling, not confounding",
-        "population": "all n units (ATE)",
-    }
+    settings = FoldSplitSettings(
+        score=options.score,
+        folds=options.folds,
+        overlap=options.overlap,
+        ridge=options.ridge,
+        confidence=request.coverage,
+        noise_standard_deviation=effect.deviation,
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        noise_interval_covers="the noise of the mean score; not sampling, not confounding",
+        population="all n units (ATE)",
+    )
     interval = (effect.value - half, effect.value + half)
     return Estimate(effect.value, interval, None, settings, delta=delta)
 

@@ -8,9 +8,10 @@ part may use the whole budget. Proofs: docs/proofs/baselines.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from private_ate.privacy.sums import (
     weighted_sum,
 )
 from private_ate.release import Estimate
+from private_ate.settings import Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["IpwOptions", "estimate_ipw", "fit_propensity", "propensity_sensitivity", "scores_of"]
@@ -69,6 +71,43 @@ class IpwOptions:
         noise_delta(self.delta)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IpwSettings(Settings):
+    """Settings of inverse probability weighting.
+
+    Attributes
+    ----------
+    split : pair of int
+        How many rows trained the models and how many the effect was estimated on.
+    ridge : float
+        Penalty λ of the models.
+    truncation : float
+        Least propensity, and distance from one, that weights are held to.
+    confidence : float
+        Coverage of the intervals.
+    noise_standard_deviation : float
+        Standard deviation of the effect's own noise, in units of the outcome.
+    budget : mapping
+        ε of each step that saw private values.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    population : str
+        Whom the effect speaks of.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("ipw",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    split: SplitSizes
+    ridge: float
+    truncation: float
+    confidence: float
+    noise_standard_deviation: float
+    budget: Mapping[str, float]
+    noise_interval_covers: str
+    population: str
+
+
 def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Release an inverse-probability-weighted effect.
 
@@ -95,18 +134,18 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
         budget=Budget(request.epsilon, delta, "evaluation"),
     )
     half = effect.half_width(request.coverage)
-    settings = {
-        "split": {"training": training.size, "evaluation": evaluation.size},
-        "ridge": options.ridge,
-        "truncation": options.truncation,
-        "confidence": request.coverage,
-        "noise_standard_deviation": effect.deviation,
-        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
-        "noise_interval_covers": (
+    settings = IpwSettings(
+        split=SplitSizes(training.size, evaluation.size),
+        ridge=options.ridge,
+        truncation=options.truncation,
+        confidence=request.coverage,
+        noise_standard_deviation=effect.deviation,
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        noise_interval_covers=(
             "the noise of the weighted mean; not that of the scores, not sampling, not confounding"
         ),
-        "population": "all n units (ATE)",
-    }
+        population="all n units (ATE)",
+    )
     interval = (effect.value - half, effect.value + half)
     return Estimate(effect.value, interval, None, settings, delta=delta)
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from private_ate.privacy.entropy import Generator
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, require_rows
 from private_ate.release import Estimate
+from private_ate.settings import ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 
 __all__ = [
@@ -97,6 +98,43 @@ class PrivSynOptions:
             raise ArgumentError(msg)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivSynSettings(Settings):
+    """Settings of PrivSyn.
+
+    Attributes
+    ----------
+    neighbors : int
+        Neighbours (N) that each synthetic unit is matched with.
+    columns : count and sizes
+        How many columns were synthesised, and how many values each can take.
+    selected_pairs : list of pairs of int
+        The pairs of columns that were selected.
+    marginals : list of lists of int
+        The sets of columns that were measured.
+    synthetic_rows : int
+        How many records were made up.
+    rho : float
+        What was spent, in zero-concentrated privacy.
+    confidence : float
+        Coverage of the intervals.
+    population : str
+        Whom the effect speaks of.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("privsyn",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    neighbors: int
+    columns: ColumnSizes
+    selected_pairs: tuple[tuple[int, int], ...]
+    marginals: tuple[tuple[int, ...], ...]
+    synthetic_rows: int
+    rho: float
+    confidence: float
+    population: str
+
+
 def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Release the effect in synthetic records made by PrivSyn.
 
@@ -123,16 +161,16 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     total = float(study.size) if neighbours.replaces else max(1.0, common_total(tables))
     codes = _records(study, agree(tables, total), rows_for(total), columns, options, clock, rng)
     ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)
-    settings: dict[str, Any] = {
-        "neighbors": request.neighbors,
-        "columns": {"count": columns.count, "sizes": list(columns.sizes)},
-        "selected_pairs": [list(pair) for pair in pairs],
-        "marginals": [list(marginal) for marginal in marginals],
-        "synthetic_rows": len(codes),
-        "rho": float(budget),
-        "confidence": request.coverage,
-        "population": "all n units (ATE)",
-    }
+    settings = PrivSynSettings(
+        neighbors=request.neighbors,
+        columns=ColumnSizes(columns.count, tuple(columns.sizes)),
+        selected_pairs=tuple(pairs),
+        marginals=tuple(marginals),
+        synthetic_rows=len(codes),
+        rho=float(budget),
+        confidence=request.coverage,
+        population="all n units (ATE)",
+    )
     size = None if neighbours.replaces else round(total)
     return Estimate(ate, None, None, settings, delta=delta, adjacency=neighbours.text, size=size)
 

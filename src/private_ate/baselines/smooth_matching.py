@@ -8,9 +8,10 @@ itself and is never shown, scales the noise. Proofs: docs/proofs/baselines.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS
 from private_ate.release import Estimate
+from private_ate.settings import Settings
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [
@@ -84,6 +86,42 @@ class Cells:
         return Cells(self.counts + other.counts, self.sums + other.sums)
 
 
+@dataclass(frozen=True, slots=True)
+class MatchingCells:
+    """Which covariates make up the cells, and how many cells there are."""
+
+    covariates: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothMatchingSettings(Settings):
+    """Settings of matching within cells, of which one makes the difference in means.
+
+    Attributes
+    ----------
+    cells : covariates and count
+        Which covariates make up the cells, and how many cells there are.
+    confidence : float
+        Coverage of the intervals.
+    budget : mapping
+        ε of each step that saw private values.
+    noise : str
+        What is said of the noise.
+    population : str
+        Whom the effect speaks of.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("smooth_matching", "difference_in_means")
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    cells: MatchingCells
+    confidence: float
+    budget: Mapping[str, float]
+    noise: str
+    population: str
+
+
 def estimate_smooth_matching(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Release the effect of matching within cells.
 
@@ -121,13 +159,13 @@ def release_matched_effect(
     else:
         noisy = noise.smooth_cauchy(step, value, smooth=steps, epsilon=request.epsilon)
     ate = float(Fraction(noisy, 2 * scale) * Fraction(study.domain.bounds.width))
-    settings = {
-        "cells": {"covariates": list(names), "count": coding.count},
-        "confidence": request.coverage,
-        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
-        "noise": "its scale depends on the records and is not shown",
-        "population": "all n units (ATE); units without a match in their cell count as zero effect",
-    }
+    settings = SmoothMatchingSettings(
+        cells=MatchingCells(tuple(names), coding.count),
+        confidence=request.coverage,
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        noise="its scale depends on the records and is not shown",
+        population="all n units (ATE); units without a match in their cell count as zero effect",
+    )
     numerics = "" if delta else "idealized numerics"
     return Estimate(ate, None, None, settings, delta=delta, numerics=numerics)
 

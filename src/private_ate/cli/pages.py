@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.privacy.levels import has_public_covariates
+from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.data.tables import Covariates
@@ -63,7 +64,7 @@ def curator_text(release: Release, data: Path, domain: Domain, covariates: Covar
             domain=domain,
             covariates=covariates,
             epsilon=float(release.epsilon),
-            neighbors=release.settings.get("neighbors") or 5,
+            neighbors=Facts.of(release.settings).neighbors or 5,
         )
     except SchemaError as error:  # an empty arm is private at sample level
         return refused_page(str(error))

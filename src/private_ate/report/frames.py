@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from private_ate.settings import Facts
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -53,7 +55,7 @@ def budget_frame(release: Release) -> pl.DataFrame:
     """Return a row per step that spent, with its ε and its share."""
     import polars as pl  # noqa: PLC0415  # as above
 
-    steps: Mapping[str, float] = release.settings.get("budget", {})
+    steps = Facts.of(release.settings).budget
     total = float(release.epsilon)
     return pl.DataFrame(
         {

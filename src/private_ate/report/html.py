@@ -27,6 +27,7 @@ from private_ate.report.words import (
     publishable_sentence,
     python_call,
 )
+from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -129,16 +130,21 @@ def _sections(release: Release, facts: PublicFacts, heading: str = "") -> list[M
 def _effect(release: Release) -> list[Markup]:
     scale = half_width(release)
     kind = percent(release)
+    facts = Facts.of(release.settings)
     marks, texts = [], []
-    for pair, name, key, strong in (
-        (release.interval, "interval for the effect", "interval_covers", True),
-        (release.noise_interval, "interval for the noise alone", "noise_interval_covers", False),
+    for pair, name, covers, strong in (
+        (release.interval, "interval for the effect", facts.interval_covers, True),
+        (
+            release.noise_interval,
+            "interval for the noise alone",
+            facts.noise_interval_covers,
+            False,
+        ),
     ):
         if pair is None:
             continue
         written = f"{kind} {name}: {pair_text(pair, scale)}"
         marks.append(Mark(f"{kind} {name}", release.ate, *pair, strong=strong))
-        covers = release.settings.get(key)
         texts.append(element("li", written, f", covers {covers}." if covers else "."))
     what = estimand_name(release)
     parts = [
@@ -152,7 +158,7 @@ def _effect(release: Release) -> list[Markup]:
         drawn = draw_intervals(marks, describe=describe)
         caption = element("figcaption", "In units of the outcome. The vertical line is no effect.")
         parts += [element("figure", drawn, caption), element("ul", *texts)]
-    parts += [element("p", f"Note: {note}.") for note in release.settings.get("notes", ())]
+    parts += [element("p", f"Note: {note}.") for note in facts.notes]
     return parts
 
 
@@ -165,7 +171,7 @@ def _promise(release: Release, level: str) -> list[Markup]:
 
 
 def _budget(release: Release, level: str) -> list[Markup]:
-    steps = release.settings.get("budget")
+    steps = Facts.of(release.settings).budget
     if not steps:
         return []
     total = float(release.epsilon)
@@ -192,47 +198,43 @@ def _budget(release: Release, level: str) -> list[Markup]:
 
 
 def _population(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
-    settings = release.settings
+    known = Facts.of(release.settings)
     parts = [
         element(level, "Whom the effect speaks of"),
         element("p", f"{release.n:,} units. Population: "
-                f"{settings.get('population', 'all n units (ATE)')}."),
+                f"{known.population or 'all n units (ATE)'}."),
     ]  # fmt: skip
-    arms, effective = settings.get("arms"), settings.get("effective_arms")
-    if arms:
-        text = f"{arms['treated']:,} treated and {arms['control']:,} control units"
-        if effective:
+    arms, effective = known.arms, known.effective_arms
+    if arms is not None:
+        text = f"{arms.treated:,} treated and {arms.control:,} control units"
+        if effective is not None:
             text += (
-                f", worth {effective['treated']:,.0f} and {effective['control']:,.0f} units of "
+                f", worth {effective.treated:,.0f} and {effective.control:,.0f} units of "
                 "equal weight"
             )
         parts.append(element("p", f"{text}."))
-    means = settings.get("means")
-    if means:
+    means = known.means
+    if means is not None:
         scale = half_width(release)
         parts.append(element("p", "Mean outcome "
-            f"{number_text(means['treated'], scale)} if all were treated, "
-            f"{number_text(means['control'], scale)} if none were.",
-            *_ratios(release), *_confounding(release)))  # fmt: skip
-    if settings.get("balance"):
-        parts.append(balance_table(settings["balance"]))
+            f"{number_text(means.treated, scale)} if all were treated, "
+            f"{number_text(means.control, scale)} if none were.",
+            *_ratios(known), *_confounding(release, means.control)))  # fmt: skip
+    if known.balance:
+        parts.append(balance_table(known.balance))
     if facts.overlap is not None:
         parts.append(overlap_figure(facts.overlap))
     return parts
 
 
-def _ratios(release: Release) -> list[str]:
-    names = {"risk_ratio": "Risk ratio", "odds_ratio": "Odds ratio"}
-    return [
-        f" {title} {release.settings[name]:.3g}."
-        for name, title in names.items()
-        if release.settings.get(name) is not None
-    ]
+def _ratios(known: Facts) -> list[str]:
+    ratios = (("Risk ratio", known.risk_ratio), ("Odds ratio", known.odds_ratio))
+    return [f" {title} {ratio:.3g}." for title, ratio in ratios if ratio is not None]
 
 
-def _confounding(release: Release) -> list[str]:
+def _confounding(release: Release, control_risk: float) -> list[str]:
     """Say how strong an unmeasured confounder would have to be, where the release alone tells."""
-    if not 0 < release.settings["means"]["control"] < 1 or "risk_ratio" not in release.settings:
+    if not 0 < control_risk < 1 or not Facts.of(release.settings).has_risks:
         return []
     found = e_value(release)
     text = f" E-value {found.estimate:.3g}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from private_ate.effects import standard_error
 from private_ate.privacy.levels import private_part
 from private_ate.report.words import is_mere_difference
+from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,60 +58,58 @@ def release_table(release: Release) -> Table:
 
 def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
-    estimand = str(release.settings.get("estimand", "ate")).upper()
+    facts = Facts.of(release.settings)
     if is_mere_difference(release):
         yield "difference in means", f"{release.ate:.6g}"
         yield "  assumes", "nothing was adjusted for: an effect only if treatment was random"
     else:
-        yield f"effect ({estimand})", f"{release.ate:.6g}"
+        yield f"effect ({facts.estimand.upper()})", f"{release.ate:.6g}"
     error = standard_error(release)
     if error is not None:
         yield "standard error", f"{error:.4g} (noise and sampling, from the interval)"
-    share = f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
+    share = f"{100 * facts.confidence:g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval)
-        if "interval_covers" in release.settings:
-            yield "  covers", str(release.settings["interval_covers"])
+        if facts.interval_covers is not None:
+            yield "  covers", facts.interval_covers
     if release.noise_interval is not None:
         yield f"{share} noise interval", _pair(release.noise_interval)
-        if "noise_interval_covers" in release.settings:
-            yield "  covers", str(release.settings["noise_interval_covers"])
+        if facts.noise_interval_covers is not None:
+            yield "  covers", facts.noise_interval_covers
     hides_size = release.adjacency.startswith("add/remove")
     yield ("units (noisy n)" if hides_size else "units (n)"), f"{release.n:,}"
-    arms = release.settings.get("arms")
-    if arms:
-        yield "arms", f"{arms['treated']:,} treated, {arms['control']:,} control"
-    if "population" in release.settings:
-        yield "population", str(release.settings["population"])
-    yield from _balance(release)
-    yield from _ratios(release)
+    if facts.arms is not None:
+        yield "arms", f"{facts.arms.treated:,} treated, {facts.arms.control:,} control"
+    if facts.population is not None:
+        yield "population", facts.population
+    yield from _balance(facts)
+    yield from _ratios(facts)
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
     yield "  protects", _LEVELS["hidden size" if hides_size else release.level]
     yield from _meaning(release)
-    for note in release.settings.get("notes", ()):
-        yield "note", str(note)
+    for note in facts.notes:
+        yield "note", note
 
 
-def _balance(release: Release) -> Iterator[tuple[str, str]]:
+def _balance(facts: Facts) -> Iterator[tuple[str, str]]:
     """Sum up the public balance table; only the label level has one."""
-    balance = release.settings.get("balance")
-    if balance:
-        before, after = (max(abs(pair[side]) for pair in balance.values()) for side in (0, 1))
+    if facts.balance:
+        before, after = (max(abs(pair[side]) for pair in facts.balance.values()) for side in (0, 1))
         yield (
             "balance",
             f"largest standardised difference {before:.3f} before, {after:.3f} after weighting",
         )
 
 
-def _ratios(release: Release) -> Iterator[tuple[str, str]]:
-    means = release.settings.get("means")
-    if means:
-        yield "means", f"{means['treated']:.6g} if treated, {means['control']:.6g} if not"
-    for name in ("risk_ratio", "odds_ratio"):
-        if release.settings.get(name) is not None:
-            yield name.replace("_", " "), f"{release.settings[name]:.4g}"
+def _ratios(facts: Facts) -> Iterator[tuple[str, str]]:
+    means = facts.means
+    if means is not None:
+        yield "means", f"{means.treated:.6g} if treated, {means.control:.6g} if not"
+    for name, ratio in (("risk ratio", facts.risk_ratio), ("odds ratio", facts.odds_ratio)):
+        if ratio is not None:
+            yield name, f"{ratio:.4g}"
 
 
 def _meaning(release: Release) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from private_ate.estimators.registry import is_default
+from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -45,13 +46,14 @@ def estimand_name(release: Release) -> str:
     """Return the estimand in full; a comparison that may be confounded is not called an effect."""
     if is_mere_difference(release):
         return "difference in means, not adjusted for covariates,"
-    return _NAMES[str(release.settings.get("estimand", "ate"))]
+    estimand = Facts.of(release.settings).estimand
+    return _NAMES.get(estimand, f"treatment effect ({estimand.upper()})")
 
 
 def is_mere_difference(release: Release) -> bool:
     """Say whether arms that nobody declared to be randomised were compared as they are."""
-    settings = release.settings
-    return settings.get("adjusted") is False and settings.get("design", "unknown") != "randomized"
+    facts = Facts.of(release.settings)
+    return facts.adjusted is False and facts.design != "randomized"
 
 
 def plain_promise(release: Release) -> str:
@@ -116,25 +118,23 @@ def publishable_sentence(release: Release) -> str:
 
 def python_call(release: Release) -> str:
     """Return a call that asks for the same release again, from what the release knows."""
-    settings = release.settings
+    facts = Facts.of(release.settings)
     method = "auto" if is_default(release.method, release.level) else release.method
     pairs = [
         ("level", repr(release.level)),
         ("epsilon", f'"{_decimal(float(release.epsilon))}"'),
         ("method", repr(method)),
     ]
-    for name, usual in (
-        ("estimand", "ate"),
-        ("design", "unknown"),
-        ("target", "balance"),
-        ("rows_per_person", 1),
-    ):
-        if settings.get(name, usual) != usual:
-            pairs.append((name, repr(settings[name])))
-    if settings.get("neighbors") is not None:
-        pairs.append(("neighbors", repr(settings["neighbors"])))
+    asked: tuple[tuple[str, object, object], ...] = (
+        ("estimand", facts.estimand, "ate"),
+        ("design", facts.design, "unknown"),
+        ("target", facts.target, "balance"),
+        ("rows_per_person", facts.rows_per_person, 1),
+        ("neighbors", facts.neighbors, None),
+    )
+    pairs += [(name, repr(value)) for name, value, usual in asked if value != usual]
     pays = release.interval is not None or release.method == "published"
-    pairs.append(("confidence", repr(settings.get("confidence", 0.95)) if pays else "None"))
+    pairs.append(("confidence", repr(facts.confidence) if pays else "None"))
     lines = "".join(f"    {name}={value},\n" for name, value in pairs).replace("'", '"')
     return (
         "from private_ate import Domain, estimate_ate\n\n"
@@ -168,7 +168,7 @@ def pair_text(pair: tuple[float, float], scale: float) -> str:
 
 def percent(release: Release) -> str:
     """Return the coverage of the intervals, such as 95 %."""
-    return f"{100 * float(release.settings.get('confidence', 0.95)):g} %"
+    return f"{100 * Facts.of(release.settings).confidence:g} %"
 
 
 def _decimal(value: float) -> str:

@@ -11,9 +11,9 @@ docs/proofs/blocks.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final, Required, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ from private_ate.estimators.blocks.plan import (
     plan_blocks,
     worth_trying,
 )
+from private_ate.estimators.blocks.settings import BlocksSettings
 from private_ate.estimators.blocks.unadjusted import (
     Count,
     Start,
@@ -51,6 +52,7 @@ from private_ate.estimators.request import Request
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate, Pair
+from private_ate.settings import ABSENT
 from private_ate.study import Groups, Study
 
 __all__ = ["BlocksOptions", "estimate_blocks"]
@@ -70,6 +72,22 @@ _POPULATIONS: Final = {
 }
 
 
+class _Facts(TypedDict, total=False):
+    """The part of the settings that depends on the path."""
+
+    adjusted: Required[bool]
+    model: str
+    blocks: int
+    block_rows: int
+    partitions: int
+    window: int
+    unadjusted_effect: float
+    noise_quantile: float
+    population: Required[str]
+    interval_covers: str
+    notes: Required[tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Result:
     """What either path hands over, in units of the outcome's range.
@@ -81,7 +99,7 @@ class _Result:
     effect: float
     noise: float
     half: float | None
-    facts: dict[str, Any]
+    facts: _Facts
 
 
 def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
@@ -305,7 +323,7 @@ def _around(effect: float, half: float, width: float) -> Pair:
     return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
 
 
-def _facts(cut: _Cut, window: int, reach: float, width: float) -> dict[str, Any]:
+def _facts(cut: _Cut, window: int, reach: float, width: float) -> _Facts:
     return {
         "adjusted": True,
         "model": cut.plan.model.replace("_", " ")
@@ -321,11 +339,11 @@ def _facts(cut: _Cut, window: int, reach: float, width: float) -> dict[str, Any]
             "noise and sampling; not confounding that the model inside the blocks leaves, "
             "nor unmeasured confounding"
         ),
-        "notes": ["adjusted for the declared covariates inside blocks of rows"],
+        "notes": ("adjusted for the declared covariates inside blocks of rows",),
     }
 
 
-def _unadjusted_facts(request: Request, *, tried: bool) -> dict[str, Any]:
+def _unadjusted_facts(request: Request, *, tried: bool) -> _Facts:
     if request.design == "randomized":
         note = "arms compared as they are, because the design is declared to be randomised"
     elif tried:
@@ -340,21 +358,19 @@ def _unadjusted_facts(request: Request, *, tried: bool) -> dict[str, Any]:
             if request.design == "randomized"
             else "noise and sampling; not confounding, as nothing was adjusted for"
         ),
-        "notes": [note],
+        "notes": (note,),
     }
 
 
-def _settings(request: Request, result: _Result, noise: Noise) -> dict[str, Any]:
+def _settings(request: Request, result: _Result, noise: Noise) -> BlocksSettings:
     """Return public facts and released numbers; block effects stay inside."""
-    settings = {
+    settings = BlocksSettings(
         **result.facts,
-        "design": request.design,
-        "estimand": request.estimand,
-        "confidence": request.coverage,
-        "rows_per_person": request.rows_per_person,
-        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
-        "noise_interval_covers": "the last step's noise only; not sampling, not confounding",
-    }
-    if request.confidence is None:
-        del settings["interval_covers"]
-    return settings
+        design=request.design,
+        estimand=request.estimand,
+        confidence=request.coverage,
+        rows_per_person=request.rows_per_person,
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        noise_interval_covers="the last step's noise only; not sampling, not confounding",
+    )
+    return replace(settings, interval_covers=ABSENT) if request.confidence is None else settings

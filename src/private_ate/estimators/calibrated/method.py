@@ -10,9 +10,9 @@ Proof: docs/proofs/calibrated.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ from private_ate.estimators.calibrated.pair_variance import (
     order_along,
     release_pair_variance,
 )
+from private_ate.estimators.calibrated.settings import CalibratedSettings
 from private_ate.estimators.calibrated.solver import Solution
 from private_ate.estimators.published.method import require_both_arms
 from private_ate.estimators.refusals import options_of
@@ -56,6 +57,7 @@ from private_ate.privacy.sums import (
     weighted_sum,
 )
 from private_ate.release import Estimate
+from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
 __all__ = [
@@ -70,6 +72,10 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
+_COVERED: Final = (
+    "noise, sampling and the imbalance left in measured covariates; not unmeasured confounding"
+)
+_CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,6 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
     )
     released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
-    settings = _settings(request, weights, study) | released.settings
     interval = None
     if pays_interval:
         sampling = release_pair_variance(sums.pairs, request.epsilon * share, rows, noise)
@@ -156,19 +161,14 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
         half = released.half_width(request.coverage, deviations)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
-        settings["interval_covers"] = (
-            "noise, sampling and the imbalance left in measured covariates; not unmeasured "
-            "confounding"
-        )
-    if clip:
-        bounds = study.domain.bounds
-        settings["clipped_to"] = [
-            bounds.low + bounds.width * step / OUTCOME_STEPS for step in (kept.low, kept.high)
-        ]
-        settings["notes"] = [
-            "outcomes were clipped to a privately chosen range; no interval covers that bias"
-        ]
-    settings["budget"] = {spend.step: float(spend.epsilon) for spend in noise.spends}
+    settings = replace(
+        _settings(request, weights, study),
+        interval_covers=_COVERED if pays_interval else ABSENT,
+        clipped_to=_in_units(kept, study) if clip else ABSENT,
+        notes=(_CLIPPED,) if clip else ABSENT,
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        **released.means,
+    )
     half = released.noise_half(request.coverage)
     return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
 
@@ -196,6 +196,14 @@ def outcome_share(study: MatchingStudy, options: CalibratedOptions) -> float:
     return 0.4 if bounds.is_binary else 0.125
 
 
+class _Means(TypedDict, total=False):
+    """Both means and their ratios, where they were asked for and make sense."""
+
+    means: ArmNumbers
+    risk_ratio: float | None
+    odds_ratio: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class _ReleasedSums:
     """The noisy effect, the size of one noise step per arm or in all, and what to report."""
@@ -203,7 +211,7 @@ class _ReleasedSums:
     ate: float
     scales: tuple[float, ...]  # sensitivity of the effect to one outcome, per draw of noise
     epsilon: float  # of each draw
-    settings: dict[str, Any]
+    means: _Means
 
     def noise_half(self, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
@@ -268,19 +276,22 @@ def _release_sums(  # what is released, with what budget, in which form
         for total in noisy_arms
     ]
     scales = tuple(float(Fraction(size, whole)) * unit for size in sensitivities)
-    settings = _means_settings(levels, study)
-    return _ReleasedSums(levels[0] - levels[1], scales, float(epsilon), settings)
+    means_and_ratios = _means_and_ratios(levels, study)
+    return _ReleasedSums(levels[0] - levels[1], scales, float(epsilon), means_and_ratios)
 
 
-def _means_settings(levels: list[float], study: MatchingStudy) -> dict[str, Any]:
+def _means_and_ratios(levels: list[float], study: MatchingStudy) -> _Means:
     """Report both means and, for a declared binary outcome, the ratios that follow for free."""
     treated, control = levels
-    settings: dict[str, Any] = {"means": {"treated": treated, "control": control}}
-    if study.domain.bounds.is_binary:
-        settings["risk_ratio"] = treated / control if control > 0 else None
-        odds = control * (1 - treated)
-        settings["odds_ratio"] = treated * (1 - control) / odds if odds > 0 else None
-    return settings
+    means = ArmNumbers(treated, control)
+    if not study.domain.bounds.is_binary:
+        return {"means": means}
+    odds = control * (1 - treated)
+    return {
+        "means": means,
+        "risk_ratio": treated / control if control > 0 else None,
+        "odds_ratio": treated * (1 - control) / odds if odds > 0 else None,
+    }
 
 
 def _outcome_kernel(
@@ -317,7 +328,8 @@ def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> f
     )
 
 
-def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) -> dict[str, Any]:
+def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) -> CalibratedSettings:
+    """Return what the public phase knows; the private phase adds what it released."""
     speaks_of = {
         "ate": "all n units (ATE)",
         "att": "the treated units (ATT)",
@@ -325,22 +337,29 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
     }
     arms = weights.problem.arms
     treated, control = (arms.total**2 / item.sums.squares for item in weights.solutions)
-    return {
-        "estimand": request.estimand,
-        "target": request.target,
-        "neighbors": request.neighbors if request.target == "track" else None,
-        "weight_cap": weights.cap,
-        "confidence": request.coverage,
-        "rows_per_person": request.rows_per_person,
-        "population": speaks_of[request.estimand],
-        "arms": {"treated": arms.treated, "control": arms.control},
-        "effective_arms": {"treated": treated, "control": control},
-        "balance": _balance(weights, study),
-        "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
-    }
+    return CalibratedSettings(
+        estimand=request.estimand,
+        target=request.target,
+        neighbors=request.neighbors if request.target == "track" else None,
+        weight_cap=weights.cap,
+        confidence=request.coverage,
+        rows_per_person=request.rows_per_person,
+        population=speaks_of[request.estimand],
+        arms=ArmCounts(arms.treated, arms.control),
+        effective_arms=ArmNumbers(treated, control),
+        balance=_balance(weights, study),
+        noise_interval_covers="the estimate without noise; not sampling, not confounding",
+        budget={},
+    )
 
 
-def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, list[float]]:
+def _in_units(kept: OutcomeRange, study: MatchingStudy) -> tuple[float, float]:
+    """Return the bounds in units of the outcome."""
+    low, width = study.domain.bounds.low, study.domain.bounds.width
+    return low + width * kept.low / OUTCOME_STEPS, low + width * kept.high / OUTCOME_STEPS
+
+
+def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, tuple[float, float]]:
     """Return standardised mean differences of the public covariates, before and after."""
     features = weights.problem.features
     before = (features.arm_means[0] - features.arm_means[1]) / features.pooled_deviation
@@ -349,7 +368,7 @@ def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, list[flo
     moved = (sums[0] - sums[1]) / features.linear_scale / weights.problem.arms.total
     after[features.linear] = moved / features.pooled_deviation[features.linear]
     return {
-        name: [float(before[index]), float(after[index])]
+        name: (float(before[index]), float(after[index]))
         for index, name in enumerate(study.domain.features)
     }
 

@@ -13,7 +13,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ from private_ate.estimators.orthogonal.plan import (
     plain_shares,
     plan_orthogonal,
 )
+from private_ate.estimators.orthogonal.settings import OrthogonalSettings
 from private_ate.estimators.orthogonal.strata import (
     OneCell,
     Partition,
@@ -50,6 +51,7 @@ from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import release_scaling
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate, Pair
+from private_ate.settings import ABSENT
 from private_ate.study import Study
 
 __all__ = ["OrthogonalOptions", "estimate_orthogonal"]
@@ -234,29 +236,27 @@ def _interval(part: _Part, coverage: float, width: float) -> Pair:
 
 def _settings(
     request: Request, options: OrthogonalOptions, plan: Plan, part: _Part, noise: Noise
-) -> dict[str, Any]:
+) -> OrthogonalSettings:
     """Return public facts and released numbers; models, scores and cells stay inside."""
-    settings = {
-        "adjusted": plan.adjusted,
-        "design": request.design,
-        "signal_to_noise": plan.signal_to_noise,
-        "adjust_threshold": options.adjust_threshold,
-        "matching_limit_K": part.limit,
-        "population": _population(part.limit),
-        "confidence": request.coverage,
-        "rows_per_person": request.rows_per_person,
-        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
-        "interval_covers": (
-            "noise and sampling; not confounding that the noisy score failed to remove"
-            if plan.adjusted
-            else "noise and sampling; not confounding, as nothing was adjusted for"
-        ),
-        "noise_interval_covers": "the last step's noise only; not sampling, not confounding",
-        "notes": _notes(options, plan),
-    }
-    if request.confidence is None:
-        del settings["interval_covers"]
-    return settings
+    covered = (
+        "noise and sampling; not confounding that the noisy score failed to remove"
+        if plan.adjusted
+        else "noise and sampling; not confounding, as nothing was adjusted for"
+    )
+    return OrthogonalSettings(
+        adjusted=plan.adjusted,
+        design=request.design,
+        signal_to_noise=plan.signal_to_noise,
+        adjust_threshold=options.adjust_threshold,
+        matching_limit_K=part.limit,
+        population=_population(part.limit),
+        confidence=request.coverage,
+        rows_per_person=request.rows_per_person,
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        interval_covers=ABSENT if request.confidence is None else covered,
+        noise_interval_covers="the last step's noise only; not sampling, not confounding",
+        notes=(_note(options, plan),),
+    )
 
 
 def _population(limit: float | None) -> str:
@@ -268,10 +268,10 @@ def _population(limit: float | None) -> str:
     )
 
 
-def _notes(options: OrthogonalOptions, plan: Plan) -> list[str]:
+def _note(options: OrthogonalOptions, plan: Plan) -> str:
     if plan.adjusted:
-        return ["adjusted for covariates through a noisy score; some confounding may remain"]
+        return "adjusted for covariates through a noisy score; some confounding may remain"
     if options.adjust is False:
-        return ["not adjusted for covariates, as asked: this is a difference in means"]
+        return "not adjusted for covariates, as asked: this is a difference in means"
     advice = "lower adjust_threshold or set adjust if you fear confounding more than noise"
-    return [f"n·ε is too small to adjust, so this is a difference in means; {advice}"]
+    return f"n·ε is too small to adjust, so this is a difference in means; {advice}"

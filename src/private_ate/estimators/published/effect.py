@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from private_ate.estimators.published.limits import LimitPlan, LimitRule
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import two_laplace_quantile
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.release import Estimate
+from private_ate.settings import Settings
 from private_ate.study import MatchingStudy, MatchPool, RowWeights
 
 __all__ = ["ArmRelease", "MatchedEffect", "estimate_effect", "release_arm_sums"]
@@ -24,7 +24,7 @@ class ArmRelease:
     control: int
     scales: tuple[float, float]
 
-    def estimate(self, study: MatchingStudy, coverage: float, settings: dict[str, Any]) -> Estimate:
+    def estimate(self, study: MatchingStudy, coverage: float, settings: Settings) -> Estimate:
         """Turn the sums into the effect in units of the outcome: ``τ̂ = Ŝ₁/n − Ŝ₀/n``."""
         unit = study.domain.bounds.width / study.size
         steps = Fraction(self.treated - self.control, 1 << (OUTCOME_BITS + WEIGHT_BITS + 1))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import Final, TypedDict, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
@@ -20,12 +20,18 @@ from private_ate.estimators.published.effect import estimate_effect
 from private_ate.estimators.published.limits import FixedLimit, LimitPlan, LimitRule
 from private_ate.estimators.published.matching import match_similar_units
 from private_ate.estimators.published.regression import train_regression
+from private_ate.estimators.published.settings import (
+    LimitPair,
+    PublishedLabelSettings,
+    PublishedSampleSettings,
+)
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
 from private_ate.release import Estimate
+from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
 
 __all__ = [
@@ -41,6 +47,12 @@ _SAMPLE_RIDGE = 0.01
 _SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over its square root
 _LARGEST_LIMIT = 1 << 40  # beyond any number of rows
 _NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
+_TOO_TIGHT: Final = (
+    "the limit is so tight that matching equals the difference in means; raise ε or set k"
+)
+_TOO_NOISY: Final = (
+    "scores carry noise far wider than their range, so this matching removes no confounding"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +132,15 @@ def private_ate_at_label_level(
     effect = estimate_effect(
         study, pool, _label_rule(request, options), request.rows_per_person, noise
     )
-    weights = effect.weights
-    settings = _settings(request, effect.plan, ridge, noise) | {
-        "arms": {"treated": pool.arms.treated, "control": pool.arms.control},
-        "largest_weight": _largest(weights),
-        "equals_difference_in_means": weights.imbalance < _NEARLY_EQUAL,
-        "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
-    }
-    if weights.imbalance < _NEARLY_EQUAL:
-        settings["notes"] = [
-            "the limit is so tight that matching equals the difference in means; raise ε or set k"
-        ]
+    too_tight = effect.weights.imbalance < _NEARLY_EQUAL
+    settings = PublishedLabelSettings(
+        **_common(request, effect.plan, ridge, noise),
+        arms=ArmCounts(pool.arms.treated, pool.arms.control),
+        largest_weight=_largest(effect.weights),
+        equals_difference_in_means=too_tight,
+        noise_interval_covers="the estimate without noise; not sampling, not confounding",
+        notes=(_TOO_TIGHT,) if too_tight else ABSENT,
+    )
     return effect.sums.estimate(study, request.coverage, settings)
 
 
@@ -159,16 +169,15 @@ def private_ate_at_sample_level(
     )
     rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
     effect = estimate_effect(study, pool, rule, rows_per_person, noise)
-    settings = _settings(request, effect.plan, ridge, noise) | {
-        "noisy_arms": {"treated": pool.arms.treated, "control": pool.arms.control},
-        "largest_weight": _largest(effect.weights),
-        "noise_interval_covers": (
+    settings = PublishedSampleSettings(
+        **_common(request, effect.plan, ridge, noise),
+        noisy_arms=ArmCounts(pool.arms.treated, pool.arms.control),
+        largest_weight=_largest(effect.weights),
+        noise_interval_covers=(
             "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
         ),
-        "notes": [
-            "scores carry noise far wider than their range, so this matching removes no confounding"
-        ],
-    }
+        notes=(_TOO_NOISY,),
+    )
     return effect.sums.estimate(study, request.coverage, settings)
 
 
@@ -189,11 +198,23 @@ def _label_rule(request: Request, options: PublishedOptions) -> LimitRule:
     return LimitRule(options.k, request.epsilon, options.c, request.neighbors, cap_at_peak=True)
 
 
-def _settings(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> dict[str, Any]:
-    treated, control = plan.pair
+class _Common(TypedDict):
+    """What both levels say."""
+
+    neighbors: int
+    matching_limit: LimitPair
+    matching_order: str
+    ridge: float
+    confidence: float
+    rows_per_person: int
+    population: str
+    budget: dict[str, float]
+
+
+def _common(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> _Common:
     return {
         "neighbors": request.neighbors,
-        "matching_limit": {"treated": treated, "control": control},
+        "matching_limit": LimitPair(*plan.pair),
         "matching_order": "random, drawn for this release and kept secret",
         "ridge": ridge,
         "confidence": request.coverage,
@@ -203,6 +224,6 @@ def _settings(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> 
     }
 
 
-def _largest(weights: RowWeights) -> dict[str, float]:
+def _largest(weights: RowWeights) -> ArmNumbers:
     grid = 1 << WEIGHT_BITS
-    return {"treated": weights.largest_treated / grid, "control": weights.largest_control / grid}
+    return ArmNumbers(weights.largest_treated / grid, weights.largest_control / grid)

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from private_ate.privacy.ledger.roles import Roles
 from private_ate.privacy.levels import Level
+from private_ate.settings import PublicUse
 
 __all__ = ["recall_release"]
 
@@ -52,19 +53,16 @@ def recall_release(
     return Roles("label", (roles.public | shown) - private, private, unclear, rows)
 
 
-def _told(release: str) -> tuple[str, int, list[str]] | None:
+def _told(release: str) -> tuple[str, int, tuple[str, ...]] | None:
     """Return level, rows per person and the names in the balance; None if it is no release."""
     try:
         plain: Any = json.loads(release)
-        settings = plain["settings"]
-        rows = settings.get("rows_per_person", 1)
-        balance = settings.get("balance") or {}
-        level = plain["level"]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        level, use = plain["level"], PublicUse.of(plain["settings"])
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    if level not in get_args(Level) or type(rows) is not int or not isinstance(balance, dict):
+    if level not in get_args(Level) or use is None:
         return None
-    return level, rows, list(balance)
+    return level, use.rows_per_person, use.balanced
 
 
 def _columns_of(balance: Iterable[str], known: set[str]) -> frozenset[str]:

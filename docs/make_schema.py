@@ -1,0 +1,270 @@
+"""Write the JSON Schema of a release and its reference page from the types of the settings.
+
+Run ``python docs/make_schema.py`` after a method's settings have changed. The schema is written
+twice: into the package, which ships it, and beside the page that explains it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import private_ate
+from private_ate.settings import Absent, LedgerNote, Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = ROOT / "src" / "private_ate" / "release.schema.json"
+PUBLISHED = ROOT / "docs" / "reference" / "release.schema.json"
+PAGE = ROOT / "docs" / "reference" / "release.md"
+MARK = "<!-- what follows is written by docs/make_schema.py -->\n"
+
+_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_FIELDS: dict[str, dict[str, Any]] = {
+    "ate": {
+        "$ref": "#/$defs/number",
+        "description": "The released effect, in units of the outcome.",
+    },
+    "interval": {
+        "$ref": "#/$defs/interval",
+        "description": "Confidence interval for the effect, low end first; null if none was "
+        "paid for.",
+    },
+    "noise_interval": {
+        "$ref": "#/$defs/interval",
+        "description": "Range of the estimate without noise, low end first; null where none is "
+        "known.",
+    },
+    "epsilon": {
+        "type": "number",
+        "minimum": 1e-12,
+        "maximum": 1e6,
+        "description": "The budget ε, a decimal number of at most 15 significant digits.",
+    },
+    "delta": {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMaximum": 1,
+        "description": "The δ of the promise; 0 for pure ε.",
+    },
+    "level": {
+        "enum": ["label", "sample"],
+        "description": "Whether outcomes alone are private or whole records.",
+    },
+    "adjacency": {"type": "string", "description": "Which two data sets are neighbours."},
+    "guarantee": {
+        "type": "string",
+        "description": "What is promised; a text that begins with “none” promises nothing.",
+    },
+    "method": {"type": "string", "description": "The method that made the release."},
+    "n": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Number of rows; a noisy one where the neighbours differ in size.",
+    },
+    "settings": {
+        "type": "object",
+        "description": "How the number came about; the keys depend on the method and the level.",
+    },
+    "version": {"type": "string", "description": "The version of private-ate."},
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return the schema: an envelope that every release has, and settings by method and level."""
+    kinds = settings_types()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://github.com/private-ate/private-ate/release.schema.json",
+        "title": "A release of private-ate 0.1",
+        "description": "A treatment effect that may be shown to anybody, and what it promises.",
+        "$ref": "#/$defs/envelope",
+        "allOf": [_condition(kind) for kind in kinds],
+        "$defs": {
+            "envelope": _object(_FIELDS, list(_FIELDS)),
+            "number": {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST},
+            "interval": {
+                "anyOf": [_tuple([{"$ref": "#/$defs/number"}] * 2), {"type": "null"}],
+            },
+            "LedgerNote": _of_dataclass(LedgerNote),
+            **{kind.__name__: _settings(kind) for kind in kinds},
+        },
+    }
+
+
+_LARGEST = sys.float_info.max
+
+
+def settings_types() -> list[type[Settings]]:
+    """Return the settings of every method in this package, by name."""
+    found = set()
+    for module in pkgutil.walk_packages(private_ate.__path__, "private_ate."):
+        if module.name.split(".")[1] not in ("estimators", "baselines"):
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(value) and issubclass(value, Settings) and value.methods:
+                found.add(value)
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def _condition(kind: type[Settings]) -> dict[str, Any]:
+    asked = {"method": {"enum": list(kind.methods)}, "level": {"enum": list(kind.levels)}}
+    return {
+        "if": {"properties": asked, "required": list(asked)},
+        "then": {"properties": {"settings": {"$ref": f"#/$defs/{kind.__name__}"}}},
+    }
+
+
+def _settings(kind: type[Settings]) -> dict[str, Any]:
+    found = _of_dataclass(kind)
+    found["properties"]["ledger"] = {
+        "$ref": "#/$defs/LedgerNote",
+        "description": "Where the release was charged; only with a ledger.",
+    }
+    return found
+
+
+def _of_dataclass(kind: type) -> dict[str, Any]:
+    hints, told = typing.get_type_hints(kind), descriptions(kind)
+    properties, required = {}, []
+    for item in fields(kind):
+        options = _options(hints[item.name])
+        if Absent not in options:
+            required.append(item.name)
+        described = {"description": told[item.name]} if item.name in told else {}
+        properties[item.name] = _any_of([one for one in options if one is not Absent]) | described
+    return _object(properties, required)
+
+
+def _options(hint: object) -> list[Any]:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return list(typing.get_args(hint)) if is_union else [hint]
+
+
+def _any_of(options: list[Any]) -> dict[str, Any]:
+    found = [_of_type(option) for option in options]
+    return found[0] if len(found) == 1 else {"anyOf": found}
+
+
+def _of_type(hint: Any) -> dict[str, Any]:  # noqa: ANN401, PLR0911  # an answer per kind of type
+    if hint is float:
+        return {"$ref": "#/$defs/number"}
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    if is_dataclass(hint):
+        return _of_dataclass(hint)
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _any_of(_options(arguments[1]))}
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return {"type": "array", "items": _any_of(_options(arguments[0]))}
+    if origin is tuple:
+        return _tuple([_any_of(_options(one)) for one in arguments])
+    msg = f"a release cannot hold {hint}"
+    raise TypeError(msg)
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _tuple(items: list[dict[str, Any]]) -> dict[str, Any]:
+    size = len(items)
+    return {
+        "type": "array",
+        "prefixItems": items,
+        "items": False,
+        "minItems": size,
+        "maxItems": size,
+    }
+
+
+def descriptions(kind: type) -> dict[str, str]:
+    """Return the sentence that the docstring says of each attribute."""
+    _, _, listed = (inspect.getdoc(kind) or "").partition("Attributes\n----------\n")
+    entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
+    return {
+        name.strip(): " ".join(text.split()) for names, text in entries for name in names.split(",")
+    }
+
+
+def tables() -> str:
+    """Return the generated part of the page: the envelope, then the settings of each method."""
+    whole = schema()
+    parts = ["## Fields\n", *_table(whole["$defs"]["envelope"]), ""]
+    for kind in settings_types():
+        names = ", ".join(f"`{name}`" for name in kind.methods)
+        where = " and ".join(kind.levels)
+        parts += [f"## Settings of {names}, {where} level\n"]
+        parts += [*_table(whole["$defs"][kind.__name__]), ""]
+    parts += ["## Note of a ledger\n", *_table(whole["$defs"]["LedgerNote"])]
+    return "\n".join(parts) + "\n"
+
+
+def _table(described: dict[str, Any]) -> list[str]:
+    head = ["| key | holds | always there | what it says |", "|---|---|---|---|"]
+    return head + [
+        f"| `{name}` | {_shape(value)} | {'yes' if name in described['required'] else 'no'} "
+        f"| {value['description']} |"
+        for name, value in described["properties"].items()
+    ]
+
+
+def _shape(value: dict[str, Any]) -> str:  # noqa: PLR0911  # an answer per shape
+    """Say in a few words what a value looks like."""
+    match value:
+        case {"$ref": reference}:
+            named = {"number": "number", "interval": "two numbers or null", "LedgerNote": "object"}
+            return named[reference.rpartition("/")[2]]
+        case {"enum": words}:
+            return " or ".join(f"`{word}`" for word in words)
+        case {"anyOf": options}:
+            return " or ".join(map(_shape, options))
+        case {"type": "array", "prefixItems": items}:
+            return "[" + ", ".join(map(_shape, items)) + "]"
+        case {"type": "array", "items": items}:
+            return f"list of {_shape(items)}"
+        case {"type": "object", "properties": properties}:
+            return (
+                "{"
+                + ", ".join(f"`{name}`: {_shape(properties[name])}" for name in properties)
+                + "}"
+            )
+        case {"type": "object", "additionalProperties": items}:
+            return f"object of {_shape(items)}"
+        case {"type": name}:
+            return str(name)
+    raise ValueError(value)
+
+
+def schema_text() -> str:
+    """Return the schema as its file holds it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def page_text() -> str:
+    """Return the page: what stands there by hand, then the tables."""
+    by_hand, _, _ = PAGE.read_text("utf-8").partition(MARK)
+    return f"{by_hand}{MARK}\n{tables()}"
+
+
+if __name__ == "__main__":
+    for path in (SHIPPED, PUBLISHED):
+        path.write_text(schema_text(), "utf-8")
+    PAGE.write_text(page_text(), "utf-8")

@@ -1,0 +1,76 @@
+"""What a release of the blocks method says about how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from private_ate.estimators.request import Design, Estimand
+from private_ate.settings import ABSENT, Absent, Settings
+
+__all__ = ["BlocksSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksSettings(Settings):
+    """Settings of the blocks method.
+
+    Attributes
+    ----------
+    adjusted : bool
+        Whether a model was fitted inside blocks; otherwise the arms are compared as they are.
+    model : str
+        The model inside the blocks.
+    blocks : int
+        Blocks of a partition (m).
+    block_rows : int
+        Rows of a block (b).
+    partitions : int
+        Partitions of the rows (r).
+    window : int
+        Ranks around the middle whose block effects are averaged (W).
+    unadjusted_effect : float
+        The released difference in means that block effects are held near to.
+    noise_quantile : float
+        Half-width that covers the last step's noise (q).
+    population : str
+        Whom the effect speaks of.
+    interval_covers : str
+        What the interval covers, and what not; only where one was paid for.
+    notes : list of str
+        Warnings.
+    design : str
+        How treatment came about, as declared.
+    estimand : str
+        Whose average effect was asked for.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    budget : mapping
+        ε of each step that saw private values.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("blocks",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    adjusted: bool
+    model: str | Absent = ABSENT
+    blocks: int | Absent = ABSENT
+    block_rows: int | Absent = ABSENT
+    partitions: int | Absent = ABSENT
+    window: int | Absent = ABSENT
+    unadjusted_effect: float | Absent = ABSENT
+    noise_quantile: float | Absent = ABSENT
+    population: str
+    interval_covers: str | Absent = ABSENT
+    notes: tuple[str, ...]
+    design: Design
+    estimand: Estimand
+    confidence: float
+    rows_per_person: int
+    budget: Mapping[str, float]
+    noise_interval_covers: str

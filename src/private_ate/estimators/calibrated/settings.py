@@ -1,0 +1,79 @@
+"""What a release of the calibrated method says about how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from private_ate.estimators.request import Estimand, Target
+from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, Settings
+
+__all__ = ["CalibratedSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedSettings(Settings):
+    """Settings of the calibrated method.
+
+    Attributes
+    ----------
+    estimand : str
+        Whose average effect was asked for.
+    target : str
+        What the weights aim at: balance of the covariates, or tracking the matching estimate.
+    neighbors : int or None
+        Neighbours (N) of the matching that was tracked; null for target "balance".
+    weight_cap : float
+        The limit on the largest weight that suits ε.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population : str
+        Whom the effect speaks of.
+    arms : pair by arm
+        Sizes of the arms, which are public at label level.
+    effective_arms : pair by arm
+        How many units of equal weight each arm is worth.
+    balance : mapping
+        Standardised mean difference of each covariate, before and after weighting.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    means : pair by arm
+        Mean outcomes if all were treated and if none were, where asked for.
+    risk_ratio : float or None
+        Ratio of both means of a declared binary outcome; null where it does not exist.
+    odds_ratio : float or None
+        Ratio of both odds of a declared binary outcome; null where it does not exist.
+    interval_covers : str
+        What the interval covers, and what not; only where one was paid for.
+    clipped_to : pair of float
+        The privately chosen outcome bounds, where asked for.
+    notes : list of str
+        Warnings.
+    budget : mapping
+        ε of each step that saw private values.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("calibrated",)
+    levels: ClassVar[tuple[str, ...]] = ("label",)
+
+    estimand: Estimand
+    target: Target
+    neighbors: int | None
+    weight_cap: float
+    confidence: float
+    rows_per_person: int
+    population: str
+    arms: ArmCounts
+    effective_arms: ArmNumbers
+    balance: Mapping[str, tuple[float, float]]
+    noise_interval_covers: str
+    means: ArmNumbers | Absent = ABSENT
+    risk_ratio: float | Absent | None = ABSENT
+    odds_ratio: float | Absent | None = ABSENT
+    interval_covers: str | Absent = ABSENT
+    clipped_to: tuple[float, float] | Absent = ABSENT
+    notes: tuple[str, ...] | Absent = ABSENT
+    budget: Mapping[str, float]

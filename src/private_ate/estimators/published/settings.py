@@ -1,0 +1,120 @@
+"""What a release of the published method says about how it came about, at either level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, Settings
+
+__all__ = ["LimitPair", "PublishedLabelSettings", "PublishedSampleSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPair:
+    """The matching limit k of each arm; None without one."""
+
+    treated: int | None
+    control: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLabelSettings(Settings):
+    """Settings of the published method at label level.
+
+    Attributes
+    ----------
+    neighbors : int
+        Neighbours (N) that each unit is matched with.
+    matching_limit : pair by arm
+        How often a unit may be used, as a multiple of N (k); null without a limit.
+    matching_order : str
+        In which order the rows were matched.
+    ridge : float
+        Penalty λ of the propensity model.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population : str
+        Whom the effect speaks of.
+    budget : mapping
+        ε of each step that saw private values.
+    arms : pair by arm
+        Sizes of the arms, which are public at label level.
+    largest_weight : pair by arm
+        The largest weight of a unit; the noise is in proportion to it.
+    equals_difference_in_means : bool
+        Whether the limit is so tight that matching adjusts for next to nothing.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    notes : list of str
+        Warnings.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("published",)
+    levels: ClassVar[tuple[str, ...]] = ("label",)
+
+    neighbors: int
+    matching_limit: LimitPair
+    matching_order: str
+    ridge: float
+    confidence: float
+    rows_per_person: int
+    population: str
+    budget: Mapping[str, float]
+    arms: ArmCounts
+    largest_weight: ArmNumbers
+    equals_difference_in_means: bool
+    noise_interval_covers: str
+    notes: tuple[str, ...] | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedSampleSettings(Settings):
+    """Settings of the published method at sample level.
+
+    Attributes
+    ----------
+    neighbors : int
+        Neighbours (N) that each unit is matched with.
+    matching_limit : pair by arm
+        How often a unit may be used, as a multiple of N (k); null without a limit.
+    matching_order : str
+        In which order the rows were matched.
+    ridge : float
+        Penalty λ of the propensity model.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population : str
+        Whom the effect speaks of.
+    budget : mapping
+        ε of each step that saw private values.
+    noisy_arms : pair by arm
+        Sizes of the arms after randomised response.
+    largest_weight : pair by arm
+        The largest weight of a unit; the noise is in proportion to it.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    notes : list of str
+        Warnings.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("published",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    neighbors: int
+    matching_limit: LimitPair
+    matching_order: str
+    ridge: float
+    confidence: float
+    rows_per_person: int
+    population: str
+    budget: Mapping[str, float]
+    noisy_arms: ArmCounts
+    largest_weight: ArmNumbers
+    noise_interval_covers: str
+    notes: tuple[str, ...]

@@ -1,0 +1,308 @@
+"""The settings of a release: a typed value that a method writes, a typed view that readers read.
+
+A method hands over its own frozen dataclass, whose fields are the keys of the JSON in their order.
+Readers see `Facts`, which takes any mapping: releases of older versions and of methods that this
+version does not know have defaults where a key is missing or holds something else. Nothing outside
+this module looks a key up by its text.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, ClassVar, Final, cast
+
+__all__ = [
+    "ABSENT",
+    "Absent",
+    "ArmCounts",
+    "ArmNumbers",
+    "ColumnSizes",
+    "Facts",
+    "LedgerNote",
+    "PublicUse",
+    "Settings",
+    "SplitSizes",
+    "plain_settings",
+    "with_ledger_note",
+]
+
+Pair = tuple[float, float]
+
+
+class Absent(enum.Enum):
+    """The one value of a setting that is not written at all; None is written as null."""
+
+    ABSENT = enum.auto()
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+class Settings:
+    """What a method writes into ``release.settings``; each has a frozen dataclass of its own.
+
+    Its fields are the keys in the order in which JSON shows them; one that may be left out has
+    the default ``ABSENT``. ``methods`` and ``levels`` say whose settings they are. The published
+    schema of a release is made from these types and their docstrings (``docs/make_schema.py``).
+
+    Attributes
+    ----------
+    confidence : float
+        Coverage of the intervals.
+    population : str
+        Whom the effect speaks of.
+    """
+
+    __slots__ = ()
+    methods: ClassVar[tuple[str, ...]] = ()
+    levels: ClassVar[tuple[str, ...]] = ("label", "sample")
+
+    confidence: float
+    population: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as values that JSON knows, without those that are absent."""
+        return cast("dict[str, Any]", _plain(self))
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCounts:
+    """A number of units for each arm."""
+
+    treated: int
+    control: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArmNumbers:
+    """A number for each arm."""
+
+    treated: float
+    control: float
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSizes:
+    """How many rows trained the models and how many the effect was estimated on."""
+
+    training: int
+    evaluation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSizes:
+    """How many columns were synthesised, and how many values each can take."""
+
+    count: int
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNote:
+    """Where a release was charged.
+
+    Attributes
+    ----------
+    dataset : str
+        The data set in the ledger.
+    request : str
+        The request's id; the same id returns the stored release.
+    head : str
+        Hash of the ledger's history up to this charge.
+    left : float
+        ε that is left of the data set's budget.
+    """
+
+    dataset: str
+    request: str
+    head: str
+    left: float
+
+
+def plain_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a method handed over as a plain mapping."""
+    return settings.to_dict() if isinstance(settings, Settings) else dict(settings)
+
+
+def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str, Any]:
+    """Return the settings of a release that was charged to a ledger."""
+    return {**settings, "ledger": _plain(note)}
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value):
+        held = {item.name: getattr(value, item.name) for item in fields(value)}
+        return {name: _plain(item) for name, item in held.items() if item is not ABSENT}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What readers may want to know of a release's settings, whatever method wrote them.
+
+    Attributes
+    ----------
+    estimand, target : str
+        What was estimated.
+    adjusted : bool or None
+        Whether covariates were adjusted for, where the method decides that.
+    design : str
+        How treatment came about, where somebody declared it.
+    neighbors : int or None
+        Neighbours that a unit was matched with; None where the method did not match.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population, interval_covers, noise_interval_covers : str or None
+        Sentences that the release says about itself.
+    notes : tuple of str
+        Warnings.
+    budget : mapping
+        ε of each step that saw private values.
+    arms, effective_arms : pair by arm or None
+        Sizes of the arms, and how many units of equal weight they are worth.
+    balance : mapping
+        Standardised mean difference of each covariate, before and after weighting.
+    means : pair by arm or None
+        Mean outcomes if all were treated and if none were.
+    has_risks : bool
+        Whether the means are risks of a declared binary outcome, so that ratios make sense.
+    risk_ratio, odds_ratio : float or None
+        The ratios, where they exist.
+    """
+
+    estimand: str = "ate"
+    target: str = "balance"
+    adjusted: bool | None = None
+    design: str = "unknown"
+    neighbors: int | None = None
+    confidence: float = 0.95
+    rows_per_person: int = 1
+    population: str | None = None
+    interval_covers: str | None = None
+    noise_interval_covers: str | None = None
+    notes: tuple[str, ...] = ()
+    budget: Mapping[str, float] = field(default_factory=dict)
+    arms: ArmCounts | None = None
+    effective_arms: ArmNumbers | None = None
+    balance: Mapping[str, Pair] = field(default_factory=dict)
+    means: ArmNumbers | None = None
+    has_risks: bool = False
+    risk_ratio: float | None = None
+    odds_ratio: float | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Facts:
+        """Read the settings of any release; what is missing or of another shape is the default."""
+        return cls(
+            estimand=_text(settings.get("estimand")) or "ate",
+            target=_text(settings.get("target")) or "balance",
+            adjusted=_truth(settings.get("adjusted")),
+            design=_text(settings.get("design")) or "unknown",
+            neighbors=_count(settings.get("neighbors")),
+            confidence=_share(settings.get("confidence"), 0.95),
+            rows_per_person=_count(settings.get("rows_per_person")) or 1,
+            population=_text(settings.get("population")),
+            interval_covers=_text(settings.get("interval_covers")),
+            noise_interval_covers=_text(settings.get("noise_interval_covers")),
+            notes=_texts(settings.get("notes")),
+            budget=_numbers(settings.get("budget")),
+            arms=_arm_counts(settings.get("arms")),
+            effective_arms=_arm_numbers(settings.get("effective_arms")),
+            balance=_pairs(settings.get("balance")),
+            means=_arm_numbers(settings.get("means")),
+            has_risks="risk_ratio" in settings,
+            risk_ratio=_number(settings.get("risk_ratio")),
+            odds_ratio=_number(settings.get("odds_ratio")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUse:
+    """What a stored release tells about the use of its columns.
+
+    Attributes
+    ----------
+    rows_per_person : int
+        How many rows one person may have.
+    balanced : tuple of str
+        Names in the balance table, all of them public.
+    """
+
+    rows_per_person: int
+    balanced: tuple[str, ...]
+
+    @classmethod
+    def of(cls, settings: object) -> PublicUse | None:
+        """Read strictly: None if the settings are not those of a release."""
+        if not isinstance(settings, Mapping):
+            return None
+        rows = settings.get("rows_per_person", 1)
+        balance = settings.get("balance") or {}
+        if type(rows) is not int or not isinstance(balance, Mapping):
+            return None
+        return cls(rows, tuple(balance))
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    held = value if isinstance(value, list | tuple) else ()
+    return tuple(item for item in held if isinstance(item, str))
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) <= sys.float_info.max else None
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value > 0 else None
+
+
+def _share(value: object, usual: float) -> float:
+    share = _number(value)
+    return share if share is not None and 0 < share < 1 else usual
+
+
+def _numbers(value: object) -> dict[str, float]:
+    held = value if isinstance(value, Mapping) else {}
+    return {name: item for name, item in held.items() if _number(item) is not None}
+
+
+def _arm_counts(value: object) -> ArmCounts | None:
+    arms = _arm_numbers(value)
+    if arms is None or type(arms.treated) is not int or type(arms.control) is not int:
+        return None
+    return ArmCounts(arms.treated, arms.control)
+
+
+def _arm_numbers(value: object) -> ArmNumbers | None:
+    held = _numbers(value)
+    return ArmNumbers(**held) if held.keys() == {"treated", "control"} else None
+
+
+def _pairs(value: object) -> dict[str, Pair]:
+    held = value if isinstance(value, Mapping) else {}
+    return {name: cast("Pair", tuple(pair)) for name, pair in held.items() if _is_pair(pair)}
+
+
+def _is_pair(value: object) -> bool:
+    if not isinstance(value, list | tuple):
+        return False
+    return len(value) == 2 and all(_number(end) is not None for end in value)

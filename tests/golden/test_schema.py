@@ -1,0 +1,204 @@
+"""The published schema of a release holds for what is released, and refuses what is not."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+from jsonschema import Draft202012Validator
+
+import private_ate
+from private_ate import (
+    ArgumentError,
+    Binary,
+    CalibratedOptions,
+    Domain,
+    DoublyRobustOptions,
+    Interval,
+    Ledger,
+    OrthogonalOptions,
+    PublishedOptions,
+    Release,
+    estimate_ate,
+)
+
+SCHEMA = json.loads((Path(private_ate.__file__).parent / "release.schema.json").read_text("utf-8"))
+RELEASES = sorted((Path(__file__).parent / "releases").glob("*.json"))
+VALIDATOR = Draft202012Validator(SCHEMA)
+ENVELOPE = Draft202012Validator({"$ref": "#/$defs/envelope", "$defs": SCHEMA["$defs"]})
+
+
+def golden(path: Path) -> dict:
+    plain = json.loads(path.read_text("utf-8"))
+    del plain["exact_effect"], plain["text"]
+    return plain
+
+
+def objections(plain: dict) -> list[str]:
+    return [error.message for error in VALIDATOR.iter_errors(plain)]
+
+
+def can_be_read(plain: dict) -> bool:
+    try:
+        Release.from_json(json.dumps(plain))
+    except ArgumentError:
+        return False
+    return True
+
+
+def settings_schema(plain: dict) -> dict | None:
+    """Return the definition that the schema holds this release's settings to, if it has one."""
+    found = [
+        rule["then"]["properties"]["settings"]["$ref"]
+        for rule in SCHEMA["allOf"]
+        if plain["method"] in rule["if"]["properties"]["method"]["enum"]
+        and plain["level"] in rule["if"]["properties"]["level"]["enum"]
+    ]
+    assert len(found) <= 1
+    return SCHEMA["$defs"][found[0].rpartition("/")[2]] if found else None
+
+
+SOME = golden(Path(__file__).parent / "releases" / "calibrated.json")
+# tests/meta/test_settings.py lists the methods whose settings have no type yet.
+TYPED = [path for path in RELEASES if settings_schema(golden(path)) is not None]
+every_release = pytest.mark.parametrize("path", RELEASES, ids=lambda path: path.stem)
+every_typed_release = pytest.mark.parametrize("path", TYPED, ids=lambda path: path.stem)
+
+
+def test_most_releases_have_typed_settings():
+    assert len(TYPED) >= 18
+
+
+def test_the_schema_is_one_of_its_draft():
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+
+
+@every_release
+def test_a_release_fits_the_schema(path):
+    plain = golden(path)
+
+    assert objections(plain) == []
+    assert can_be_read(plain)
+    assert list(plain) == list(SCHEMA["$defs"]["envelope"]["properties"])
+
+
+@every_typed_release
+def test_the_settings_stand_in_the_order_of_the_schema(path):
+    plain = golden(path)
+    listed = list(settings_schema(plain)["properties"])
+
+    assert list(plain["settings"]) == [name for name in listed if name in plain["settings"]]
+
+
+@every_typed_release
+def test_settings_with_a_changed_key_are_refused_by_the_schema_and_can_still_be_read(path):
+    plain = golden(path)
+    required = settings_schema(plain)["required"]
+
+    for name in plain["settings"]:
+        wrong = plain | {"settings": plain["settings"] | {name: {"odd": True}}}
+        lacking = {key: value for key, value in plain["settings"].items() if key != name}
+        assert objections(wrong), name
+        assert bool(objections(plain | {"settings": lacking})) is (name in required)
+        assert can_be_read(wrong)
+        assert can_be_read(plain | {"settings": lacking})
+    assert objections(plain | {"settings": plain["settings"] | {"truth": 1.0}})
+
+
+@every_typed_release
+def test_settings_of_another_method_are_refused(path):
+    plain = golden(path)
+    others = [
+        golden(other)["settings"]
+        for other in TYPED
+        if settings_schema(golden(other)) != settings_schema(plain)
+    ]
+
+    assert len(others) > 5
+    assert all(objections(plain | {"settings": settings}) for settings in others)
+
+
+@pytest.mark.parametrize("name", list(SCHEMA["$defs"]["envelope"]["properties"]))
+def test_the_schema_and_from_json_refuse_the_same_fields(name):
+    plain = SOME
+    values = [
+        None, True, False, 0, 1, -1, 0.5, -0.0, 0.999, 1e-13, 1e-12, 10**6, 1000001, 10**308,
+        10**400, -(10**400), "", "1", "label", "sample", "Label", [], [1], [1, 2], [2, 1], [1, "a"],
+        [1, True], [None, None], [1, 2, 3], [1, 10**400], {}, {"a": 1}, {"0": 1, "1": 2},
+    ]  # fmt: skip
+
+    verdicts = {
+        json.dumps(value)[:30]: (
+            ENVELOPE.is_valid(plain | {name: value}),
+            can_be_read(plain | {name: value}),
+        )
+        for value in values
+    }
+
+    assert {text: both for text, both in verdicts.items() if both[0] is not both[1]} == {}
+    assert {both[0] for both in verdicts.values()} == {True, False}
+    lacking = {key: value for key, value in plain.items() if key != name}
+    for wrong in (lacking, plain | {"truth": 1}):
+        assert not ENVELOPE.is_valid(wrong)
+        assert not can_be_read(wrong)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n", 5.0), ("epsilon", 0.12345678901234567)])
+def test_what_a_schema_cannot_say_is_refused_by_from_json_alone(name, value):
+    plain = SOME | {name: value}
+
+    assert ENVELOPE.is_valid(plain)
+    assert not can_be_read(plain)
+
+
+def test_a_release_of_a_method_that_nobody_knows_yet_fits_the_schema():
+    plain = SOME | {"method": "tomorrow", "settings": {"anything": [1, None]}}
+
+    assert objections(plain) == []
+    assert can_be_read(plain)
+
+
+FRAME = pl.DataFrame(
+    {"x": [i % 7 / 7 for i in range(120)], "t": [0, 1] * 60, "y": [i % 3 // 2 for i in range(120)]}
+)
+DOMAIN = Domain("t", ("y", Binary()), {"x": Interval(0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("level", "asked"),
+    [
+        ("label", {"options": CalibratedOptions(means=True)}),
+        ("label", {"options": CalibratedOptions(means=True, clip_share="0.1"), "confidence": None}),
+        ("label", {"estimand": "atc"}),
+        ("label", {"method": "published", "options": PublishedOptions(k=1), "epsilon": "0.001"}),
+        ("label", {"method": "published", "options": PublishedOptions(k=None)}),
+        ("sample", {"method": "published", "options": PublishedOptions(k=None)}),
+        ("sample", {"options": OrthogonalOptions(adjust=False), "method": "orthogonal"}),
+        ("sample", {"method": "doubly_robust", "confidence": None}),
+        ("sample", {"method": "doubly_robust",
+                    "options": DoublyRobustOptions(nuisance="conditional")}),
+        ("sample", {"method": "smooth_matching"}),
+    ],
+)  # fmt: skip
+def test_releases_with_and_without_optional_keys_fit_the_schema(level, asked):
+    release = estimate_ate(FRAME, domain=DOMAIN, level=level, **{"epsilon": "1", **asked})
+
+    assert objections(json.loads(release.to_json())) == []
+    assert Release.from_json(release.to_json()) == release
+
+
+def test_a_release_with_the_note_of_a_ledger_fits_the_schema(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db", "clinic", epsilon="3")
+
+    release = estimate_ate(
+        FRAME, domain=DOMAIN, level="sample", epsilon="1", ledger=ledger, dataset="clinic"
+    )
+
+    plain = json.loads(release.to_json())
+    assert release.epsilon == Fraction(1)
+    assert list(plain["settings"]["ledger"]) == ["dataset", "request", "head", "left"]
+    assert objections(plain) == []
+    plain["settings"]["ledger"]["left"] = "2"
+    assert objections(plain)

@@ -1,0 +1,145 @@
+"""Settings as typed values: how they are written, and how readers see those of any release."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_ate import Release
+from private_ate.report.frames import budget_frame
+from private_ate.report.words import estimand_name, publishable_sentence, python_call
+from private_ate.settings import (
+    ABSENT,
+    Absent,
+    ArmCounts,
+    ArmNumbers,
+    Facts,
+    LedgerNote,
+    PublicUse,
+    Settings,
+    plain_settings,
+    with_ledger_note,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "releases"
+
+
+def golden(name: str) -> Release:
+    plain = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    del plain["exact_effect"], plain["text"]
+    return Release.from_json(json.dumps(plain))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Some(Settings):
+    population: str
+    limit: float | None
+    arms: ArmCounts | Absent = ABSENT
+    pairs: dict[str, tuple[float, float]]
+    confidence: float
+    notes: tuple[str, ...] | Absent = ABSENT
+
+
+def test_settings_are_written_in_the_order_of_their_fields_without_what_is_absent():
+    some = Some(population="all", limit=None, pairs={"x": (1.0, 2.0)}, confidence=0.9)
+    full = replace(some, arms=ArmCounts(3, 4), notes=("odd",))
+
+    assert json.dumps(some.to_dict()) == (
+        '{"population": "all", "limit": null, "pairs": {"x": [1.0, 2.0]}, "confidence": 0.9}'
+    )
+    assert json.dumps(full.to_dict()) == (
+        '{"population": "all", "limit": null, "arms": {"treated": 3, "control": 4}, '
+        '"pairs": {"x": [1.0, 2.0]}, "confidence": 0.9, "notes": ["odd"]}'
+    )
+
+
+def test_a_method_may_hand_over_a_plain_mapping():
+    given_settings = {"anything": [1]}
+
+    plain = plain_settings(given_settings)
+
+    assert plain == given_settings
+    assert plain is not given_settings
+
+
+def test_the_note_of_a_ledger_comes_last_and_leaves_the_settings_alone():
+    settings = {"confidence": 0.9}
+
+    noted = with_ledger_note(settings, LedgerNote("clinic", "r1", "00ff", 0.5))
+
+    assert list(noted) == ["confidence", "ledger"]
+    assert noted["ledger"] == {"dataset": "clinic", "request": "r1", "head": "00ff", "left": 0.5}
+    assert settings == {"confidence": 0.9}
+
+
+def test_readers_see_what_a_method_wrote():
+    facts = Facts.of(golden("calibrated-means").settings)
+
+    assert (facts.estimand, facts.target, facts.neighbors) == ("ate", "balance", None)
+    assert facts.arms == ArmCounts(468, 532)
+    assert facts.means == ArmNumbers(14.271241027648752, 4.728692774301751)
+    assert facts.balance["weight"] == (0.0349240839294504, 0.0014306684831194498)
+    assert facts.budget == {"outcome sums": 1.35, "variance": 0.15}
+    assert not facts.has_risks
+    assert facts.interval_covers.startswith("noise, sampling")
+    assert facts.notes == ()
+    assert facts.adjusted is None
+    assert Facts.of(golden("orthogonal").settings).adjusted is False
+
+
+def test_readers_of_an_empty_release_see_defaults():
+    assert Facts.of({}) == Facts()
+    assert (Facts().estimand, Facts().confidence, Facts().rows_per_person) == ("ate", 0.95, 1)
+
+
+WRONG = [None, True, "x", -1, 0, 1.5, 10**400, [], [1], ["a", 2], {}, {"treated": 1},
+         {"treated": "a", "control": None}, {"x": [1]}, {"x": ["a", "b"]}]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["calibrated-means", "orthogonal", "published-label", "aim"])
+@pytest.mark.parametrize("value", WRONG, ids=repr)
+def test_a_release_with_odd_settings_can_still_be_shown(name, value):
+    release = golden(name)
+    for key in (*release.settings, "risk_ratio", "odds_ratio", "means", "estimand"):
+        odd = replace(release, settings={**release.settings, key: value})
+
+        assert "released by private-ate" in str(odd)
+        assert odd.to_html()
+        assert python_call(odd)
+        assert publishable_sentence(odd)
+        assert budget_frame(odd).columns == ["step", "epsilon", "share"]
+
+
+def test_an_estimand_that_nobody_knows_yet_is_named_as_it_is():
+    release = replace(golden("calibrated"), settings={"estimand": "xyz"})
+
+    assert estimand_name(release) == "treatment effect (XYZ)"
+    assert "effect (XYZ)" in str(release)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*Facts.__slots__, "other"]), json_values))
+def test_any_settings_can_be_read(settings):
+    facts = Facts.of(settings)
+
+    assert 0 < facts.confidence < 1
+    assert facts.rows_per_person >= 1
+    assert all(len(pair) == 2 for pair in facts.balance.values())
+
+
+def test_the_use_of_columns_is_read_strictly():
+    assert PublicUse.of({"rows_per_person": 2, "balance": {"age": [0, 0]}}) == PublicUse(
+        2, ("age",)
+    )
+    assert PublicUse.of({}) == PublicUse(1, ())
+    for wrong in (None, [], {"rows_per_person": True}, {"rows_per_person": "2"}, {"balance": [1]}):
+        assert PublicUse.of(wrong) is None
