@@ -13,7 +13,7 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Charge, Ledger
 
 _ROUNDS = 5
@@ -21,7 +21,9 @@ _ROUNDS = 5
 
 def charge_rate(folder, charges):
     ledger = Ledger.create(folder / "ledger.db", "trial", epsilon="1000000")
-    made = [Charge("trial", str(i), "p" * 64, Cost.of(Fraction(1, 1000))) for i in range(charges)]
+    made = [
+        Charge("trial", str(i), "p" * 64, BudgetUnits.of(Fraction(1, 1000))) for i in range(charges)
+    ]
     start = time.perf_counter()
     for charge in made:
         ledger.spend(charge)

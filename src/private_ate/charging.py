@@ -23,7 +23,7 @@ from private_ate.errors import ArgumentError, PrivateAteError, RecordsError
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.ledger.chain import digest
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import (
     Binding,
     Charge,
@@ -36,24 +36,24 @@ from private_ate.privacy.ledger.ledger import (
 from private_ate.release import Release
 from private_ate.settings import LedgerNote, with_ledger_note
 
-__all__ = ["Account", "Order", "account_for", "binding_of", "charge_and_make", "order_for"]
+__all__ = ["Bill", "Payer", "account_for", "binding_of", "charge_and_make", "order_for"]
 
 
 Make = Callable[[Callable[[], None]], Release]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Bill:
     """What a request costs, the hash of its public parameters, and the data set it is about."""
 
     plan: str
-    cost: Cost
+    cost: BudgetUnits
     binding: Binding
     use: Use
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Payer:
     """Where a request is charged: a ledger or its place, a data set, an analyst, a request id."""
 
     ledger: Ledger | str | Path
@@ -95,7 +95,7 @@ class Till:
         except Exception:
             self.pay()
             raise
-        cost = Cost.of(release.epsilon, parse_delta(release.delta))
+        cost = BudgetUnits.of(release.epsilon, parse_delta(release.delta))
         if self.receipt is None or not release.is_private or not cost.fits(self.charge.cost):
             msg = "the release does not keep what was charged for; nothing is released"
             raise PrivateAteError(msg)
@@ -116,7 +116,7 @@ def account_for(
     dataset: str | None,
     request_id: str | None,
     analyst: str | None,
-) -> Account | None:
+) -> Payer | None:
     """Check where a request is to be charged; None without a ledger."""
     if ledger is None:
         if any(value is not None for value in (dataset, request_id, analyst)):
@@ -126,7 +126,7 @@ def account_for(
     if not isinstance(ledger, Ledger | str | Path):
         msg = "the ledger is a Ledger, the path of one, or a postgresql:// URL"
         raise ArgumentError(msg)
-    return Account(
+    return Payer(
         ledger,
         None if dataset is None else check_name("dataset", dataset),
         uuid4().hex if request_id is None else check_name("request id", request_id),
@@ -134,7 +134,7 @@ def account_for(
     )
 
 
-def charge_and_make(account: Account, order: Order, make: Make) -> Release:
+def charge_and_make(account: Payer, order: Bill, make: Make) -> Release:
     """Return the stored release of a repeated request, or charge for a new one and store it."""
     opened = account.ledger if isinstance(account.ledger, Ledger) else Ledger.open(account.ledger)
     try:
@@ -171,7 +171,7 @@ def order_for(
     options: type,
     domain: Domain,
     prepared: PreparedTable[Any] | None,
-) -> Order:
+) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked."""
     if prepared is None:
         binding = binding_of(domain)
@@ -190,8 +190,8 @@ def order_for(
         request.level, domain.treatment.column, domain.outcome.column, tuple(domain.covariates),
         request.rows_per_person,
     )  # fmt: skip
-    cost = Cost.of(request.epsilon, _delta_of(request, options))
-    return Order(digest(plan), cost, binding, use)
+    cost = BudgetUnits.of(request.epsilon, _delta_of(request, options))
+    return Bill(digest(plan), cost, binding, use)
 
 
 def _asked(request: Request) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from private_ate.audit.replay import Tape, broken_promises
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
-from private_ate.baselines.synthesis.columns import Columns
+from private_ate.baselines.synthesis.columns import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
@@ -246,7 +246,7 @@ def test_cells_of_the_baselines_add_up_over_billions_of_rows():
     study = HugeStudy(block_of_ends(), 18)
 
     cells = study.fold(cell_kernel(cells_of(DOMAIN, ("x",))))
-    pairs = study.fold(Columns.of(DOMAIN, 4, 8).count_pairs)
+    pairs = study.fold(RecordCoding.of(DOMAIN, 4, 8).count_pairs)
 
     assert int(cells.counts.max()) == MOST_ROWS
     assert int(cells.sums.max()) == MOST_ROWS * OUTCOME_STEPS

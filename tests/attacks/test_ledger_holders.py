@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from private_ate import ArgumentError, BudgetError, Ledger, LedgerError
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Charge
 
-TENTH = Cost(10**8)
+TENTH = BudgetUnits(10**8)
 SPELLINGS = ["ann", "ANN", " Ann ", "\u0410nn", "\u0391nn", "A\uff4en"]
 
 
@@ -30,7 +30,7 @@ def test_a_copy_of_the_one_file_shows_all_that_is_spent(tmp_path, path):
         receipt = spend(ledger, str(number))
         shutil.copy(path, tmp_path / "copy.db")
         copy = Ledger.open(tmp_path / "copy.db")
-        assert copy.accounts()[0].spent == Cost((number + 1) * 10**8)
+        assert copy.accounts()[0].spent == BudgetUnits((number + 1) * 10**8)
         copy.verify(receipt.head)
         copy.close()
     assert {file.name for file in tmp_path.iterdir()} <= {
@@ -65,7 +65,7 @@ def test_a_write_ahead_log_of_an_old_ledger_is_taken_in_by_all_who_open_it_at_on
     assert [worker.wait(timeout=120) for worker in workers] == [0] * 4
     assert not path.with_name("budget.db-wal").exists()
     ledger = Ledger.open(path)
-    assert ledger.accounts()[0].spent == Cost(4 * 10**8)
+    assert ledger.accounts()[0].spent == BudgetUnits(4 * 10**8)
     ledger.close()
 
 
@@ -152,7 +152,7 @@ def test_where_caps_exist_others_are_refused(location):
         spend(ledger, "one", "Eve")
     with pytest.raises(BudgetError, match="say who asks"):
         spend(ledger, "one")
-    assert ledger.accounts()[0].spent == Cost(0)
+    assert ledger.accounts()[0].spent == BudgetUnits(0)
     ledger.bind("trial", uncapped="allowed")
     spend(ledger, "one", "Eve")
     with pytest.raises(LedgerError, match="allowed already"):

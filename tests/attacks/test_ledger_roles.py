@@ -12,7 +12,7 @@ import pytest
 
 from private_ate import Domain, Interval, Ledger, LedgerError, estimate_ate
 from private_ate.privacy.ledger.chain import Entry
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Binding, Charge
 
 ROWS = 40
@@ -63,7 +63,7 @@ def test_an_outcome_never_comes_back_as_a_treatment(ledger):
 
     use = Use("label", "y", "z", ("a",))
     with pytest.raises(LedgerError, match=r"column 'y' is private.*cannot be a treatment"):
-        ledger.spend(Charge("trial", "two", "p", Cost(1), use=use))
+        ledger.spend(Charge("trial", "two", "p", BudgetUnits(1), use=use))
     assert left(ledger) == "0.9"
 
 
@@ -143,7 +143,7 @@ def test_a_stored_release_is_still_returned_and_a_bare_charge_is_refused(ledger)
     first = ask(ledger, "y", ["a"], request_id="one")
     assert ask(ledger, "y", ["a"], request_id="one") == first
     with pytest.raises(LedgerError, match="says how it uses"):
-        ledger.spend(Charge("trial", "bare", "p", Cost(1)))
+        ledger.spend(Charge("trial", "bare", "p", BudgetUnits(1)))
 
 
 def test_what_was_left_open_is_said_once(ledger):

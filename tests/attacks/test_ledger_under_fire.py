@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from private_ate import BudgetError, Ledger, LedgerError
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Charge
 
 RACER = """
@@ -106,7 +106,7 @@ def _run_processes(location, processes, tries):
 def test_racing_processes_spend_the_budget_and_no_more(location, processes, tries, budget):
     ledger = Ledger.create(location, "trial", epsilon=Fraction(budget, 100))
     assert _run_processes(location, processes, tries) == budget
-    assert ledger.accounts()[0].left == Cost(0)
+    assert ledger.accounts()[0].left == BudgetUnits(0)
     assert ledger.verify().entries == 1 + 2 * budget
     ledger.close()
 
@@ -131,13 +131,13 @@ def test_killed_processes_leave_no_release_without_its_charge(location, tmp_path
         ledger.verify(note["head"])
         assert stored[path.name] == path.read_text()
     assert set(stored) <= charged
-    assert ledger.accounts()[0].spent == Cost(len(charged) * 10**7)
+    assert ledger.accounts()[0].spent == BudgetUnits(len(charged) * 10**7)
     ledger.close()
 
 
 def test_both_stores_tell_the_same_story(location):
     ledger = Ledger.create(location, "trial", epsilon="1", delta="1e-6", caps={"bob": "0.5"})
-    bob = Charge("trial", "one", "plan", Cost.of(Fraction(1, 2), Fraction(1, 10**7)), "bob")
+    bob = Charge("trial", "one", "plan", BudgetUnits.of(Fraction(1, 2), Fraction(1, 10**7)), "bob")
     ledger.spend(bob)
     with pytest.raises(BudgetError, match="charged already"):
         ledger.spend(bob)
@@ -148,7 +148,7 @@ def test_both_stores_tell_the_same_story(location):
     with pytest.raises(LedgerError, match="refused an entry"):
         ledger.store(bob, "{}")
     with pytest.raises(BudgetError, match="analyst 'bob'"):
-        ledger.spend(Charge("trial", "two", "plan", Cost(1), "bob"))
+        ledger.spend(Charge("trial", "two", "plan", BudgetUnits(1), "bob"))
     with pytest.raises(LedgerError, match="already"):
         Ledger.create(location, "trial", epsilon="9")
     kinds = [entry.kind for entry in ledger.history("trial")]

@@ -11,9 +11,9 @@ import pytest
 from private_ate import ArgumentError, Binary, Categories, Domain, Interval, estimate_ate
 from private_ate.audit.replay import Tape
 from private_ate.baselines.aim import AimOptions
-from private_ate.baselines.synthesis.columns import Columns
+from private_ate.baselines.synthesis.columns import RecordCoding
 from private_ate.baselines.synthesis.synthetic import (
-    Neighbours,
+    NeighbourRule,
     default_bins,
     matched_effect_of,
     rows_for,
@@ -127,7 +127,7 @@ def test_codes_cover_bins_categories_and_the_ends_of_the_outcome():
     domain = Domain(
         "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "c": Categories("u", "v", "w")}
     )
-    columns = Columns.of(domain, 4, 8)
+    columns = RecordCoding.of(domain, 4, 8)
     covariates = np.array([[0.0, 0.25, 1.0], [1, 0, 0], [0, 0, 1], [0, 1, 0]], dtype=float)
     study = LocalStudy(
         domain, covariates, np.array([True, False, True]), np.array([0, 1 << 29, 1 << 30], np.int32)
@@ -143,7 +143,7 @@ def test_decoding_and_encoding_again_gives_the_same_codes():
     domain = Domain(
         "t", ("y", Interval(-2, 5)), {"a": Interval(0, 9), "c": Categories("u", "v", "w")}
     )
-    columns = Columns.of(domain, 4, 8)
+    columns = RecordCoding.of(domain, 4, 8)
     rng = np.random.default_rng(1)
     codes = np.column_stack([rng.integers(0, size, 500) for size in columns.sizes])
 
@@ -153,7 +153,7 @@ def test_decoding_and_encoding_again_gives_the_same_codes():
 
 
 def test_pair_counts_equal_counted_tables(synth):
-    columns = Columns.of(synth.domain, 3, 5)
+    columns = RecordCoding.of(synth.domain, 3, 5)
     pairs = synth.fold(columns.count_pairs).counts
     tables = synth.fold(columns.count_tables([(0, 21), (4,)])).tables
 
@@ -178,7 +178,7 @@ def test_bins_follow_epsilon_unless_given():
         (lambda: AimOptions(adjacency="swap"), "adjacency"),
         (lambda: AimOptions(delta=0), "positive delta"),
         (lambda: AimOptions(time_limit=-1), "time limit"),
-        (lambda: Neighbours("other"), "adjacency"),
+        (lambda: NeighbourRule("other"), "adjacency"),
     ],
 )
 def test_impossible_options_are_argument_errors(make, text):

@@ -17,9 +17,9 @@ from private_ate.baselines.privsyn import (
     dependence,
     dependence_sensitivity,
 )
-from private_ate.baselines.synthesis.consistency import NoisyTable, agree, common_total, project
+from private_ate.baselines.synthesis.consistency import NoisyMarginal, agree, common_total, project
 from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
-from private_ate.baselines.synthesis.synthetic import Neighbours
+from private_ate.baselines.synthesis.synthetic import NeighbourRule
 from private_ate.estimation import estimate_study, method_for
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget
@@ -93,7 +93,7 @@ def test_moved_records_match_all_pairs_of_a_correlated_table():
     ranks = values.argsort(axis=0).argsort(axis=0)
     codes = np.column_stack([ranks[:, c] * size // rows for c, size in enumerate(sizes)])
     tables = [
-        NoisyTable(pair, _table(codes, pair, sizes), 1.0) for pair in combinations(range(5), 2)
+        NoisyMarginal(pair, _table(codes, pair, sizes), 1.0) for pair in combinations(range(5), 2)
     ]
 
     start = independent_rows(tables, 5, 20_000, rng)
@@ -118,7 +118,7 @@ def _table(codes, columns, sizes):
 
 
 def test_watching_can_stop_the_moves():
-    table = NoisyTable((0, 1), np.array([[10.0, 0.0], [0.0, 10.0]]), 1.0)
+    table = NoisyMarginal((0, 1), np.array([[10.0, 0.0], [0.0, 10.0]]), 1.0)
     rng = np.random.default_rng(1)
     told = []
 
@@ -134,7 +134,7 @@ def test_consistent_tables_share_marginals_and_hold_nothing_negative():
     rng = np.random.default_rng(2)
     truth = rng.multinomial(1000, rng.dirichlet(np.ones(24))).reshape(2, 3, 4).astype(float)
     noisy = [
-        NoisyTable(columns, truth.sum(axis=axes) + rng.normal(0, 15, shape), 1.0)
+        NoisyMarginal(columns, truth.sum(axis=axes) + rng.normal(0, 15, shape), 1.0)
         for columns, axes, shape in (((0, 1), 2, (2, 3)), ((1, 2), 0, (3, 4)), ((2,), (0, 1), (4,)))
     ]
 
@@ -161,8 +161,8 @@ def test_projection_is_the_nearest_table_of_its_total():
 
 def test_totals_are_averaged_by_their_variance():
     precise, loose = (
-        NoisyTable((0,), np.full(2, 50.0), 3.0),
-        NoisyTable((1,), np.full(4, 50.0), 2.0),
+        NoisyMarginal((0,), np.full(2, 50.0), 3.0),
+        NoisyMarginal((1,), np.full(4, 50.0), 2.0),
     )
 
     assert common_total([precise, loose]) == pytest.approx((1.5 * 100 + 0.5 * 200) / 2)
@@ -193,7 +193,7 @@ def test_one_record_never_moves_dependence_beyond_its_stated_sensitivity(adjacen
             dependence(c.reshape(shape), c.reshape(shape).sum(1), c.reshape(shape).sum(0))
             for c in (counts, other)
         )
-        allowed = dependence_sensitivity(Neighbours(adjacency))
+        allowed = dependence_sensitivity(NeighbourRule(adjacency))
         largest = max(largest, abs(first - second) / allowed)
 
     assert largest <= 1

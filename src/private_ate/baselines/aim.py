@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
-from private_ate.baselines.synthesis.columns import Columns
+from private_ate.baselines.synthesis.columns import RecordCoding
 from private_ate.baselines.synthesis.graphical_model import Measurement, Model, sample_rows
 from private_ate.baselines.synthesis.junction_tree import Clique
 from private_ate.baselines.synthesis.pair_answers import (
@@ -28,7 +28,7 @@ from private_ate.baselines.synthesis.pair_answers import (
 from private_ate.baselines.synthesis.synthetic import (
     Adjacency,
     Clock,
-    Neighbours,
+    NeighbourRule,
     checked_bins,
     checked_time,
     default_bins,
@@ -86,7 +86,7 @@ class AimOptions:
 
     def __post_init__(self) -> None:
         one_of("workload", self.workload, ("pairs", "causal"))
-        Neighbours(self.adjacency)
+        NeighbourRule(self.adjacency)
         settle(
             self,
             bins=checked_bins("bins", self.bins),
@@ -147,7 +147,7 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     """
     options = options_of(request, AimOptions, "aim")
     delta = noise_delta(options.delta)
-    columns = Columns.of(
+    columns = RecordCoding.of(
         study.domain, *default_bins(request.epsilon, options.bins, options.outcome_bins)
     )
     counts = study.unannounced().fold(columns.count_pairs).counts
@@ -160,7 +160,7 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
         for column, drawn in sample_rows(model.fitted(_LAST_FIT), rows, rng).items():
             codes[:, column] = drawn
     ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)
-    neighbours = Neighbours(options.adjacency)
+    neighbours = NeighbourRule(options.adjacency)
     return Estimate(
         ate, None, None, _settings(request, options, columns, rounds, rows, run),
         delta=delta, adjacency=neighbours.text,
@@ -176,7 +176,7 @@ class _Run:
     """The state of one run: what is left of ρ, and the models of the connected columns."""
 
     study: MatchingStudy
-    columns: Columns
+    columns: RecordCoding
     counts: Integers
     options: AimOptions
     budget: Fraction
@@ -206,7 +206,7 @@ class _Run:
         return rounds
 
     def _measure_columns(self, rho: Fraction) -> None:
-        neighbours = Neighbours(self.options.adjacency)
+        neighbours = NeighbourRule(self.options.adjacency)
         measured = []
         for column, size in enumerate(self.columns.sizes):
             noisy = self._measure((column,), rho)
@@ -265,7 +265,7 @@ class _Run:
             for marginal in candidates
         ]
         largest = max(weights[marginal] for marginal in candidates)
-        distance = Neighbours(self.options.adjacency).distance
+        distance = NeighbourRule(self.options.adjacency).distance
         place = self.noise.select(
             "choice of a marginal", scores, sensitivity=largest * distance * grid, rho=rho
         )
@@ -277,7 +277,7 @@ class _Run:
         return self.noise.gaussian_cells(
             "marginal",
             block.ravel(),
-            squared_sensitivity=Neighbours(self.options.adjacency).distance,
+            squared_sensitivity=NeighbourRule(self.options.adjacency).distance,
             rho=rho,
         )
 
@@ -303,7 +303,7 @@ class _Run:
         return math.prod(self.columns.sizes[column] for column in marginal)
 
     def _variance(self, rho: Fraction) -> Fraction:
-        return Fraction(Neighbours(self.options.adjacency).distance) / (2 * rho)
+        return Fraction(NeighbourRule(self.options.adjacency).distance) / (2 * rho)
 
     def _tell(self) -> None:
         progress = getattr(self.study, "progress", None)
@@ -312,7 +312,7 @@ class _Run:
 
 
 def _settings(  # what a reader needs to repeat the run
-    request: Request, options: AimOptions, columns: Columns, rounds: int, rows: int, run: _Run
+    request: Request, options: AimOptions, columns: RecordCoding, rounds: int, rows: int, run: _Run
 ) -> AimSettings:
     return AimSettings(
         workload=options.workload,

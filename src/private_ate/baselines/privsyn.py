@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import settle, whole_number
-from private_ate.baselines.synthesis.columns import Columns
-from private_ate.baselines.synthesis.consistency import NoisyTable, agree, common_total
+from private_ate.baselines.synthesis.columns import RecordCoding
+from private_ate.baselines.synthesis.consistency import NoisyMarginal, agree, common_total
 from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
 from private_ate.baselines.synthesis.synthetic import (
     Adjacency,
     Clock,
-    Neighbours,
+    NeighbourRule,
     checked_bins,
     checked_time,
     default_bins,
@@ -85,7 +85,7 @@ class PrivSynOptions:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        Neighbours(self.adjacency)
+        NeighbourRule(self.adjacency)
         settle(
             self,
             bins=checked_bins("bins", self.bins),
@@ -144,9 +144,9 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     options = options_of(request, PrivSynOptions, "privsyn")
     require_rows(study.size, MOST_SORTED_ROWS)
     clock = Clock.start(options.time_limit)
-    neighbours = Neighbours(options.adjacency)
+    neighbours = NeighbourRule(options.adjacency)
     delta = noise_delta(options.delta)
-    columns = Columns.of(
+    columns = RecordCoding.of(
         study.domain, *default_bins(request.epsilon, options.bins, options.outcome_bins)
     )
     budget = concentrated_budget(request.epsilon, delta)
@@ -186,7 +186,7 @@ def dependence(counts: Integers, first: Integers, second: Integers) -> int:
     return (scaled << _SCORE_BITS) // max(total, 1)
 
 
-def dependence_sensitivity(neighbours: Neighbours) -> int:
+def dependence_sensitivity(neighbours: NeighbourRule) -> int:
     """Return how far one record moves a dependence score, in steps with one for rounding.
 
     Add/remove-one: 4, as published. Replace-one: 6. Proof: docs/proofs/baselines.md.
@@ -248,8 +248,8 @@ def _grow(pair: Pair, near: dict[int, set[int]], sizes: Sequence[int]) -> tuple[
 
 
 def _measure_columns(
-    columns: Columns, counts: Integers, neighbours: Neighbours, rho: Fraction, noise: Noise
-) -> list[NoisyTable]:
+    columns: RecordCoding, counts: Integers, neighbours: NeighbourRule, rho: Fraction, noise: Noise
+) -> list[NoisyMarginal]:
     each = rho / columns.count
     starts = columns.starts
     tables = []
@@ -259,14 +259,14 @@ def _measure_columns(
             "column", np.diag(counts[mine, mine]).copy(),
             squared_sensitivity=neighbours.distance, rho=each,
         )  # fmt: skip
-        tables.append(NoisyTable((column,), noisy.astype(np.float64), float(each)))
+        tables.append(NoisyMarginal((column,), noisy.astype(np.float64), float(each)))
     return tables
 
 
 def _choose(
-    columns: Columns,
+    columns: RecordCoding,
     counts: Integers,
-    neighbours: Neighbours,
+    neighbours: NeighbourRule,
     shares: Sequence[Fraction],
     noise: Noise,
 ) -> list[Pair]:
@@ -291,12 +291,12 @@ def _choose(
 
 def _measure(  # the last share of the budget
     study: MatchingStudy,
-    columns: Columns,
+    columns: RecordCoding,
     marginals: Sequence[tuple[int, ...]],
-    neighbours: Neighbours,
+    neighbours: NeighbourRule,
     rho: Fraction,
     noise: Noise,
-) -> list[NoisyTable]:
+) -> list[NoisyMarginal]:
     """Release the chosen marginals, ρ in proportion to cells^⅔; columns if there are none."""
     wanted = list(marginals) or [(column,) for column in range(columns.count)]
     exact = study.unannounced().fold(columns.count_tables(wanted)).tables
@@ -309,15 +309,15 @@ def _measure(  # the last share of the budget
             "marginal", table, squared_sensitivity=neighbours.distance, rho=share
         )
         shape = tuple(columns.sizes[place] for place in places)
-        tables.append(NoisyTable(places, noisy.reshape(shape).astype(np.float64), float(share)))
+        tables.append(NoisyMarginal(places, noisy.reshape(shape).astype(np.float64), float(share)))
     return tables
 
 
 def _records(  # what is made of the tables, and how long it may take
     study: MatchingStudy,
-    tables: Sequence[NoisyTable],
+    tables: Sequence[NoisyMarginal],
     rows: int,
-    columns: Columns,
+    columns: RecordCoding,
     options: PrivSynOptions,
     clock: Clock,
     rng: Generator,

@@ -30,11 +30,11 @@ from private_ate.experiments.plans import Scale
 from private_ate.experiments.results import Timing
 from private_ate.experiments.summary import Summary
 
-__all__ = ["EXPERIMENTS", "Experiment", "Table"]
+__all__ = ["EXPERIMENTS", "Experiment", "PageTable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table of a results page and the sentence above it."""
 
     caption: str
@@ -69,12 +69,12 @@ class Experiment:
     plan: Callable[[Scale], Iterable[Cell]]
     claims: Callable[[Summary, Sequence[Timing]], list[Claim]]
     draw: Callable[[Summary, Path], list[Path]] | None
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     figure_note: str = "Bars are standard errors of the mean."
     isolated: bool = False
 
 
-_BY_EPSILON: Final = Table(
+_BY_EPSILON: Final = PageTable(
     "Relative error, mean ± standard deviation, N = 5.",
     lambda summary, _: markdown.table_by_epsilon(summary),
 )
@@ -143,11 +143,11 @@ _ALL: Final = (
         lambda _, timings: claims_of_timings(timings),
         None,
         (
-            Table(
+            PageTable(
                 "Median seconds a release after a first one, in brackets those of the paper.",
                 lambda _, timings: markdown.table_of_seconds(timings),
             ),
-            Table(
+            PageTable(
                 "Largest memory in megabytes of a process that did nothing else.",
                 lambda _, timings: markdown.table_of_memory(timings),
             ),
@@ -162,7 +162,7 @@ _ALL: Final = (
         lambda summary, _: findings_of_truth(summary),
         figures.draw_against_truth,
         (
-            Table(
+            PageTable(
                 "Error relative to the true effect, mean ± standard deviation.",
                 lambda summary, _: markdown.table_of_truth(summary),
             ),
@@ -176,7 +176,7 @@ _ALL: Final = (
         lambda summary, _: findings_of_size(summary),
         figures.draw_against_size,
         (
-            Table(
+            PageTable(
                 "Error relative to the true effect, mean ± standard deviation.",
                 lambda summary, _: markdown.table_by_size(summary),
             ),
@@ -190,11 +190,11 @@ _ALL: Final = (
         lambda summary, _: findings_of_ten_percent(summary),
         figures.draw_against_ten_percent,
         (
-            Table(
+            PageTable(
                 "The ε for a mean error of 10 % against matching, and up to which it stays below.",
                 lambda summary, _: markdown.table_of_ten_percent(summary, against_matching),
             ),
-            Table(
+            PageTable(
                 "The ε for a mean error of 10 % against the true effect, where it is known.",
                 lambda summary, _: markdown.table_of_ten_percent(summary, against_truth),
             ),

@@ -29,7 +29,7 @@ from private_ate import (
 from private_ate.estimation import METHODS, Method
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.ledger.chain import GENESIS
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Binding, Charge
 
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {"a": Interval(0, 1)})
@@ -41,7 +41,9 @@ def small_table(rows=40):
 
 
 def charge(request, epsilon, *, analyst="", delta=0, plan="p"):
-    return Charge("trial", request, plan, Cost.of(Fraction(epsilon), Fraction(delta)), analyst)
+    return Charge(
+        "trial", request, plan, BudgetUnits.of(Fraction(epsilon), Fraction(delta)), analyst
+    )
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_an_epsilon_between_two_units_is_rounded_up(path):
     ledger = Ledger.create(path, "trial", epsilon="1.0")
     ledger.spend(charge("a", Fraction(1, 3)))
     ledger.spend(charge("b", Fraction(1, 10**12)))
-    assert ledger.accounts()[0].spent == Cost(333333334 + 1)
+    assert ledger.accounts()[0].spent == BudgetUnits(333333334 + 1)
     ledger.close()
 
 
@@ -103,7 +105,7 @@ def test_delta_has_a_budget_of_its_own(ledger):
     with pytest.raises(BudgetError, match=r"δ = 0\.0000004 left"):
         ledger.spend(charge("b", "0.1", delta="5e-7"))
     ledger.spend(charge("c", "0.1", delta="4e-7"))
-    assert ledger.accounts("trial")[0].spent == Cost(2 * 10**8, 10**12)
+    assert ledger.accounts("trial")[0].spent == BudgetUnits(2 * 10**8, 10**12)
 
 
 def test_a_refusal_names_what_was_asked_what_is_left_and_what_to_do(ledger):
@@ -190,7 +192,7 @@ def test_names_are_short_printable_texts(path, name):
 def test_delta_is_read_as_its_decimal_text_says():
     assert parse_delta(1e-6) == Fraction(1, 10**6)
     assert parse_delta(0) == 0
-    assert Cost.of(Fraction(1), parse_delta("1e-19")).delta == 1
+    assert BudgetUnits.of(Fraction(1), parse_delta("1e-19")).delta == 1
 
 
 def test_a_missing_ledger_says_how_to_make_one(tmp_path):
@@ -282,10 +284,10 @@ def test_an_unforeseen_error_is_paid_for(ledger, monkeypatch):
 
 
 def test_a_release_that_costs_more_than_was_charged_is_withheld(ledger, monkeypatch):
-    honest = charging.Cost.of
+    honest = charging.BudgetUnits.of
     monkeypatch.setattr(
         charging,
-        "Cost",
+        "BudgetUnits",
         SimpleNamespace(of=lambda e, d: honest(2 * e if ledger.history()[2:] else e, d)),
     )
     with pytest.raises(PrivateAteError, match="nothing is released"):
@@ -311,7 +313,7 @@ def approximate(name="approximate"):
 def test_a_method_with_a_delta_is_charged_for_it(ledger, monkeypatch):
     monkeypatch.setitem(METHODS, "approximate", approximate())
     ask(ledger, method="approximate")
-    assert ledger.accounts("trial")[0].spent == Cost(250_000_000, 10**11)
+    assert ledger.accounts("trial")[0].spent == BudgetUnits(250_000_000, 10**11)
 
 
 def test_other_neighbours_are_no_currency_of_a_ledger(ledger, monkeypatch):

@@ -20,7 +20,7 @@ from private_ate.privacy.entropy import Generator
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block
 
-__all__ = ["Columns", "PairCounts", "Tables"]
+__all__ = ["ContingencyTables", "PairCounts", "RecordCoding"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -39,18 +39,18 @@ class PairCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class ContingencyTables:
     """Flat contingency tables, one per asked set of columns; adds up over blocks."""
 
     tables: tuple[Integers, ...]
 
-    def __add__(self, other: Tables) -> Tables:
+    def __add__(self, other: ContingencyTables) -> ContingencyTables:
         pairs = zip(self.tables, other.tables, strict=True)
-        return Tables(tuple(mine + theirs for mine, theirs in pairs))
+        return ContingencyTables(tuple(mine + theirs for mine, theirs in pairs))
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class RecordCoding:
     """The public coding: covariates in the order of the domain, then treatment, then outcome.
 
     Attributes
@@ -65,7 +65,7 @@ class Columns:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, domain: Domain, bins: int, outcome_bins: int) -> Columns:
+    def of(cls, domain: Domain, bins: int, outcome_bins: int) -> RecordCoding:
         """Return the coding with the given numbers of bins for numbers and for the outcome."""
         for name, value in (("bins", bins), ("outcome_bins", outcome_bins)):
             whole_number(name, value, 2, 64)
@@ -125,12 +125,14 @@ class Columns:
             total += marked.T @ marked  # counts below 2²⁴ are exact in single precision
         return PairCounts(total.astype(np.int64))
 
-    def count_tables(self, wanted: Sequence[tuple[int, ...]]) -> Callable[[Block], Tables]:
+    def count_tables(
+        self, wanted: Sequence[tuple[int, ...]]
+    ) -> Callable[[Block], ContingencyTables]:
         """Return the kernel that counts the flat tables of the wanted sets of columns."""
 
-        def kernel(block: Block) -> Tables:
+        def kernel(block: Block) -> ContingencyTables:
             codes = self.codes(block)
-            return Tables(tuple(self._count(codes, places) for places in wanted))
+            return ContingencyTables(tuple(self._count(codes, places) for places in wanted))
 
         return kernel
 

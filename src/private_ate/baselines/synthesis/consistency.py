@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NoisyTable", "agree", "common_total", "project"]
+__all__ = ["NoisyMarginal", "agree", "common_total", "project"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -17,7 +17,7 @@ _ROUNDS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class NoisyTable:
+class NoisyMarginal:
     """A noisy marginal in the shape of its columns (sorted) and the ρ that it was paid with."""
 
     columns: tuple[int, ...]
@@ -29,7 +29,7 @@ class NoisyTable:
         summed: Floats = self.values.sum(axis=self._other_axes(columns))
         return summed
 
-    def moved(self, columns: tuple[int, ...], difference: Floats) -> NoisyTable:
+    def moved(self, columns: tuple[int, ...], difference: Floats) -> NoisyMarginal:
         """Spread a difference of a marginal evenly over the cells that add up to it."""
         spread = difference / (self.values.size / difference.size)
         shape = [
@@ -41,14 +41,14 @@ class NoisyTable:
         return tuple(axis for axis, column in enumerate(self.columns) if column not in columns)
 
 
-def common_total(tables: Sequence[NoisyTable]) -> float:
+def common_total(tables: Sequence[NoisyMarginal]) -> float:
     """Return the mean of the totals, weighted by the inverse of their variance."""
     weights = np.array([table.rho / table.values.size for table in tables])
     totals = np.array([table.values.sum() for table in tables])
     return float(weights @ totals / weights.sum())
 
 
-def agree(tables: Sequence[NoisyTable], total: float) -> list[NoisyTable]:
+def agree(tables: Sequence[NoisyMarginal], total: float) -> list[NoisyMarginal]:
     """Return tables that share a total and their common marginals and hold no negative count."""
     current = [table.moved((), np.asarray(total - table.values.sum())) for table in tables]
     shared = _intersections([set(table.columns) for table in tables])
@@ -70,7 +70,7 @@ def project(values: Floats, total: float) -> Floats:
     return projected
 
 
-def _align(tables: list[NoisyTable], columns: tuple[int, ...]) -> list[NoisyTable]:
+def _align(tables: list[NoisyMarginal], columns: tuple[int, ...]) -> list[NoisyMarginal]:
     """Give all tables that hold the columns the same marginal of them."""
     holds = [set(columns) <= set(table.columns) for table in tables]
     holders = [table for table, held in zip(tables, holds, strict=True) if held]

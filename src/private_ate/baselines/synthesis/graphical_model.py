@@ -75,7 +75,7 @@ class Model:
 
     def fitted(self, iterations: int) -> Model:
         """Run mirror descent with backtracking from the present potentials."""
-        plan = _Plan.of(self)
+        plan = _MessageShapes.of(self)
         potentials = list(self.potentials)
         marginals = plan.propagate(potentials)
         loss, gradient = plan.compare(marginals)
@@ -105,7 +105,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _MessageShapes:
     """Axes and shapes of every message and measurement, worked out once per fit."""
 
     total: float
@@ -117,7 +117,7 @@ class _Plan:
     targets: tuple[tuple[int, tuple[int, ...], tuple[int, ...], Measurement], ...]
 
     @classmethod
-    def of(cls, model: Model) -> _Plan:
+    def of(cls, model: Model) -> _MessageShapes:
         tree, sizes = model.tree, model.sizes
         ends = [
             (clique, tree.cliques[parent] if parent >= 0 else ())

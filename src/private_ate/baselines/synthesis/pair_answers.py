@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.baselines.synthesis.columns import Columns
+from private_ate.baselines.synthesis.columns import RecordCoding
 from private_ate.baselines.synthesis.graphical_model import Model, sweep
 from private_ate.baselines.synthesis.junction_tree import Clique
 
@@ -28,13 +28,13 @@ class PairAnswers:
     that lie in a clique already; both arrays are renewed in place, component by component.
     """
 
-    columns: Columns
+    columns: RecordCoding
     total: float
     counts: Floats
     link_costs: Floats
 
     @classmethod
-    def blank(cls, columns: Columns, total: float) -> PairAnswers:
+    def blank(cls, columns: RecordCoding, total: float) -> PairAnswers:
         """Return answers that every component still has to fill in."""
         codes = columns.starts[-1]
         return cls(
@@ -71,7 +71,7 @@ class PairAnswers:
         np.minimum(self.link_costs, self.link_costs.T.copy(), out=self.link_costs)
 
 
-def block_of(matrix: npt.NDArray[Any], columns: Columns, marginal: Clique) -> npt.NDArray[Any]:
+def block_of(matrix: npt.NDArray[Any], columns: RecordCoding, marginal: Clique) -> npt.NDArray[Any]:
     """Return the part of a matrix of all pairs that belongs to one or two columns."""
     first, last = marginal[0], marginal[-1]
     starts = columns.starts
@@ -79,7 +79,7 @@ def block_of(matrix: npt.NDArray[Any], columns: Columns, marginal: Clique) -> np
     return np.diag(block).copy() if len(marginal) == 1 else block.copy()
 
 
-def workload_weights(columns: Columns, workload: Workload) -> dict[Clique, int]:
+def workload_weights(columns: RecordCoding, workload: Workload) -> dict[Clique, int]:
     """Return the candidate marginals and their weights ``w_r = Σ c_s |r ∩ s|``."""
     count, sizes = columns.count, columns.sizes
     pairs = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.baselines.synthesis.consistency import NoisyTable
+from private_ate.baselines.synthesis.consistency import NoisyMarginal
 from private_ate.privacy.entropy import Generator
 
 __all__ = ["independent_rows", "synthesise"]
@@ -23,7 +23,7 @@ _DECAY, _DECAY_EVERY = 0.84, 20  # how the share of rows that may move falls wit
 
 
 def independent_rows(
-    tables: Sequence[NoisyTable], columns: int, rows: int, rng: Generator
+    tables: Sequence[NoisyMarginal], columns: int, rows: int, rng: Generator
 ) -> Integers:
     """Draw each column by itself from the first table that holds it."""
     codes = np.zeros((rows, columns), dtype=np.int64)
@@ -42,7 +42,7 @@ def independent_rows(
 
 def synthesise(  # a loop that can be watched and stopped
     codes: Integers,
-    tables: Sequence[NoisyTable],
+    tables: Sequence[NoisyMarginal],
     *,
     iterations: int,
     rng: Generator,
@@ -71,7 +71,7 @@ def synthesise(  # a loop that can be watched and stopped
 
 def _update(  # one marginal's turn
     codes: Integers,
-    table: NoisyTable,
+    table: NoisyMarginal,
     target: Floats,
     share: float,
     copied: float,
@@ -121,12 +121,12 @@ def _round_up_some(values: Floats, rng: Generator) -> Integers:
     return rounded
 
 
-def _index(codes: Integers, table: NoisyTable) -> Integers:
+def _index(codes: Integers, table: NoisyMarginal) -> Integers:
     flat = codes[:, table.columns[0]]
     for column, size in zip(table.columns[1:], table.values.shape[1:], strict=True):
         flat = flat * size + codes[:, column]
     return flat
 
 
-def _count(codes: Integers, table: NoisyTable) -> Integers:
+def _count(codes: Integers, table: NoisyMarginal) -> Integers:
     return np.bincount(_index(codes, table), minlength=table.values.size)

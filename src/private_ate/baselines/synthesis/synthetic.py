@@ -16,7 +16,7 @@ from private_ate.models.logistic import fit_logistic
 __all__ = [
     "Adjacency",
     "Clock",
-    "Neighbours",
+    "NeighbourRule",
     "checked_bins",
     "checked_time",
     "default_bins",
@@ -31,7 +31,7 @@ _MOST_ROWS = 1_000_000  # a noisy total can be anything
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class NeighbourRule:
     """Which data sets are neighbours, and how far a table of counts moves between them.
 
     Under replace-one a record leaves one cell and enters another: L1 distance 2, squared L2

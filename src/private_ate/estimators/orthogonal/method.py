@@ -31,8 +31,8 @@ from private_ate.estimators.orthogonal.cells import (
     smooth_cells,
 )
 from private_ate.estimators.orthogonal.plan import (
+    Layout,
     OrthogonalOptions,
-    Plan,
     orthogonal_options,
     plain_shares,
     plan_orthogonal,
@@ -120,7 +120,7 @@ def _compare(study: Study, request: Request, noise: Noise) -> _Part:
 
 
 def _adjust(
-    study: Study, request: Request, options: OrthogonalOptions, plan: Plan, noise: Noise
+    study: Study, request: Request, options: OrthogonalOptions, plan: Layout, noise: Noise
 ) -> _Part:
     """Fit the score, release cells along it, choose the limit, release the aggregate."""
     changes = request.rows_per_person
@@ -150,7 +150,7 @@ def _adjust(
 
 
 def _fit_strata(
-    study: Study, plan: Plan, budget: dict[str, Fraction], changes: int, noise: Noise
+    study: Study, plan: Layout, budget: dict[str, Fraction], changes: int, noise: Noise
 ) -> Strata:
     """Release the scaling, the model or models on it, and where the cells lie."""
     scaling = release_scaling(
@@ -235,7 +235,7 @@ def _interval(part: _Part, coverage: float, width: float) -> Pair:
 
 
 def _settings(
-    request: Request, options: OrthogonalOptions, plan: Plan, part: _Part, noise: Noise
+    request: Request, options: OrthogonalOptions, plan: Layout, part: _Part, noise: Noise
 ) -> OrthogonalSettings:
     """Return public facts and released numbers; models, scores and cells stay inside."""
     covered = (
@@ -268,7 +268,7 @@ def _population(limit: float | None) -> str:
     )
 
 
-def _note(options: OrthogonalOptions, plan: Plan) -> str:
+def _note(options: OrthogonalOptions, plan: Layout) -> str:
     if plan.adjusted:
         return "adjusted for covariates through a noisy score; some confounding may remain"
     if options.adjust is False:

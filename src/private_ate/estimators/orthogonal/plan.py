@@ -12,7 +12,7 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 
-__all__ = ["OrthogonalOptions", "Plan", "orthogonal_options", "plain_shares", "plan_orthogonal"]
+__all__ = ["Layout", "OrthogonalOptions", "orthogonal_options", "plain_shares", "plan_orthogonal"]
 
 _SHARES: Final = ("0.092", "0.368", "0.04", "0.08", "0.08", "0.05")
 _INTERVAL_SHARE: Final = Fraction(1, 20)
@@ -78,7 +78,7 @@ def orthogonal_options(request: Request) -> OrthogonalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Layout:
     """What is decided from n, d and ε alone, before any record is read.
 
     Attributes
@@ -104,19 +104,19 @@ class Plan:
 
 def plan_orthogonal(
     size: int, dimension: int, epsilon: float, options: OrthogonalOptions | None = None
-) -> Plan:
+) -> Layout:
     """Decide whether adjusting for covariates can pay, from public numbers only.
 
     ``epsilon`` is the budget per row: ε divided by the rows that a person may have.
     """
     options = options or OrthogonalOptions()
     if dimension == 0:
-        return Plan(0.0, False, False, 1, 2.0)
+        return Layout(0.0, False, False, 1, 2.0)
     signal = 0.084 * size * 0.46 * epsilon / (math.sqrt(dimension) * (dimension + 1))
     information = size * epsilon
     pays = information * signal**2 / (1 + signal**2) >= options.adjust_threshold
     cells = information ** (1 / 3) if information <= 1e4 else 21.5 * math.sqrt(information / 1e4)
-    return Plan(
+    return Layout(
         signal,
         pays if options.adjust is None else options.adjust,
         signal >= _PROGNOSIS_SIGNAL,

@@ -19,7 +19,13 @@ from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = [
-    "OneCell", "Partition", "Rows", "Strata", "release_arms", "release_cells", "release_strata",
+    "CellRows",
+    "OneCell",
+    "Partition",
+    "Strata",
+    "release_arms",
+    "release_cells",
+    "release_strata",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +37,7 @@ _MAD_TO_SPREAD: Final = 1.2533  # the standard deviation of a normal over its me
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class CellRows:
     """Cells, arms and centred outcomes of a run of rows, outcomes in steps of 2⁻³⁰."""
 
     cell: npt.NDArray[np.intp]
@@ -50,7 +56,7 @@ class Partition(Protocol):
     def half_range(self) -> int:
         """The largest size of an outcome, in steps of 2⁻³⁰."""
 
-    def rows(self, block: Block) -> Rows:
+    def rows(self, block: Block) -> CellRows:
         """Return the cells and outcomes of a block."""
 
 
@@ -61,9 +67,11 @@ class OneCell:
     count: int = 1
     half_range: int = OUTCOME_STEPS // 2
 
-    def rows(self, block: Block) -> Rows:
+    def rows(self, block: Block) -> CellRows:
         """Return the rows with the middle of the range as zero."""
-        return Rows(np.zeros(block.treatment.size, dtype=np.intp), block.treatment, _centred(block))
+        return CellRows(
+            np.zeros(block.treatment.size, dtype=np.intp), block.treatment, _centred(block)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,7 @@ class Strata:
         """Return the linear score; equal rows get equal scores, wherever they stand."""
         return _linear(self.slopes, features[1:])
 
-    def rows(self, block: Block) -> Rows:
+    def rows(self, block: Block) -> CellRows:
         """Return the cells and the outcomes that remain after the prognosis."""
         features = self.scaling.features(block)
         place = ndtr((self.score(features) - self.centre) / self.spread)
@@ -112,7 +120,7 @@ class Strata:
         if self.prognosis is not None:
             outcome -= np.rint(_deviation(self.prognosis, features) * OUTCOME_STEPS)
             np.clip(outcome, -self.half_range, self.half_range, out=outcome)
-        return Rows(cell, block.treatment, outcome)
+        return CellRows(cell, block.treatment, outcome)
 
 
 @dataclass(frozen=True, slots=True)

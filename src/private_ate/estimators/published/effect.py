@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from private_ate.estimators.published.limits import LimitPlan, LimitRule
+from private_ate.estimators.published.limits import LimitRule, LimitsInUse
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import two_laplace_quantile
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
@@ -37,7 +37,7 @@ class ArmRelease:
 class MatchedEffect:
     """What phase 3 used and released: the limits, the weights that follow, both noisy sums."""
 
-    plan: LimitPlan
+    plan: LimitsInUse
     weights: RowWeights
     sums: ArmRelease
 

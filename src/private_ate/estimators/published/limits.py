@@ -9,13 +9,13 @@ from typing import Literal
 
 from private_ate.study import ArmSizes, MatchingLimits, MatchPool
 
-__all__ = ["LimitPlan", "LimitRule", "plan_limits"]
+__all__ = ["LimitRule", "LimitsInUse", "plan_limits"]
 
 FixedLimit = int | None | Literal["adaptive"]
 
 
 @dataclass(frozen=True, slots=True)
-class LimitPlan:
+class LimitsInUse:
     """The limits in use, per neighbour (k) and per match (k times N)."""
 
     treated: int | None
@@ -57,7 +57,7 @@ class LimitRule:
     neighbors: int
     cap_at_peak: bool
 
-    def plan(self, pool: MatchPool) -> LimitPlan:
+    def plan(self, pool: MatchPool) -> LimitsInUse:
         """Return the limits in a pool."""
         return plan_limits(
             pool.arms,
@@ -79,7 +79,7 @@ def plan_limits(  # the quantities of Equations 9 to 12
     coefficient: float,
     cap_at_peak: bool,
     k: FixedLimit = "adaptive",
-) -> LimitPlan:
+) -> LimitsInUse:
     """Choose the limits of both arms from public or released quantities only.
 
     Adaptive: ``k* = sqrt(ε c n₁ M₁ / 2)`` with ``M₁ = M/N`` and n₁ the size of the larger arm,
@@ -90,7 +90,7 @@ def plan_limits(  # the quantities of Equations 9 to 12
     limit is in proportion to the sizes, as in Algorithm 3.
     """
     if k is None or arms.smaller == 0:
-        return LimitPlan(None, None, neighbors)
+        return LimitsInUse(None, None, neighbors)
     if k == "adaptive":
         reuse = peak_reuse / neighbors
         ideal: float = round(math.sqrt(epsilon * coefficient * arms.larger * reuse / 2))
@@ -100,5 +100,5 @@ def plan_limits(  # the quantities of Equations 9 to 12
     smaller = max(smaller, -(-arms.larger // arms.smaller))
     larger = max(1, round(smaller * arms.smaller / arms.larger))
     if arms.treated <= arms.control:
-        return LimitPlan(smaller, larger, neighbors)
-    return LimitPlan(larger, smaller, neighbors)
+        return LimitsInUse(smaller, larger, neighbors)
+    return LimitsInUse(larger, smaller, neighbors)

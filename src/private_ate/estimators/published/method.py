@@ -17,7 +17,7 @@ from typing import Final, TypedDict, assert_never
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.published.effect import estimate_effect
-from private_ate.estimators.published.limits import FixedLimit, LimitPlan, LimitRule
+from private_ate.estimators.published.limits import FixedLimit, LimitRule, LimitsInUse
 from private_ate.estimators.published.matching import match_similar_units
 from private_ate.estimators.published.regression import train_regression
 from private_ate.estimators.published.settings import (
@@ -189,7 +189,7 @@ def require_both_arms(arms: ArmSizes) -> None:
         raise SchemaError(msg)
 
 
-def plan_for(pool: MatchPool, request: Request, options: PublishedOptions) -> LimitPlan:
+def plan_for(pool: MatchPool, request: Request, options: PublishedOptions) -> LimitsInUse:
     """Return the limits of the label level, all of whose inputs are public."""
     return _label_rule(request, options).plan(pool)
 
@@ -211,7 +211,7 @@ class _Common(TypedDict):
     budget: dict[str, float]
 
 
-def _common(request: Request, plan: LimitPlan, ridge: float, noise: Noise) -> _Common:
+def _common(request: Request, plan: LimitsInUse, ridge: float, noise: Noise) -> _Common:
     return {
         "neighbors": request.neighbors,
         "matching_limit": LimitPair(*plan.pair),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from private_ate.errors import BudgetError, LedgerError
 from private_ate.privacy.ledger.binding import Charge, Uncapped
 from private_ate.privacy.ledger.chain import Account
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.names import fold_name
 from private_ate.privacy.ledger.store import Execute, read_accounts
 
@@ -54,7 +54,7 @@ def paying_accounts(
     raise BudgetError(msg, parameter="uncapped")
 
 
-def add_account(execute: Execute, dataset: str, analyst: str, limit: Cost) -> None:
+def add_account(execute: Execute, dataset: str, analyst: str, limit: BudgetUnits) -> None:
     """Open an account with nothing spent."""
     execute(
         "INSERT INTO accounts (dataset, analyst, epsilon_total, delta_total, epsilon_spent, "
@@ -63,7 +63,7 @@ def add_account(execute: Execute, dataset: str, analyst: str, limit: Cost) -> No
     )
 
 
-def take(execute: Execute, account: Account, cost: Cost) -> bool:
+def take(execute: Execute, account: Account, cost: BudgetUnits) -> bool:
     """Spend if it fits; the condition is part of the update."""
     answer = execute(
         "UPDATE accounts SET epsilon_spent = epsilon_spent + ?, delta_spent = delta_spent + ? "

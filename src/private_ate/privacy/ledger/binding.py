@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import Entry, canonical
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.recall import recall_release
 from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use
 
@@ -107,7 +107,7 @@ class Charge:
     dataset: str
     request: str
     plan: str
-    cost: Cost
+    cost: BudgetUnits
     analyst: str = ""
     binding: Binding = field(default_factory=Binding)
     use: Use | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.cost import NOTHING, Cost
+from private_ate.privacy.ledger.cost import NOTHING, BudgetUnits
 
 __all__ = [
     "GENESIS",
@@ -56,9 +56,9 @@ class Entry:
     hash: str = ""
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> BudgetUnits:
         """The amount that the entry grants or spends."""
-        return Cost(self.epsilon, self.delta)
+        return BudgetUnits(self.epsilon, self.delta)
 
     def seal(self) -> str:
         """Return the hash that the entry must carry."""
@@ -72,11 +72,11 @@ class Account:
 
     dataset: str
     analyst: str
-    total: Cost
-    spent: Cost = NOTHING
+    total: BudgetUnits
+    spent: BudgetUnits = NOTHING
 
     @property
-    def left(self) -> Cost:
+    def left(self) -> BudgetUnits:
         """What may still be spent."""
         return self.total - self.spent
 

@@ -10,7 +10,7 @@ from private_ate.arguments import Exact
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import parse_delta, parse_epsilon
 
-__all__ = ["NOTHING", "Amount", "Cost"]
+__all__ = ["NOTHING", "Amount", "BudgetUnits"]
 
 Amount = Exact
 
@@ -19,19 +19,19 @@ _ATTO = 10**18
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class BudgetUnits:
     """An amount of budget: ``epsilon`` in 10⁻⁹ and ``delta`` in 10⁻¹⁸."""
 
     epsilon: int
     delta: int = 0
 
     @classmethod
-    def of(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> Cost:
+    def of(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> BudgetUnits:
         """Return what a request costs, rounded up so that a sum never says too little."""
         return cls(_ceiling(epsilon * _NANO), _ceiling(delta * _ATTO))
 
     @classmethod
-    def limit(cls, epsilon: Amount, delta: Amount = 0) -> Cost:
+    def limit(cls, epsilon: Amount, delta: Amount = 0) -> BudgetUnits:
         """Return a total budget, rounded down so that it never allows too much."""
         allowed = parse_epsilon(epsilon)
         if allowed * _NANO < 1:
@@ -39,13 +39,13 @@ class Cost:
             raise ArgumentError(msg)
         return cls(int(allowed * _NANO), int(parse_delta(delta) * _ATTO))
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.epsilon + other.epsilon, self.delta + other.delta)
+    def __add__(self, other: BudgetUnits) -> BudgetUnits:
+        return BudgetUnits(self.epsilon + other.epsilon, self.delta + other.delta)
 
-    def __sub__(self, other: Cost) -> Cost:
-        return Cost(self.epsilon - other.epsilon, self.delta - other.delta)
+    def __sub__(self, other: BudgetUnits) -> BudgetUnits:
+        return BudgetUnits(self.epsilon - other.epsilon, self.delta - other.delta)
 
-    def fits(self, limit: Cost) -> bool:
+    def fits(self, limit: BudgetUnits) -> bool:
         """Whether this much is within a limit."""
         return self.epsilon <= limit.epsilon and self.delta <= limit.delta
 
@@ -65,7 +65,7 @@ class Cost:
         return f"ε = {self.epsilon_text}, δ = {self.delta_text}"
 
 
-NOTHING = Cost(0)
+NOTHING = BudgetUnits(0)
 
 
 def _ceiling(value: Fraction) -> int:

@@ -24,7 +24,7 @@ from private_ate.privacy.ledger.accounts import (
 )
 from private_ate.privacy.ledger.binding import Binding, Charge, Uncapped, replay_binding
 from private_ate.privacy.ledger.chain import Account, Entry, EntryKind, canonical, verify_chain
-from private_ate.privacy.ledger.cost import NOTHING, Amount, Cost
+from private_ate.privacy.ledger.cost import NOTHING, Amount, BudgetUnits
 from private_ate.privacy.ledger.names import check_analyst, check_name, fold_name
 from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use, declared_roles
 from private_ate.privacy.ledger.state import require_intact, require_replayed, state_of
@@ -51,7 +51,7 @@ class Receipt:
     """Proof of a charge: the hash of its entry and what the data set has left."""
 
     head: str
-    left: Cost
+    left: BudgetUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Ledger:
             Kinds of columns and declared bounds; what is left out is set by the first use.
         """
         name = check_name("dataset", dataset)
-        total = Cost.limit(epsilon, delta)
+        total = BudgetUnits.limit(epsilon, delta)
         limits = _limits(caps or {}, delta, total)
         wanted = binding or Binding()
         said = declared_roles(level, public, rows_per_person)
@@ -274,8 +274,12 @@ class Ledger:
         self._store.close()
 
 
-def _limits(caps: Mapping[str, Amount], delta: Amount, total: Cost) -> dict[str, Cost]:
-    limits = {check_analyst(analyst): Cost.limit(cap, delta) for analyst, cap in caps.items()}
+def _limits(
+    caps: Mapping[str, Amount], delta: Amount, total: BudgetUnits
+) -> dict[str, BudgetUnits]:
+    limits = {
+        check_analyst(analyst): BudgetUnits.limit(cap, delta) for analyst, cap in caps.items()
+    }
     if any(not limit.fits(total) for limit in limits.values()):
         msg = f"an analyst's cap is at most the data set's budget, {total}"
         raise ArgumentError(msg)
@@ -307,7 +311,7 @@ def _grant(
     kind: EntryKind,
     dataset: str,
     analyst: str,
-    limit: Cost,
+    limit: BudgetUnits,
     body: dict[str, Any],
 ) -> None:
     add_account(execute, dataset, analyst, limit)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import GENESIS, Account, Entry
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 
 __all__ = [
     "TABLES", "Answer", "Execute", "Store", "append", "find_entry",
@@ -139,7 +139,7 @@ def read_accounts(execute: Execute, dataset: str | None = None) -> list[Account]
         (),
     ).rows
     return [
-        Account(row[0], row[1], Cost(row[2], row[3]), Cost(row[4], row[5]))
+        Account(row[0], row[1], BudgetUnits(row[2], row[3]), BudgetUnits(row[4], row[5]))
         for row in rows
         if dataset is None or row[0] == dataset
     ]
