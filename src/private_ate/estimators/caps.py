@@ -27,6 +27,7 @@ from private_ate.estimators.calibration import (
     weights_at,
 )
 from private_ate.estimators.features import UNEXPLAINED, FeatureMap
+from private_ate.estimators.rich_features import RichFeatureMap, scatter
 from private_ate.estimators.request import Estimand
 from private_ate.study import ArmSizes, Block, MatchingStudy, RowWeights, Summable
 
@@ -47,6 +48,7 @@ Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
+_FEW_FEATURES: Final = 60  # features that so many rows can carry
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class CapPoint:
 class CapProblem:
     """The public inputs of both arms: features, targets and weights to stay close to."""
 
-    features: FeatureMap
+    features: FeatureMap | RichFeatureMap
     arms: ArmSizes
     targets: tuple[ArmProblem, ArmProblem]
     fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
@@ -129,7 +131,7 @@ class _ArmRows:
 
 def pose_problem(
     public: MatchingStudy,
-    features: FeatureMap,
+    features: FeatureMap | RichFeatureMap,
     arms: ArmSizes,
     *,
     estimand: Estimand,
@@ -158,22 +160,28 @@ def walk_caps(
 ) -> CapPath:
     """Solve for caps from loose to tight, each from the last solution, while asked to keep on."""
     sizes = (problem.arms.treated, problem.arms.control)
-    is_complete = max(sizes) <= _PATH_ROWS
-    shares = (_PATH_ROWS / sizes[0], _PATH_ROWS / sizes[1])
+    rows = _path_rows(problem.features.size)
+    is_complete = max(sizes) <= rows
+    shares = (rows / sizes[0], rows / sizes[1])
     sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, shares))
     arms = []
     for arm in (0, 1):
-        rows = np.concatenate(sample.features[arm])
+        gathered = np.concatenate(sample.features[arm])
         base = (
             np.concatenate(sample.base[arm])
             if problem.base is not None
-            else np.full(rows.shape[0], problem.equal_weights[arm])
+            else np.full(gathered.shape[0], problem.equal_weights[arm])
         )
-        arms.append(_ArmRows(rows, base, sizes[arm] / rows.shape[0]))
+        arms.append(_ArmRows(gathered, base, sizes[arm] / gathered.shape[0]))
     # On a sample of the rows the path only ranks caps; the chosen one is solved again on all.
     tolerance = TOLERANCE if is_complete else 100 * TOLERANCE
     points = _walk(problem, arms, tolerance, keep_on)
     return CapPath(problem, tuple(points), is_complete)
+
+
+def _path_rows(features: int) -> int:
+    """Return how many rows of an arm the path is walked on: fewer if there are many features."""
+    return max(_PATH_ROWS * _FEW_FEATURES // max(features, _FEW_FEATURES), 10 * features)
 
 
 def stop_after_minimum(
@@ -270,7 +278,7 @@ def _loss(problem: CapProblem, arm: int, rows: _ArmRows, solution: Solution, cap
     return UNEXPLAINED * squares + float(imbalance @ imbalance)
 
 
-def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _Totals]:
+def _totals_kernel(features: FeatureMap | RichFeatureMap) -> Callable[[Block, Floats | None], _Totals]:
     def kernel(block: Block, base: Floats | None) -> _Totals:
         rows = features.map(block.covariates)
         arms = np.stack([block.treatment, ~block.treatment]).astype(np.float64)
@@ -281,7 +289,7 @@ def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _To
 
 
 def _sample_kernel(
-    features: FeatureMap, shares: tuple[float, float]
+    features: FeatureMap | RichFeatureMap, shares: tuple[float, float]
 ) -> Callable[[Block, Floats | None], _Sample]:
     """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
 
@@ -296,14 +304,3 @@ def _sample_kernel(
         return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]))
 
     return kernel
-
-
-def scatter(start: int, size: int) -> Floats:
-    """Return a fixed number in [0, 1) for each of a run of rows, scattered like random ones.
-
-    Every k-th row would meet any rhythm in the order of rows; the mixing is SplitMix64's.
-    """
-    word = np.arange(start + 1, start + size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((word ^ (word >> np.uint64(31))) >> np.uint64(11)) / 2.0**53
