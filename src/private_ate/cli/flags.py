@@ -52,7 +52,7 @@ Treated = Annotated[str | None, typer.Option(help="Label of treated units.")]
 Control = Annotated[str | None, typer.Option(help="Label of control units.")]
 TargetName = Annotated[str, typer.Option(help="balance or track (label level).")]
 Neighbors = Annotated[int, typer.Option(help="Neighbours a unit is matched to.")]
-EstimandName = Annotated[str, typer.Option(help="ate, att or atc.")]
+EstimandName = Annotated[str, typer.Option(help="ate, att, atc or ato.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
 RowsPerPerson = Annotated[int, typer.Option(help="Rows one person may have.")]
 Settings = Annotated[

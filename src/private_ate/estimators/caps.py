@@ -27,8 +27,8 @@ from private_ate.estimators.calibration import (
     weights_at,
 )
 from private_ate.estimators.features import UNEXPLAINED, FeatureMap
-from private_ate.estimators.rich_features import RichFeatureMap, scatter
 from private_ate.estimators.request import Estimand
+from private_ate.estimators.rich_features import RichFeatureMap, scatter
 from private_ate.study import ArmSizes, Block, MatchingStudy, RowWeights, Summable
 
 __all__ = [
@@ -107,6 +107,17 @@ class _Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class _Overlap:
+    """Sums over all rows of features times overlap, shape (p,), and of overlap."""
+
+    features: Floats
+    weight: float
+
+    def __add__(self, other: _Overlap) -> _Overlap:
+        return _Overlap(self.features + other.features, self.weight + other.weight)
+
+
+@dataclass(frozen=True, slots=True)
 class _Sample:
     """Feature rows and base weights gathered from either arm."""
 
@@ -137,10 +148,16 @@ def pose_problem(
     estimand: Estimand,
     base: RowWeights | None,
 ) -> CapProblem:
-    """Settle each arm's targets: balance with everybody, with one arm, or with base weights."""
+    """Settle each arm's targets: balance with everybody, with one arm, or with base weights.
+
+    The overlap population (ATO) counts every unit by its chance of treatment times that of none.
+    """
     n = float(arms.total)
     targets = np.zeros((2, features.size))
-    if base is not None or estimand != "ate":
+    if estimand == "ato":
+        tilted = public.fold(_overlap_kernel(features), title="calibration")
+        targets = np.tile(n * tilted.features / tilted.weight, (2, 1))
+    elif base is not None or estimand != "ate":
         totals = fold_with_base(public, base, _totals_kernel(features))
         if base is not None:
             targets = totals.weighted
@@ -278,12 +295,23 @@ def _loss(problem: CapProblem, arm: int, rows: _ArmRows, solution: Solution, cap
     return UNEXPLAINED * squares + float(imbalance @ imbalance)
 
 
-def _totals_kernel(features: FeatureMap | RichFeatureMap) -> Callable[[Block, Floats | None], _Totals]:
+def _totals_kernel(
+    features: FeatureMap | RichFeatureMap,
+) -> Callable[[Block, Floats | None], _Totals]:
     def kernel(block: Block, base: Floats | None) -> _Totals:
         rows = features.map(block.covariates)
         arms = np.stack([block.treatment, ~block.treatment]).astype(np.float64)
         sums = arms @ rows
         return _Totals(sums, sums if base is None else (arms * base) @ rows)
+
+    return kernel
+
+
+def _overlap_kernel(features: FeatureMap | RichFeatureMap) -> Callable[[Block], _Overlap]:
+    def kernel(block: Block) -> _Overlap:
+        chance = features.probability(block.covariates)
+        overlap = chance * (1.0 - chance)
+        return _Overlap(overlap @ features.map(block.covariates), float(overlap.sum()))
 
     return kernel
 

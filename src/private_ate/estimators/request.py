@@ -13,7 +13,7 @@ from private_ate.study import MatchingStudy
 
 __all__ = ["Estimand", "Estimator", "Request", "Target"]
 
-Estimand = Literal["ate", "att", "atc"]
+Estimand = Literal["ate", "att", "atc", "ato"]
 Target = Literal["balance", "track"]
 
 

@@ -29,6 +29,7 @@ _NAMES = {
     "ate": "average treatment effect (ATE)",
     "att": "average treatment effect on the treated (ATT)",
     "atc": "average treatment effect on the controls (ATC)",
+    "ato": "average treatment effect in the overlap population (ATO)",
 }
 _AUTO = {("calibrated", "label"), ("orthogonal", "sample")}
 
