@@ -79,6 +79,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
+_PAIR_REACH: Final = 3.0  # root mean squares of the weights: more does not count in the variance
 _CENTRE_SHARE: Final = Fraction(1, 10)  # of ε, for a range around a private centre
 
 TermsName = Literal["growing", "plain"]
@@ -371,6 +372,7 @@ def _outcome_kernel(
     weights: CappedWeights, kept: OutcomeRange, *, paired: bool
 ) -> Callable[[Block, Floats | None], _OutcomeSums]:
     slopes = weights.problem.features.coefficients[1:]
+    limits = _pair_limits(weights)
 
     def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
         values = weights.of(block, base)
@@ -380,16 +382,32 @@ def _outcome_kernel(
             rows = order_along(block.covariates @ slopes)
         treated = block.treatment[rows]
         totals, largest, pairs = [], [], NO_PAIRS
-        for members in (rows[treated], rows[~treated]):
+        for members, limit in zip((rows[treated], rows[~treated]), limits, strict=True):
             steps = quantize_weights(values[members])
             outcomes = centred[members]
             totals.append(weighted_sum(steps, outcomes))
             largest.append(int(steps.max(initial=0)))
             if paired:
-                pairs += add_pairs(values[members], outcomes, kept.width)
+                pairs += add_pairs(values[members], outcomes, kept.width, limit)
         return _OutcomeSums(totals[0], totals[1], largest[0], largest[1], pairs)
 
     return kernel
+
+
+def _pair_limits(weights: CappedWeights) -> tuple[float, float]:
+    """Return the weights above which a unit counts less in the variance; none for plain features.
+
+    A cap that leaves room for rare, large weights would make the variance's noise follow them.
+    """
+    problem = weights.problem
+    if isinstance(problem.features, FeatureMap):
+        return math.inf, math.inf
+    sizes = (problem.arms.treated, problem.arms.control)
+    treated, control = (
+        _PAIR_REACH * math.sqrt(solution.sums.squares / size)
+        for solution, size in zip(weights.solutions, sizes, strict=True)
+    )
+    return treated, control
 
 
 def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:

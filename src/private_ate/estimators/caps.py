@@ -48,7 +48,6 @@ Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
-_FEW_FEATURES: Final = 60  # features that so many rows can carry
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +176,8 @@ def walk_caps(
 ) -> CapPath:
     """Solve for caps from loose to tight, each from the last solution, while asked to keep on."""
     sizes = (problem.arms.treated, problem.arms.control)
-    rows = _path_rows(problem.features.size)
-    is_complete = max(sizes) <= rows
-    shares = (rows / sizes[0], rows / sizes[1])
+    is_complete = max(sizes) <= _PATH_ROWS
+    shares = (_PATH_ROWS / sizes[0], _PATH_ROWS / sizes[1])
     sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, shares))
     arms = []
     for arm in (0, 1):
@@ -194,11 +192,6 @@ def walk_caps(
     tolerance = TOLERANCE if is_complete else 100 * TOLERANCE
     points = _walk(problem, arms, tolerance, keep_on)
     return CapPath(problem, tuple(points), is_complete)
-
-
-def _path_rows(features: int) -> int:
-    """Return how many rows of an arm the path is walked on: fewer if there are many features."""
-    return max(_PATH_ROWS * _FEW_FEATURES // max(features, _FEW_FEATURES), 10 * features)
 
 
 def stop_after_minimum(

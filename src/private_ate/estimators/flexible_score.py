@@ -45,15 +45,24 @@ class Score:
         score: Floats = self.slopes @ terms + self.intercept
         return score
 
-    def of(self, terms: Floats) -> Floats:
-        """Return the linear score, the best if another, its hinges and both odds, (size, m)."""
+    @property
+    def size(self) -> int:
+        """How many functions of the score are balanced."""
+        return self.knots.size + 3 + self.is_flexible
+
+    def fill(self, terms: Floats, functions: Floats) -> None:
+        """Write the linear score, the best if another, its hinges and both odds, (size, m)."""
         score = self.best(terms)
-        held = np.clip(score, self.low, self.high)
-        rows = [self.straight @ terms]
+        functions[0] = self.straight @ terms
         if self.is_flexible:
-            rows.append(score)
-        hinges = np.maximum(score - self.knots[:, None], 0.0)
-        return np.vstack([*rows, hinges, np.exp(held), np.exp(-held)])
+            functions[1] = score
+        np.subtract(score, self.knots[:, None], out=functions[-2 - self.knots.size : -2])
+        np.maximum(
+            functions[-2 - self.knots.size : -2], 0.0, out=functions[-2 - self.knots.size : -2]
+        )
+        np.clip(score, self.low, self.high, out=score)
+        np.exp(score, out=functions[-2])
+        np.divide(1.0, functions[-2], out=functions[-1])
 
 
 @dataclass(frozen=True, slots=True)

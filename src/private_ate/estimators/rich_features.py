@@ -48,8 +48,8 @@ _EVIDENCE: Final = 0.02  # nats a row by which bent terms must tell treatment be
 _STRONG_EVIDENCE: Final = 2.5  # times that: the bent score itself is balanced
 _LEARNING_ROWS: Final = 20_000  # rows from which knots, products and the score are learnt
 _FEWEST: Final = 50  # rows of an arm below which nothing is grown
-_DOUBT: Final = 2.5  # how much more than its prior guess an outcome may lean on what is left
-_CAUTION: Final = 2.0  # the same for the weights, with many rows
+_DOUBT: Final = 2.25  # how much more than its prior guess an outcome may lean on what is left
+_CAUTION: Final = 1.5  # the same for the weights, with many rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,9 @@ class RichFeatureMap:
 
     def basis(self, covariates: Floats) -> Floats:
         """Return the functions of some rows as they are, shape (p, m)."""
-        terms = self.terms.of(covariates)
-        return np.vstack([terms, self.score.of(terms)])
+        basis = self.terms.of(covariates, self.score.size)
+        self.score.fill(basis[: self.terms.size], basis[self.terms.size :])
+        return basis
 
     def map(self, covariates: Floats) -> Floats:
         """Return the features of some rows, shape (m, p)."""

@@ -20,8 +20,8 @@ Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 
-_MOST_HINGES: Final = 105
-_MOST_PRODUCTS: Final = 120
+_MOST_HINGES: Final = 70
+_MOST_PRODUCTS: Final = 80
 _KNOTS: Final = (
     0.05,
     0.2,
@@ -70,18 +70,23 @@ class Terms:
         none = self.hinged[:0]
         return replace(self, hinged=none, knots=self.knots[:0], left=none, right=none)
 
-    def of(self, covariates: Floats) -> Floats:
-        """Return the terms of some rows, shape (terms, m)."""
+    def of(self, covariates: Floats, more: int = 0) -> Floats:
+        """Return the terms of some rows, and as many empty rows more, shape (terms + more, m)."""
         columns = (covariates.T - self.center[:, None]) / self.deviation[:, None]
         first = self.linear.size
         second = first + self.squares.size
         third = second + self.hinged.size
-        terms = np.empty((self.size, covariates.shape[0]))
-        terms[:first] = columns[self.linear]
-        np.square(columns[self.squares], out=terms[first:second])
-        np.subtract(columns[self.hinged], self.knots[:, None], out=terms[second:third])
-        np.maximum(terms[second:third], 0.0, out=terms[second:third])
-        np.multiply(columns[self.left], columns[self.right], out=terms[third:])
+        last = third + self.left.size
+        terms = np.empty((last + more, covariates.shape[0]))
+        np.take(columns, self.linear, axis=0, out=terms[:first], mode="clip")
+        np.take(columns, self.squares, axis=0, out=terms[first:second], mode="clip")
+        np.square(terms[first:second], out=terms[first:second])
+        hinges = terms[second:third]
+        np.take(columns, self.hinged, axis=0, out=hinges, mode="clip")
+        hinges -= self.knots[:, None]
+        np.maximum(hinges, 0.0, out=hinges)
+        for row, left, right in zip(range(third, last), self.left, self.right, strict=True):
+            np.multiply(columns[left], columns[right], out=terms[row])
         return terms
 
 
