@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -126,31 +127,31 @@ def release_centred_range(
 ) -> CentredRange:
     """Put a range of the given width around a private median of the outcomes.
 
-    Four fifths of ε choose the median among the edges of cells not wider than a sixteenth of the
-    range: there are few of them, so that even a small study finds its centre. The rest pays for
-    the number of outcomes beyond the range, which are counted as its ends.
+    Four fifths of ε choose the cell that holds the median, among cells not wider than a sixteenth
+    of the range: there are few of them, so that even a small study finds its centre. The rest pays
+    for the number of outcomes beyond the range, which are counted as its ends.
 
-    Neighbours: one person's outcomes replaced. The median is chosen by the exponential mechanism,
-    the score being minus the distance between the number of outcomes below an edge and n/2; a
-    person's m rows move every score by at most m, and the number beyond by at most m. Cost: ε.
-    Proof: docs/proofs/calibrated.md.
+    Neighbours: one person's outcomes replaced. The cell is chosen by the exponential mechanism,
+    the score being minus the number of outcomes by which it misses the median: ``min(n/2 − below
+    the cell, up to its end − n/2, 0)``. A person's m rows move both counts, hence every score, by
+    at most m, and the number beyond by at most m. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
     bits = min(_CELL_BITS, max(1, (16 * OUTCOME_STEPS // width - 1).bit_length()))
     counts = study.fold(_histogram_kernel(bits), title="outcome range").counts
     below = [int(total) for total in np.append(0, counts.cumsum())]
-    counting = epsilon * _COUNTING
-    edge = noise.choose(
+    counting, half = epsilon * _COUNTING, study.size // 2
+    cell = noise.choose(
         "outcome centre",
-        [-abs(2 * total - study.size) // 2 for total in below],
+        [min(half - first, last - half, 0) for first, last in pairwise(below)],
         sensitivity=rows,
         epsilon=epsilon - counting,
     )
-    center = edge << (OUTCOME_BITS - bits)
+    center = (2 * cell + 1) << (OUTCOME_BITS - bits - 1)
     low = min(max(center - width // 2, 0), OUTCOME_STEPS - width)
     kept = OutcomeRange(low, low + width)
     outside = study.fold(_beyond_kernel(kept), title="outcome range").total
-    beyond = noise.laplace("outcomes beyond", [outside], sensitivity=rows, epsilon=counting)[0]
-    beyond = min(max(beyond, 0), study.size)
+    halves = noise.laplace("outcomes beyond", [outside], sensitivity=rows, epsilon=counting)[0]
+    beyond = min(max(round(halves / 2), 0), study.size)
     return CentredRange(kept, beyond, -math.log(0.05) * rows / float(counting))
 
 
