@@ -119,7 +119,7 @@ def test_without_evidence_few_rows_keep_the_plain_weights():
 
 
 def test_many_rows_need_no_evidence_for_bends_and_products():
-    terms = grown(draw("line", 60_000)[0]).terms
+    terms = grown(draw("line", 200_000)[0]).terms
 
     assert terms.hinged.size > 0
     assert terms.left.size > 0

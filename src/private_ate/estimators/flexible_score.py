@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.estimators.features import FeatureMap
-from private_ate.estimators.terms import Terms, is_held_out
+from private_ate.estimators.terms import LearningRows, Terms
 
 __all__ = ["BentScore", "Score", "fit_bent_score", "score_on"]
 
@@ -86,15 +86,16 @@ def score_on(terms: Terms, plain: FeatureMap, covariates: Floats, bent: BentScor
     return Score(straight, intercept, slopes, bent is not None, knots, float(low), float(high))
 
 
-def fit_bent_score(terms: Terms, covariates: Floats, treatment: Bits) -> BentScore | None:
+def fit_bent_score(terms: Terms, learning: LearningRows) -> BentScore | None:
     """Fit a score on all terms; held-out rows choose its penalty. None if they prefer a line."""
-    functions = terms.of(covariates)
+    treatment = learning.treatment
+    functions = terms.of(learning.covariates)
     mean, deviation = functions.mean(axis=1), functions.std(axis=1)
     usable = deviation > 1e-6
     scaled = (functions[usable] - mean[usable, None]) / deviation[usable, None]
     rows = np.vstack([np.ones(treatment.size), scaled]).T
     bends = np.append(False, (np.arange(terms.size) >= terms.linear.size)[usable])
-    penalty, gain = _choose_penalty(rows, treatment, bends)
+    penalty, gain = _choose_penalty(rows, treatment, learning.held_out, bends)
     if penalty is None:
         return None
     weights = _fit_ridge(rows, treatment, np.where(bends, penalty, 1.0), np.zeros(rows.shape[1]))
@@ -103,9 +104,10 @@ def fit_bent_score(terms: Terms, covariates: Floats, treatment: Bits) -> BentSco
     return BentScore(slopes, float(weights[0] - slopes @ mean), gain)
 
 
-def _choose_penalty(rows: Floats, treatment: Bits, bends: Bits) -> tuple[float | None, float]:
+def _choose_penalty(
+    rows: Floats, treatment: Bits, held: Bits, bends: Bits
+) -> tuple[float | None, float]:
     """Return the penalty whose fit on two rows in three predicts the third best, and its gain."""
-    held = is_held_out(treatment.size)
     sign = np.where(treatment[held], -1.0, 1.0)
 
     def loss(weights: Floats) -> float:

@@ -24,7 +24,7 @@ from private_ate.estimators.flexible_score import (
     fit_bent_score,
     score_on,
 )
-from private_ate.estimators.terms import Terms, choose_terms
+from private_ate.estimators.terms import LearningRows, Terms, choose_terms
 from private_ate.study import Block, Study
 
 __all__ = ["RichFeatureMap", "grow_features", "scatter"]
@@ -131,14 +131,27 @@ class RichFeatureMap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Learning:
+class _Gathered:
     """Public rows gathered from all blocks."""
 
     covariates: tuple[Floats, ...]
     treatment: tuple[Bits, ...]
+    held_out: tuple[Bits, ...]
 
-    def __add__(self, other: _Learning) -> _Learning:
-        return _Learning(self.covariates + other.covariates, self.treatment + other.treatment)
+    def __add__(self, other: _Gathered) -> _Gathered:
+        return _Gathered(
+            self.covariates + other.covariates,
+            self.treatment + other.treatment,
+            self.held_out + other.held_out,
+        )
+
+    def joined(self) -> LearningRows:
+        """Return the rows of all blocks as one."""
+        return LearningRows(
+            np.concatenate(self.covariates),
+            np.concatenate(self.treatment),
+            np.concatenate(self.held_out),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +173,13 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
     if plain.linear.size == 0 or plain.score_scale == 0:
         return plain
     gathered = public.fold(_gather_kernel(_LEARNING_ROWS / public.size), title="features")
-    covariates = np.concatenate(gathered.covariates)
-    treatment = np.concatenate(gathered.treatment)
-    treated = int(np.count_nonzero(treatment))
-    if min(treated, treatment.size - treated) < _FEWEST:
+    learning = gathered.joined()
+    treated = int(np.count_nonzero(learning.treatment))
+    if min(treated, learning.treatment.size - treated) < _FEWEST:
         return plain
-    terms, bent = _gather_evidence(
-        choose_terms(plain, covariates, treatment, public.size), covariates, treatment, public.size
-    )
-    score = score_on(terms, plain, covariates, bent)
+    candidates = choose_terms(plain, learning, public.size)
+    terms, bent = _gather_evidence(candidates, learning, public.size)
+    score = score_on(terms, plain, learning.covariates, bent)
     empty = np.zeros(0)
     unscaled = RichFeatureMap(plain, terms, score, empty, empty, empty)
     moments = public.fold(_moments_kernel(unscaled), title="features")
@@ -182,14 +193,14 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
 
 
 def _gather_evidence(
-    terms: Terms, covariates: Floats, treatment: Bits, rows: int
+    terms: Terms, learning: LearningRows, rows: int
 ) -> tuple[Terms, BentScore | None]:
     """Keep bent terms and the score on them as far as held-out rows or many rows justify.
 
     With few rows every further term costs variance, so treatment must be told clearly better; the
     bar falls with the cube of the rows.
     """
-    bent = fit_bent_score(terms, covariates, treatment)
+    bent = fit_bent_score(terms, learning)
     bar = _EVIDENCE * min(1.0, (_GROWS[0] / rows) ** 3)
     if rows < _MANY_ROWS and (bent is None or bent.gain < bar):
         return terms.without_bends(), None
@@ -223,10 +234,16 @@ def _shares(terms: Terms, score: Score, kept: Bits, growth: float) -> tuple[Floa
     return caution * np.concatenate(used), np.concatenate(full)
 
 
-def _gather_kernel(share: float) -> Callable[[Block], _Learning]:
-    def kernel(block: Block) -> _Learning:
-        picked = scatter(block.first, block.treatment.size) < share
-        return _Learning((block.covariates[picked],), (block.treatment[picked],))
+def _gather_kernel(share: float) -> Callable[[Block], _Gathered]:
+    """Gather a share of the rows; a row's place decides whether it is taken and held out."""
+
+    def kernel(block: Block) -> _Gathered:
+        size = block.treatment.size
+        picked = scatter(block.first, size) < share
+        held_out = (block.first + np.arange(size)) % 3 == 2
+        return _Gathered(
+            (block.covariates[picked],), (block.treatment[picked],), (held_out[picked],)
+        )
 
     return kernel
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from private_ate.estimators.features import FeatureMap
 
-__all__ = ["Terms", "choose_terms", "is_held_out"]
+__all__ = ["LearningRows", "Terms", "choose_terms"]
 
 Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.bool_]
@@ -33,6 +33,15 @@ _KNOTS: Final = (
 )  # quantiles of a covariate at which its effect may bend
 _LEAN: Final = 3.0  # deviations by which treatment must lean on a term, with few rows
 _FEW_ROWS: Final = 20_000  # beyond so many rows ever weaker terms are taken
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRows:
+    """Public rows from which terms and a score are learnt; those held out judge them."""
+
+    covariates: Floats  # shape (m, d)
+    treatment: Bits
+    held_out: Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +99,18 @@ class Terms:
         return terms
 
 
-def is_held_out(rows: int) -> Bits:
-    """Return which of some rows neither choose terms nor fit the score that they judge."""
-    held: Bits = np.arange(rows) % 3 == 2
-    return held
-
-
-def choose_terms(plain: FeatureMap, covariates: Floats, treatment: Bits, rows: int) -> Terms:
+def choose_terms(plain: FeatureMap, learning: LearningRows, rows: int) -> Terms:
     """Choose hinges and products by how far treatment leans on them beyond the linear score.
 
-    ``rows`` is the size of the whole study, of which some rows are given. Two of three choose, so
-    that the third can tell what the choice is worth.
+    ``rows`` is the size of the whole study, of which some rows are given. Those held out do not
+    choose, so that they can tell what the choice is worth.
     """
+    covariates, chosen = learning.covariates, ~learning.held_out
     deviation = covariates.std(axis=0)
     deviation[deviation < 1e-6] = 1.0
-    chosen = ~is_held_out(treatment.size)
     columns = ((covariates - plain.center) / deviation)[chosen]
     score = covariates[chosen] @ plain.coefficients[1:] + plain.coefficients[0]
-    residual = treatment[chosen] - 1.0 / (1.0 + np.exp(-np.clip(score, -30.0, 30.0)))
+    residual = learning.treatment[chosen] - 1.0 / (1.0 + np.exp(-np.clip(score, -30.0, 30.0)))
     least = _LEAN * min(1.0, _FEW_ROWS / rows)
     hinged, knots = _choose_hinges(columns, residual, plain.squares, least)
     left, right = _choose_products(columns, residual, plain.linear, least)
