@@ -34,7 +34,7 @@ FRESH = {
 }  # fmt: skip
 BOUNDS = {
     "phi": (0.0, 1.2), "linear": (-7.0, 8.0), "product": (-8.0, 10.0), "sine": (-5.0, 6.0),
-    "network": (-5.0, 6.0), "saddle": (-8.0, 10.0), "bumps": (-5.0, 6.0), "skewed": (0.0, 12.0),
+    "network": (-5.0, 6.0), "saddle": (-8.0, 10.0), "bumps": (-5.0, 6.0), "skewed": (-3.0, 15.0),
 }  # fmt: skip
 
 
