@@ -47,7 +47,7 @@ def draws_calibrated(study, target, epsilon, draws, entropy):
     request = Request("label", Fraction(epsilon), target=target, confidence=None)
     public = study.public()
     path = _paths(study, target)
-    spread = outcome_share(study, CalibratedOptions())
+    spread = outcome_share(study.domain.bounds, CalibratedOptions())
     point = path.choose(staircase_variance(float(request.epsilon)), spread)
     weights = settle_weights(public, path, point)
     sums = fold_with_base(study, path.problem.base, calibrated._outcome_kernel(weights))

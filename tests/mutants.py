@@ -74,15 +74,15 @@ MUTANTS = (
     Mutant(
         "the label planner forgets rows per person",
         "planning.py",
-        "scale = request.rows_per_person * point.cap * unit",
-        "scale = point.cap * unit",
+        "scale = reach * point.cap * unit",
+        "scale = clip.kept_share * point.cap * unit",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
         "the label planner chooses a cap for one row per person",
         "planning.py",
-        "staircase_variance(used) * request.rows_per_person**2",
-        "staircase_variance(used)",
+        "staircase_variance(used) * reach**2",
+        "staircase_variance(used) * clip.kept_share**2",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(

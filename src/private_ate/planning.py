@@ -26,12 +26,14 @@ from private_ate.estimators.blocks.plan import (
     plan_blocks,
     worth_trying,
 )
-from private_ate.estimators.calibrated.cap_path import CapPath, walk_caps
+from private_ate.estimators.calibrated.cap_path import CapPath, CapPoint, walk_caps
+from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.method import (
     INTERVAL_SHARE,
     CalibratedOptions,
     imbalance_of,
     outcome_share,
+    plan_clip,
     pose_caps,
 )
 from private_ate.estimators.orthogonal.plan import (
@@ -226,22 +228,23 @@ def _budgets(epsilons: object) -> list[float]:
 def _label_planner(
     study: LocalStudy, request: Request, options: CalibratedOptions
 ) -> tuple[Callable[[float], PlanRow], str]:
-    spread = outcome_share(study, options)
+    bounds = study.domain.bounds
+    spread, clip = outcome_share(bounds, options), plan_clip(bounds, options)
     with single_threaded_blas():
         path = walk_caps(study, pose_caps(study, request))
-    spreads = _path_spreads(path, spread)
     pays = request.confidence is not None and request.target == "balance"
-    left = 1 - (float(INTERVAL_SHARE) if pays else 0.0)
-    unit = study.domain.bounds.width / study.size
+    left = 1 - float(clip.share) - (float(INTERVAL_SHARE) if pays else 0.0)
+    unit = bounds.width / study.size
 
     def predict(epsilon: float) -> PlanRow:
         used = epsilon * left
-        variance = staircase_variance(used) * request.rows_per_person**2
-        point = path.choose(variance, spread)
-        scale = request.rows_per_person * point.cap * unit
-        return _row(
-            epsilon, used, scale, spreads[point.cap] * unit, request, f"cap {point.cap:.3g}"
-        )
+        reach = request.rows_per_person * clip.kept_share
+        point = path.choose(staircase_variance(used) * reach**2, spread)
+        scale = reach * point.cap * unit
+        guessed, wide = (size * unit for size in _path_spreads(path, point, spread))
+        row = _row(epsilon, used, scale, guessed, request, f"cap {point.cap:.3g}")
+        half = staircase_and_normal_quantile(request.coverage, used, scale, wide)
+        return replace(row, half_width=half)
 
     return predict, (
         f"rests on a guessed outcome standard deviation of {spread * study.domain.bounds.width:.4g}"
@@ -249,14 +252,18 @@ def _label_planner(
     )
 
 
-def _path_spreads(path: CapPath, spread: float) -> dict[float, float]:
-    """Return for each cap the guessed standard deviation of n times the estimate, over B."""
-    spreads = {}
-    for point in path.points:
-        squares = sum(solution.sums.squares for solution in point.solutions)
-        imbalance = imbalance_of(path.problem, point.solutions)
-        spreads[point.cap] = spread * math.sqrt(squares + imbalance)
-    return spreads
+def _path_spreads(path: CapPath, point: CapPoint, spread: float) -> tuple[float, float]:
+    """Return guessed standard deviations of n times the estimate over B: likely, and covered.
+
+    The first rests on the prior guess behind the weights, the second on the class of outcomes
+    that an interval covers.
+    """
+    squares = sum(solution.sums.squares for solution in point.solutions)
+    loss = point.loss - UNEXPLAINED * squares
+    imbalance = imbalance_of(path.problem, point.solutions)
+    if path.problem.base is not None:  # the loss of following weights is about those weights
+        loss = imbalance
+    return spread * math.sqrt(squares + loss), spread * math.sqrt(squares + imbalance)
 
 
 def _sample_planner(

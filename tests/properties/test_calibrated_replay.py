@@ -28,6 +28,10 @@ REQUESTS = [
     {"rows_per_person": 2, "options": CalibratedOptions(means=True)},
     {"options": CalibratedOptions(clip_share="0.1")},
     {"rows_per_person": 2, "options": CalibratedOptions(clip_share="0.1")},
+    {"estimand": "ato"},
+    {"options": CalibratedOptions(terms="plain")},
+    {"options": CalibratedOptions(outcome_sd=0.03)},
+    {"rows_per_person": 2, "options": CalibratedOptions(outcome_sd=0.03)},
 ]
 
 

@@ -122,7 +122,7 @@ def weigh_again(study, request):
     weights = settled.of(Block(study.covariates.T, study.treatment, None), None)
     features = settled.problem.features.map(study.covariates.T)
     imbalance = sum(
-        float(((weights[arm] @ features[arm]) ** 2).sum())
+        float(((settled.problem.features.doubt * (weights[arm] @ features[arm])) ** 2).sum())
         for arm in (study.treatment, ~study.treatment)
     )
     assert math.isclose(weights[study.treatment].sum(), study.size, rel_tol=1e-9)

@@ -107,7 +107,7 @@ _RECORDS: Final = (
         "calibrated", ("label",),
         "estimators.calibrated.method:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
-        estimands=("ate", "att", "atc"), engines=("local", "spark"), several_rows=True,
+        estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
     ),

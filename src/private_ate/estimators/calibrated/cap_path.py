@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.estimators.calibrated.features import UNEXPLAINED, FeatureMap
+from private_ate.estimators.calibrated.rich_features import RichFeatureMap, scatter
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
     ArmProblem,
@@ -62,7 +63,7 @@ class CapPoint:
 class CapProblem:
     """The public inputs of both arms: features, targets and weights to stay close to."""
 
-    features: FeatureMap
+    features: FeatureMap | RichFeatureMap
     arms: ArmSizes
     targets: tuple[ArmProblem, ArmProblem]
     fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
@@ -105,6 +106,17 @@ class _Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class _Overlap:
+    """Sums over all rows of features times overlap, shape (p,), and of overlap."""
+
+    features: Floats
+    weight: float
+
+    def __add__(self, other: _Overlap) -> _Overlap:
+        return _Overlap(self.features + other.features, self.weight + other.weight)
+
+
+@dataclass(frozen=True, slots=True)
 class _Sample:
     """Feature rows and base weights gathered from either arm."""
 
@@ -129,16 +141,22 @@ class _ArmRows:
 
 def pose_problem(
     public: MatchingStudy,
-    features: FeatureMap,
+    features: FeatureMap | RichFeatureMap,
     arms: ArmSizes,
     *,
     estimand: Estimand,
     base: RowWeights | None,
 ) -> CapProblem:
-    """Settle each arm's targets: balance with everybody, with one arm, or with base weights."""
+    """Settle each arm's targets: balance with everybody, with one arm, or with base weights.
+
+    The overlap population (ATO) counts every unit by its chance of treatment times that of none.
+    """
     n = float(arms.total)
     targets = np.zeros((2, features.size))
-    if base is not None or estimand != "ate":
+    if estimand == "ato":
+        tilted = public.fold(_overlap_kernel(features), title="calibration")
+        targets = np.tile(n * tilted.features / tilted.weight, (2, 1))
+    elif base is not None or estimand != "ate":
         totals = fold_with_base(public, base, _totals_kernel(features))
         if base is not None:
             targets = totals.weighted
@@ -163,13 +181,13 @@ def walk_caps(
     sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, shares))
     arms = []
     for arm in (0, 1):
-        rows = np.concatenate(sample.features[arm])
+        gathered = np.concatenate(sample.features[arm])
         base = (
             np.concatenate(sample.base[arm])
             if problem.base is not None
-            else np.full(rows.shape[0], problem.equal_weights[arm])
+            else np.full(gathered.shape[0], problem.equal_weights[arm])
         )
-        arms.append(_ArmRows(rows, base, sizes[arm] / rows.shape[0]))
+        arms.append(_ArmRows(gathered, base, sizes[arm] / gathered.shape[0]))
     # On a sample of the rows the path only ranks caps; the chosen one is solved again on all.
     tolerance = TOLERANCE if is_complete else 100 * TOLERANCE
     points = _walk(problem, arms, tolerance, keep_on)
@@ -270,7 +288,9 @@ def _loss(problem: CapProblem, arm: int, rows: _ArmRows, solution: Solution, cap
     return UNEXPLAINED * squares + float(imbalance @ imbalance)
 
 
-def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _Totals]:
+def _totals_kernel(
+    features: FeatureMap | RichFeatureMap,
+) -> Callable[[Block, Floats | None], _Totals]:
     def kernel(block: Block, base: Floats | None) -> _Totals:
         rows = features.map(block.covariates)
         arms = np.stack([block.treatment, ~block.treatment]).astype(np.float64)
@@ -280,8 +300,17 @@ def _totals_kernel(features: FeatureMap) -> Callable[[Block, Floats | None], _To
     return kernel
 
 
+def _overlap_kernel(features: FeatureMap | RichFeatureMap) -> Callable[[Block], _Overlap]:
+    def kernel(block: Block) -> _Overlap:
+        chance = features.probability(block.covariates)
+        overlap = chance * (1.0 - chance)
+        return _Overlap(overlap @ features.map(block.covariates), float(overlap.sum()))
+
+    return kernel
+
+
 def _sample_kernel(
-    features: FeatureMap, shares: tuple[float, float]
+    features: FeatureMap | RichFeatureMap, shares: tuple[float, float]
 ) -> Callable[[Block, Floats | None], _Sample]:
     """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
 
@@ -296,14 +325,3 @@ def _sample_kernel(
         return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]))
 
     return kernel
-
-
-def scatter(start: int, size: int) -> Floats:
-    """Return a fixed number in [0, 1) for each of a run of rows, scattered like random ones.
-
-    Every k-th row would meet any rhythm in the order of rows; the mixing is SplitMix64's.
-    """
-    word = np.arange(start + 1, start + size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((word ^ (word >> np.uint64(31))) >> np.uint64(11)) / 2.0**53

@@ -6,9 +6,11 @@ small share of ε buys a range that leaves only a few outcomes outside; those ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -18,12 +20,22 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block, Study
 
-__all__ = ["DECLARED_RANGE", "OutcomeRange", "release_range"]
+__all__ = [
+    "DECLARED_RANGE",
+    "CentredRange",
+    "OutcomeRange",
+    "release_centred_range",
+    "release_range",
+    "wide_range",
+]
 
 Integers = npt.NDArray[np.int64]
 
 _CELL_BITS: Final = 14  # candidates for either bound: the edges of 2¹⁴ equal cells
 _CELLS: Final = 1 << _CELL_BITS
+_DEVIATIONS: Final = 8  # guessed standard deviations that a range around the centre holds
+_WIDE: Final = 16  # guessed standard deviations from which a declared range counts as wide
+_COUNTING: Final = Fraction(1, 5)  # of the budget, for the number of outcomes beyond the range
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +103,85 @@ def release_range(study: Study, epsilon: Fraction, rows: int, noise: Noise) -> O
     return OutcomeRange(first << shift, last << shift)
 
 
-def _histogram_kernel() -> Callable[[Block], _Histogram]:
+@dataclass(frozen=True, slots=True)
+class CentredRange:
+    """A range of public width around a private centre, and how many outcomes lie beyond it."""
+
+    kept: OutcomeRange
+    beyond: int
+    doubt: float  # that number's noise is smaller than this 19 times of 20
+
+
+def wide_range(share: float) -> int | None:
+    """Return the width in grid steps to clip to, None if the declared range is not wide.
+
+    ``share`` is the guessed standard deviation as a share of the declared range: both are public.
+    """
+    if share * _WIDE > 1:
+        return None
+    return max(2, round(_DEVIATIONS * share * OUTCOME_STEPS))
+
+
+def release_centred_range(
+    study: Study, width: int, epsilon: Fraction, rows: int, noise: Noise
+) -> CentredRange:
+    """Put a range of the given width around a private median of the outcomes.
+
+    Four fifths of ε choose the cell that holds the median, among cells not wider than a sixteenth
+    of the range: there are few of them, so that even a small study finds its centre. The rest pays
+    for the number of outcomes beyond the range, which are counted as its ends.
+
+    Neighbours: one person's outcomes replaced. The cell is chosen by the exponential mechanism,
+    the score being minus the number of outcomes by which it misses the median: ``min(n/2 − below
+    the cell, up to its end − n/2, 0)``. A person's m rows move both counts, hence every score, by
+    at most m, and the number beyond by at most m. Cost: ε. Proof: docs/proofs/calibrated.md.
+    """
+    bits = min(_CELL_BITS, max(1, (16 * OUTCOME_STEPS // width - 1).bit_length()))
+    counts = study.fold(_histogram_kernel(bits), title="outcome range").counts
+    below = [int(total) for total in np.append(0, counts.cumsum())]
+    counting, half = epsilon * _COUNTING, study.size // 2
+    cell = noise.choose(
+        "outcome centre",
+        [min(half - first, last - half, 0) for first, last in pairwise(below)],
+        sensitivity=rows,
+        epsilon=epsilon - counting,
+    )
+    center = (2 * cell + 1) << (OUTCOME_BITS - bits - 1)
+    low = min(max(center - width // 2, 0), OUTCOME_STEPS - width)
+    kept = OutcomeRange(low, low + width)
+    outside = study.fold(_beyond_kernel(kept), title="outcome range").total
+    halves = noise.laplace("outcomes beyond", [outside], sensitivity=rows, epsilon=counting)[0]
+    beyond = min(max(round(halves / 2), 0), study.size)
+    return CentredRange(kept, beyond, -math.log(0.05) * rows / float(counting))
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    total: int
+
+    def __add__(self, other: _Count) -> _Count:
+        return _Count(self.total + other.total)
+
+
+def _beyond_kernel(kept: OutcomeRange) -> Callable[[Block], _Count]:
+    def kernel(block: Block) -> _Count:
+        outcome = _outcomes(block)
+        return _Count(int(np.count_nonzero((outcome < kept.low) | (outcome > kept.high))))
+
+    return kernel
+
+
+def _outcomes(block: Block) -> npt.NDArray[np.int32]:
+    if block.outcome is None:
+        msg = "the private phase needs a study with outcomes"
+        raise TypeError(msg)
+    return block.outcome
+
+
+def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], _Histogram]:
     def kernel(block: Block) -> _Histogram:
-        if block.outcome is None:
-            msg = "the private phase needs a study with outcomes"
-            raise TypeError(msg)
-        cells = np.minimum(block.outcome >> (OUTCOME_BITS - _CELL_BITS), _CELLS - 1)
-        return _Histogram(np.bincount(cells, minlength=_CELLS).astype(np.int64))
+        last = (1 << bits) - 1
+        cells = np.clip(_outcomes(block) >> (OUTCOME_BITS - bits), 0, last)
+        return _Histogram(np.bincount(cells, minlength=last + 1).astype(np.int64))
 
     return kernel

@@ -62,6 +62,16 @@ class FeatureMap:
         """The number of features (p)."""
         return int(self.linear.size + self.squares.size + (self.score_scale > 0))
 
+    @property
+    def doubt(self) -> Floats:
+        """What an interval multiplies each feature's imbalance by: nothing but its prior guess."""
+        return np.ones(self.size)
+
+    def probability(self, covariates: Floats) -> Floats:
+        """Return the chance of treatment of some rows by the linear score, shape (m,)."""
+        score = covariates @ self.coefficients[1:] + self.coefficients[0]
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(score, -30.0, 30.0))))
+
     def map(self, covariates: Floats) -> Floats:
         """Return the features of some rows, shape (m, p)."""
         features = np.empty((self.size, covariates.shape[0]))

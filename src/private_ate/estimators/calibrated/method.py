@@ -9,15 +9,17 @@ Proof: docs/proofs/calibrated.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arguments import exact_number, real_number, settle, truth_value
+from private_ate.arguments import exact_number, one_of, real_number, settle, truth_value
+from private_ate.domain import Interval
 from private_ate.errors import ArgumentError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
@@ -26,8 +28,14 @@ from private_ate.estimators.calibrated.cap_path import (
     stop_after_minimum,
     walk_caps,
 )
-from private_ate.estimators.calibrated.clipping import DECLARED_RANGE, OutcomeRange, release_range
-from private_ate.estimators.calibrated.features import fit_features
+from private_ate.estimators.calibrated.clipping import (
+    DECLARED_RANGE,
+    OutcomeRange,
+    release_centred_range,
+    release_range,
+    wide_range,
+)
+from private_ate.estimators.calibrated.features import FeatureMap, fit_features
 from private_ate.estimators.calibrated.final_weights import CappedWeights, settle_weights
 from private_ate.estimators.calibrated.pair_variance import (
     NO_PAIRS,
@@ -36,7 +44,8 @@ from private_ate.estimators.calibrated.pair_variance import (
     order_along,
     release_pair_variance,
 )
-from private_ate.estimators.calibrated.settings import CalibratedSettings
+from private_ate.estimators.calibrated.rich_features import grow_features
+from private_ate.estimators.calibrated.settings import CalibratedSettings, NoisyCount
 from private_ate.estimators.calibrated.solver import Solution
 from private_ate.estimators.published.method import require_both_arms
 from private_ate.estimators.refusals import options_of
@@ -63,19 +72,26 @@ from private_ate.study import ArmSizes, Block, MatchingStudy
 __all__ = [
     "INTERVAL_SHARE",
     "CalibratedOptions",
+    "ClipPlan",
     "estimate_calibrated",
     "imbalance_of",
     "outcome_share",
+    "plan_clip",
     "pose_caps",
 ]
 
 Floats = npt.NDArray[np.float64]
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
-_COVERED: Final = (
-    "noise, sampling and the imbalance left in measured covariates; not unmeasured confounding"
-)
+_PAIR_REACH: Final = 3.0  # root mean squares of the weights: more does not count in the variance
+_CENTRE_SHARE: Final = Fraction(1, 10)  # of ε, for a range around a private centre
 _CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
+_CENTRED: Final = (
+    "the effect and its interval are those of outcomes clipped to 'clipped_to', eight "
+    "outcome_sd around a private median; 'outcomes_beyond' tells how many were beyond"
+)
+
+TermsName = Literal["growing", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +104,32 @@ class CalibratedOptions:
         A public guess of the outcome's standard deviation, in its own units; None is an eighth of
         the range, or 0.4 of it for a declared binary outcome. Affects accuracy, never privacy.
     clip_share : text, fraction or None
-        A share of ε, 0.1 is usual, that buys tighter outcome bounds before the estimate. Pays when
-        the declared range is twenty standard deviations or more; costs otherwise. None: off.
+        A share of ε, 0.1 is usual, that buys tighter outcome bounds before the estimate, whatever
+        ``outcome_sd`` says. None: a tenth of ε, for a range of eight ``outcome_sd`` around a
+        private median, if that guess is given and the declared range holds sixteen or more of it;
+        otherwise nothing. 0: never.
     means : bool
         Also release both potential-outcome means, each arm with noise of its own.
+    terms : "growing" or "plain"
+        What weights balance: covariates, squares and the score, and, as rows allow, bends,
+        products and functions of the score; or the former alone.
     """
 
     outcome_sd: float | None = None
     clip_share: str | float | Fraction | None = None
     means: bool = False
+    terms: TermsName = "growing"
 
     def __post_init__(self) -> None:
         settle(self, means=truth_value("means", self.means))
         if self.outcome_sd is not None:
             settle(self, outcome_sd=real_number("outcome_sd", self.outcome_sd, 1e-150, 1e150))
+        one_of("terms", self.terms, get_args(TermsName))
         _ = self.clip_fraction
 
     @property
     def clip_fraction(self) -> Fraction:
-        """The share of ε for tighter bounds, zero if off."""
+        """The share of ε asked for tighter bounds, zero if none was."""
         if self.clip_share is None:
             return Fraction(0)
         return exact_number("clip_share", self.clip_share, "0", "0.5")
@@ -138,17 +161,15 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     # The matching target is for comparison with matching and has no interval of its own.
     pays_interval = request.confidence is not None and request.target == "balance"
     share = INTERVAL_SHARE if pays_interval else Fraction(0)
-    clip = options.clip_fraction
-    epsilon = request.epsilon * (1 - share - clip)
-    spread = outcome_share(study, options)
+    clip = plan_clip(study.domain.bounds, options)
+    epsilon = request.epsilon * (1 - share - clip.share)
+    spread = outcome_share(study.domain.bounds, options)
     rows = request.rows_per_person
     public = study.public()
-    variance = staircase_variance(float(epsilon)) * rows**2
+    variance = staircase_variance(float(epsilon)) * (rows * clip.kept_share) ** 2
     path = walk_caps(public, pose_caps(public, request), stop_after_minimum(variance, spread))
     weights = settle_weights(public, path, path.choose(variance, spread))
-    kept = DECLARED_RANGE
-    if clip:
-        kept = release_range(study, request.epsilon * clip, rows, noise)
+    kept, clip_settings = _release_clip(study, clip, request, noise)
     sums = fold_with_base(
         study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
     )
@@ -163,14 +184,76 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
     settings = replace(
         _settings(request, weights, study),
-        interval_covers=_COVERED if pays_interval else ABSENT,
-        clipped_to=_in_units(kept, study) if clip else ABSENT,
-        notes=(_CLIPPED,) if clip else ABSENT,
+        interval_covers=_covered(weights) if pays_interval else ABSENT,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        **clip_settings,
         **released.means,
     )
     half = released.noise_half(request.coverage)
     return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipPlan:
+    """What the public plan says about tighter bounds: their share of ε and, if fixed, width."""
+
+    share: Fraction
+    width: int | None  # in grid steps, around a private centre
+
+    @property
+    def kept_share(self) -> float:
+        """The width to expect as a share of the declared one."""
+        return 1.0 if self.width is None else self.width / OUTCOME_STEPS
+
+
+def plan_clip(bounds: Interval, options: CalibratedOptions) -> ClipPlan:
+    """Decide from declared bounds and the guessed spread alone whether bounds are too wide."""
+    if options.clip_share is not None or options.outcome_sd is None:
+        return ClipPlan(options.clip_fraction, None)
+    width = wide_range(outcome_share(bounds, options))
+    return ClipPlan(Fraction(0) if width is None else _CENTRE_SHARE, width)
+
+
+class _Clip(TypedDict, total=False):
+    """What a release says about tighter bounds, where there are any."""
+
+    outcomes_beyond: NoisyCount
+    clipped_to: tuple[float, float]
+    notes: tuple[str, ...]
+
+
+def _release_clip(
+    study: MatchingStudy, plan: ClipPlan, request: Request, noise: Noise
+) -> tuple[OutcomeRange, _Clip]:
+    """Spend the plan's share on a range; return it and what a release says about it."""
+    if not plan.share:
+        return DECLARED_RANGE, {}
+    epsilon, rows = request.epsilon * plan.share, request.rows_per_person
+    if plan.width is None:
+        kept = release_range(study, epsilon, rows, noise)
+        return kept, {"clipped_to": _in_units(kept, study), "notes": (_CLIPPED,)}
+    centred = release_centred_range(study, plan.width, epsilon, rows, noise)
+    return centred.kept, {
+        "outcomes_beyond": NoisyCount(centred.beyond, centred.doubt),
+        "clipped_to": _in_units(centred.kept, study),
+        "notes": (_CENTRED,),
+    }
+
+
+def _covered(weights: CappedWeights) -> str:
+    """Say what the interval covers."""
+    features = weights.problem.features
+    if isinstance(features, FeatureMap):
+        return (
+            "noise, sampling and the imbalance left in measured covariates; not unmeasured "
+            "confounding"
+        )
+    bent = features.terms.hinged.size + features.terms.left.size
+    more = f"{bent} bends and products of them" if bent else "squares"
+    return (
+        f"noise, sampling and the imbalance left in measured covariates, {more} and functions of "
+        "the score; not unmeasured confounding"
+    )
 
 
 def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
@@ -178,19 +261,22 @@ def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
     arms = public.fold(_count_arms, title="arms")
     require_both_arms(arms)
     if request.target == "track" and request.estimand != "ate":
-        msg = "target 'track' follows matching for the ATE; ATT and ATC need target 'balance'"
+        msg = "target 'track' follows matching for the ATE; other estimands need target 'balance'"
         raise ArgumentError(msg)
     coefficients = fit_logistic(public, 1.0 / public.size).coefficients
     base = None
     if request.target == "track":
         base = public.pool(coefficients).match_sharing_ties(request.neighbors)
-    features = fit_features(public, coefficients)
+    plain = fit_features(public, coefficients)
+    options = request.options
+    wanted = options.terms if isinstance(options, CalibratedOptions) else "growing"
+    grows = base is None and wanted == "growing"
+    features = grow_features(public, plain) if grows else plain
     return pose_problem(public, features, arms, estimand=request.estimand, base=base)
 
 
-def outcome_share(study: MatchingStudy, options: CalibratedOptions) -> float:
+def outcome_share(bounds: Interval, options: CalibratedOptions) -> float:
     """Return the guessed standard deviation of the outcome as a share of its range."""
-    bounds = study.domain.bounds
     if options.outcome_sd is not None:
         return options.outcome_sd / bounds.width
     return 0.4 if bounds.is_binary else 0.125
@@ -298,6 +384,7 @@ def _outcome_kernel(
     weights: CappedWeights, kept: OutcomeRange, *, paired: bool
 ) -> Callable[[Block, Floats | None], _OutcomeSums]:
     slopes = weights.problem.features.coefficients[1:]
+    limits = _pair_limits(weights)
 
     def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
         values = weights.of(block, base)
@@ -307,22 +394,42 @@ def _outcome_kernel(
             rows = order_along(block.covariates @ slopes)
         treated = block.treatment[rows]
         totals, largest, pairs = [], [], NO_PAIRS
-        for members in (rows[treated], rows[~treated]):
+        for members, limit in zip((rows[treated], rows[~treated]), limits, strict=True):
             steps = quantize_weights(values[members])
             outcomes = centred[members]
             totals.append(weighted_sum(steps, outcomes))
             largest.append(int(steps.max(initial=0)))
             if paired:
-                pairs += add_pairs(values[members], outcomes, kept.width)
+                pairs += add_pairs(values[members], outcomes, kept.width, limit)
         return _OutcomeSums(totals[0], totals[1], largest[0], largest[1], pairs)
 
     return kernel
 
 
+def _pair_limits(weights: CappedWeights) -> tuple[float, float]:
+    """Return the weights above which a unit counts less in the variance; none for plain features.
+
+    A cap that leaves room for rare, large weights would make the variance's noise follow them.
+    """
+    problem = weights.problem
+    if isinstance(problem.features, FeatureMap):
+        return math.inf, math.inf
+    sizes = (problem.arms.treated, problem.arms.control)
+    treated, control = (
+        _PAIR_REACH * math.sqrt(solution.sums.squares / size)
+        for solution, size in zip(weights.solutions, sizes, strict=True)
+    )
+    return treated, control
+
+
 def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:
-    """Return ``‖Fᵀw − g‖²`` over both arms: what calibration left unbalanced."""
+    """Return ``‖Fᵀw − g‖²`` over both arms: what calibration left unbalanced.
+
+    Features count as much as the class of outcomes gives them that an interval covers.
+    """
+    doubt = problem.features.doubt
     return sum(
-        float(((solution.sums.features - target.target) ** 2).sum())
+        float(((doubt * (solution.sums.features - target.target)) ** 2).sum())
         for solution, target, fixed in zip(solutions, problem.targets, problem.fixed, strict=True)
         if not fixed
     )
@@ -334,6 +441,7 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
         "ate": "all n units (ATE)",
         "att": "the treated units (ATT)",
         "atc": "the control units (ATC)",
+        "ato": "all n units by their overlap, e(1 - e) (ATO)",
     }
     arms = weights.problem.arms
     treated, control = (arms.total**2 / item.sums.squares for item in weights.solutions)

@@ -39,12 +39,17 @@ _GRID_BITS: Final = _SQUARE_BITS + WEIGHT_BITS
 
 @dataclass(frozen=True, slots=True)
 class PairSums:
-    """The weighted sum of squared differences as an integer, and its public companions."""
+    """The weighted sum of squared differences as an integer, and its public companions.
+
+    ``squares`` adds up the squared weights behind the total, ``whole`` those of the estimate:
+    weights above a public limit count as the limit, so that few units do not rule the noise.
+    """
 
     total: int
     sensitivity: int
     squares: float
     unpaired: float
+    whole: float
 
     def __add__(self, other: PairSums) -> PairSums:
         return PairSums(
@@ -52,10 +57,11 @@ class PairSums:
             max(self.sensitivity, other.sensitivity),
             self.squares + other.squares,
             self.unpaired + other.unpaired,
+            self.whole + other.whole,
         )
 
 
-NO_PAIRS: Final = PairSums(0, 0, 0.0, 0.0)
+NO_PAIRS: Final = PairSums(0, 0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +99,11 @@ def release_pair_variance(
     """
     sensitivity = max(1, rows * sums.sensitivity)
     noisy = noise.laplace("variance", [sums.total], sensitivity=sensitivity, epsilon=epsilon)[0]
-    released = float(Fraction(noisy, 2 << _GRID_BITS))
-    scale = float(Fraction(sensitivity, 1 << _GRID_BITS) / epsilon)
-    return PairVariance(released, scale, sums.squares / 4, sums.unpaired)
+    # Units of limited weight stand for the whole: their variance is taken as the others'.
+    stands_for = sums.whole / sums.squares if sums.squares > 0 else 1.0
+    released = stands_for * float(Fraction(noisy, 2 << _GRID_BITS))
+    scale = stands_for * float(Fraction(sensitivity, 1 << _GRID_BITS) / epsilon)
+    return PairVariance(released, scale, sums.whole / 4, sums.unpaired)
 
 
 def order_along(score: Floats) -> npt.NDArray[np.int64]:
@@ -121,18 +129,21 @@ def _laplace_cdf(value: float, scale: float) -> float:
     return tail if value < 0 else 1 - tail
 
 
-def add_pairs(values: Floats, outcomes: npt.NDArray[np.int32], width: int) -> PairSums:
+def add_pairs(
+    values: Floats, outcomes: npt.NDArray[np.int32], width: int, limit: float = math.inf
+) -> PairSums:
     """Add up squared differences of neighbours in one arm, in order along the score.
 
-    An odd unit at the end is compared with the last one before it. A weight may be as large as n,
-    so its square leaves 64 bits: large ones are Python integers, and the sensitivity is always
-    that of the integers that are added.
+    An odd unit at the end is compared with the last one before it. Weights above the public limit
+    count as the limit. A weight may be as large as n, so its square leaves 64 bits: large ones are
+    Python integers, and the sensitivity is always that of the integers that are added.
     """
-    squares = values**2
+    whole = float((values**2).sum())
+    squares = np.minimum(values, limit) ** 2
     if values.size == 0:
         return NO_PAIRS
     if values.size == 1:
-        return PairSums(0, 0, 0.0, float(squares[0]) / 4)
+        return PairSums(0, 0, 0.0, whole / 4, 0.0)
     even = values.size - values.size % 2
     halves = quantize_squares((squares[0:even:2] + squares[1:even:2]) / 2)
     total = weighted_sum(halves, _squared(outcomes[0:even:2], outcomes[1:even:2]))
@@ -142,7 +153,7 @@ def add_pairs(values: Floats, outcomes: npt.NDArray[np.int32], width: int) -> Pa
         total += weighted_sum(last, _squared(outcomes[-1:], outcomes[-2:-1]))
         sensitivity = max(sensitivity, int(halves[-1]) + int(last[0]))
     furthest = int(_squared(np.array([width]), np.zeros(1, dtype=np.int64))[0])
-    return PairSums(total, sensitivity * furthest, float(squares.sum()), 0.0)
+    return PairSums(total, sensitivity * furthest, float(squares.sum()), 0.0, whole)
 
 
 def _squared(

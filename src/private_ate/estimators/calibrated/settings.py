@@ -9,7 +9,23 @@ from typing import ClassVar
 from private_ate.estimators.request import Estimand, Target
 from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, Settings
 
-__all__ = ["CalibratedSettings"]
+__all__ = ["CalibratedSettings", "NoisyCount"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyCount:
+    """A released number of units, and how far its noise reaches 19 times of 20.
+
+    Attributes
+    ----------
+    count : int
+        The released number.
+    within : float
+        Its noise is smaller than this 19 times of 20.
+    """
+
+    count: int
+    within: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +64,8 @@ class CalibratedSettings(Settings):
         Ratio of both odds of a declared binary outcome; null where it does not exist.
     interval_covers : str
         What the interval covers, and what not; only where one was paid for.
+    outcomes_beyond : number and its reach
+        How many outcomes lie beyond the range around a private centre, where there is one.
     clipped_to : pair of float
         The privately chosen outcome bounds, where asked for.
     notes : list of str
@@ -74,6 +92,7 @@ class CalibratedSettings(Settings):
     risk_ratio: float | Absent | None = ABSENT
     odds_ratio: float | Absent | None = ABSENT
     interval_covers: str | Absent = ABSENT
+    outcomes_beyond: NoisyCount | Absent = ABSENT
     clipped_to: tuple[float, float] | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]
