@@ -45,10 +45,10 @@ def test_a_copy_of_the_one_file_shows_all_that_is_spent(tmp_path, path):
 OPENER = """
 import sys
 from private_ate import Ledger
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Charge
 ledger = Ledger.open(sys.argv[1])
-ledger.spend(Charge("trial", sys.argv[2], "p", Cost(10**8)))
+ledger.spend(Charge("trial", sys.argv[2], "p", BudgetUnits(10**8)))
 ledger.close()
 """
 

@@ -160,7 +160,7 @@ def test_what_was_left_open_is_said_once(ledger):
 RACER = """
 import sys
 from private_ate import Ledger, LedgerError
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Charge, Use
 
 location, name, outcome, covariate = sys.argv[1:]
@@ -171,7 +171,7 @@ won = 0
 for number in range(5):
     use = Use("label", "t", outcome, (covariate,))
     try:
-        ledger.spend(Charge("trial", f"{name}-{number}", "p", Cost(1), use=use))
+        ledger.spend(Charge("trial", f"{name}-{number}", "p", BudgetUnits(1), use=use))
         won += 1
     except LedgerError:
         pass

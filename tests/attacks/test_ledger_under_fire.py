@@ -17,7 +17,7 @@ RACER = """
 import sys
 from fractions import Fraction
 from private_ate import BudgetError, Ledger
-from private_ate.privacy.ledger.cost import Cost
+from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Charge
 
 location, name, tries = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -26,7 +26,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 won = 0
 for number in range(tries):
-    charge = Charge("trial", f"{name}-{number}", "plan", Cost.of(Fraction(1, 100)))
+    charge = Charge("trial", f"{name}-{number}", "plan", BudgetUnits.of(Fraction(1, 100)))
     try:
         ledger.spend(charge)
         ledger.store(charge, "{}")
