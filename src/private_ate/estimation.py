@@ -201,7 +201,7 @@ def _encoded(
         yield without_words(lambda: LocalStudy.encode(here.table, here.domain, progress))
 
 
-def estimate_study(  # a request and how it is to be run
+def estimate_study(
     study: LocalStudy | SparkStudy,
     request: Request,
     method: Method,

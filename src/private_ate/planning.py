@@ -347,7 +347,7 @@ def _unadjusted_row(
     )
 
 
-def _row(  # the parts of a prediction
+def _row(
     epsilon: float, used: float, scale: float, deviation: float, request: Request, note: str
 ) -> PlanRow:
     size = math.exp(-used / 2) / -math.expm1(-used)  # E|X| of a unit staircase
@@ -417,7 +417,7 @@ def _answer(wanted: float, needed: float | None) -> str:
     return f"a half-width of {wanted:g} needs about ε = {needed:g}"
 
 
-def _public_study(  # the columns
+def _public_study(
     data: object,
     treatment: str | Treatment | None,
     outcome: str | None,

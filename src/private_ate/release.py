@@ -159,7 +159,7 @@ class Release:
 
     def to_html(self, facts: PublicFacts | None = None) -> str:
         """Return the release as one self-contained page; ``facts`` adds public knowledge."""
-        from private_ate.report.html import release_page  # noqa: PLC0415  # report reads releases
+        from private_ate.report.html import release_page  # report reads releases
 
         return release_page(self, facts)
 
@@ -184,7 +184,7 @@ class Release:
         return cls(**plain)
 
     def __str__(self) -> str:
-        from private_ate.report.text import summarize  # noqa: PLC0415  # report reads releases
+        from private_ate.report.text import summarize  # report reads releases
 
         return summarize(self)
 
@@ -257,6 +257,6 @@ class Diagnostics:
 
     def to_html(self, release: Release | None = None) -> str:
         """Return the curator's page, watermarked; it compares with a release if given one."""
-        from private_ate.report.curator import curator_page  # noqa: PLC0415  # as above
+        from private_ate.report.curator import curator_page  # as above
 
         return curator_page(self, release)

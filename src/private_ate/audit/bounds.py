@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats
+
 __all__ = ["CONFIDENCE", "epsilon_bound", "largest_gap"]
 
 CONFIDENCE = 0.999
 _CANDIDATES = 200
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _bound(
     common: npt.ArrayLike, rare: npt.ArrayLike, size: int, delta: float
 ) -> npt.NDArray[np.float64]:
     """Return ``ln((p − δ)/q)`` for the lowest p and the highest q that the counts allow."""
-    from scipy.special import betaincinv  # noqa: PLC0415  # keeps `import private_ate` light
+    from scipy.special import betaincinv
 
     error = (1 - CONFIDENCE) / 2
     hits, others = np.asarray(common, dtype=np.float64), np.asarray(rare, dtype=np.float64)

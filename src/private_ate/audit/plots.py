@@ -17,7 +17,7 @@ __all__ = ["plot_findings"]
 def plot_findings(findings: Sequence[Finding], folder: Path) -> list[Path]:
     """Write one SVG for each bound on ε; returns nothing where matplotlib is not installed."""
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  # the `plots` extra
+        from matplotlib.figure import Figure  # the `plots` extra
     except ImportError:
         return []
     try:

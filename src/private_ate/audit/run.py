@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.audit.bounds import epsilon_bound, largest_gap
 from private_ate.audit.neighbours import EPSILON, Neighbours, Step, neighbours_for, noisy_steps
 from private_ate.audit.samplers import RATES, SMALLEST_P, check_samplers
@@ -21,7 +22,6 @@ from private_ate.privacy.budget import Level
 
 __all__ = ["Finding", "audit_release", "audit_steps", "run_audit"]
 
-Floats = npt.NDArray[np.float64]
 Outputs = npt.NDArray[np.float64]  # one row per run, one column per number that is seen
 
 _PILOT = 60

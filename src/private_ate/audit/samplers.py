@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Integers
 from private_ate.privacy.entropy import Entropy, SecureEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.ranks import CentreRule
@@ -19,7 +20,6 @@ __all__ = [
     "check_centre", "check_flips", "check_rate", "check_samplers",
 ]  # fmt: skip
 
-Integers = npt.NDArray[np.int64]
 
 SMALLEST_P = 1e-8  # a right sampler fails one of a hundred such tests once in a million audits
 # Dyadic and not, from nearly always zero to far beyond a machine's float grid.
@@ -88,7 +88,7 @@ def check_flips(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:
 
 def check_centre(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:
     """Test how often each candidate near a trimmed mean is released."""
-    from scipy.stats import chi2  # noqa: PLC0415  # keeps `import private_ate` light
+    from scipy.stats import chi2
 
     values = np.arange(-20, 21, dtype=np.int64) ** 3 // 200
     rule = CentreRule(np.arange(-20, 21, dtype=np.int64), 40, 3)
@@ -125,7 +125,7 @@ def _singles(rate: Fraction, draws: int, entropy: Entropy) -> Integers:
 
 def _chi_square(sizes: Integers, rate: float) -> float:
     """Compare counts in about fifty cells of equal probability with what they should be."""
-    from scipy.stats import chi2  # noqa: PLC0415  # keeps `import private_ate` light
+    from scipy.stats import chi2
 
     shares = np.arange(1, 50) / 50
     edges = np.unique(np.ceil(-np.log1p(-shares) / rate).astype(np.int64))
@@ -138,7 +138,7 @@ def _chi_square(sizes: Integers, rate: float) -> float:
 
 def _digits(sizes: Integers, rate: Fraction) -> float:
     """Compare how often each binary digit is one with 1/(1 + exp(2ʲ rate))."""
-    from scipy.stats import chi2  # noqa: PLC0415  # keeps `import private_ate` light
+    from scipy.stats import chi2
 
     total, used = 0.0, 0
     for digit in range(60):
@@ -152,14 +152,14 @@ def _digits(sizes: Integers, rate: Fraction) -> float:
 
 
 def _binomial(hits: int, size: int, share: float) -> float:
-    from scipy.stats import binomtest  # noqa: PLC0415  # keeps `import private_ate` light
+    from scipy.stats import binomtest
 
     return float(binomtest(hits, size, share).pvalue)
 
 
 def _association(negative: npt.NDArray[np.bool_], sizes: Integers) -> float:
     """Compare the share of negative signs among small and among large draws."""
-    from scipy.stats import norm  # noqa: PLC0415  # keeps `import private_ate` light
+    from scipy.stats import norm
 
     large = sizes > np.median(sizes)
     counts = [int(np.count_nonzero(large)), int(np.count_nonzero(~large))]
@@ -171,7 +171,7 @@ def _association(negative: npt.NDArray[np.bool_], sizes: Integers) -> float:
 
 def _lag(sizes: Integers, lag: int) -> float:
     """Compare the correlation of draws some places apart with zero."""
-    from scipy.stats import norm  # noqa: PLC0415  # keeps `import private_ate` light
+    from scipy.stats import norm
 
     centred = np.minimum(sizes, np.quantile(sizes, 0.99)).astype(np.float64)
     centred -= centred.mean()

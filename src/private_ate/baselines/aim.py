@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
+from private_ate.arrays import Integers
 from private_ate.baselines.synthesis.columns import RecordCoding
 from private_ate.baselines.synthesis.graphical_model import Measurement, Model, sample_rows
 from private_ate.baselines.synthesis.junction_tree import Clique
@@ -46,7 +47,6 @@ from private_ate.study import MatchingStudy
 
 __all__ = ["AimOptions", "estimate_aim"]
 
-Integers = npt.NDArray[np.int64]
 
 _ROUNDS_PER_COLUMN = 16
 _MEASURE = Fraction(9, 10)  # share of a round that measures; the rest selects
@@ -311,7 +311,7 @@ class _Run:
             progress("AIM budget (%)", round(100 * self.used / self.budget), 100)
 
 
-def _settings(  # what a reader needs to repeat the run
+def _settings(
     request: Request, options: AimOptions, columns: RecordCoding, rounds: int, rows: int, run: _Run
 ) -> AimSettings:
     return AimSettings(

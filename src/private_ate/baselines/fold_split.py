@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
+from private_ate.arrays import Floats
 from private_ate.baselines.nuisances import Nuisances, fit_nuisances
 from private_ate.baselines.perturbation import Budget, release_integer
 from private_ate.baselines.row_parts import Part, places_of, split_folds
@@ -32,7 +33,6 @@ from private_ate.study import Block, MatchingStudy
 
 __all__ = ["FoldSplitOptions", "estimate_fold_split", "fold_sensitivity", "score_kernel"]
 
-Floats = npt.NDArray[np.float64]
 Score = Literal["doubly_robust", "weighted", "outcome_model"]
 
 _SCORE_BITS = 24  # scores live on the grid 2⁻²⁴ of the outcome's range

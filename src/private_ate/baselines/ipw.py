@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from private_ate.arguments import real_number, settle
+from private_ate.arrays import Floats
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
 from private_ate.baselines.row_parts import Part, split_rows
 from private_ate.estimators.refusals import options_of
@@ -36,8 +36,6 @@ from private_ate.settings import Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["IpwOptions", "estimate_ipw", "fit_propensity", "propensity_sensitivity", "scores_of"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.baselines.ipw import fit_propensity, propensity_sensitivity, scores_of
 from private_ate.baselines.perturbation import Budget, release_vector
 from private_ate.baselines.row_parts import Part
@@ -17,7 +17,6 @@ from private_ate.study import Block
 
 __all__ = ["Nuisances", "fit_nuisances", "release_nuisances"]
 
-Floats = npt.NDArray[np.float64]
 
 _ARM_SENSITIVITY = math.sqrt(1.5) * (1 + 1e-9)  # (count, sum, sum) moves by at most (1, ½, ½)
 _OUTCOME_RIDGE = 1e-3

@@ -9,15 +9,14 @@ from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import two_laplace_quantile
 
 __all__ = ["Budget", "NoisyValue", "release_integer", "release_vector"]
 
-Floats = npt.NDArray[np.float64]
 
 _FINE = 40  # bits of the grid below the sensitivity
 

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from private_ate.arguments import settle, whole_number
+from private_ate.arrays import Floats, Integers
 from private_ate.baselines.synthesis.columns import RecordCoding
 from private_ate.baselines.synthesis.consistency import NoisyMarginal, agree, common_total
 from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
@@ -50,8 +50,6 @@ __all__ = [
     "estimate_privsyn",
 ]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Pair = tuple[int, int]
 
 _SHARES = (Fraction(1, 10), Fraction(1, 10), Fraction(8, 10))  # columns, dependence, marginals
@@ -289,7 +287,7 @@ def _choose(
     return [pairs[place] for place in chosen]
 
 
-def _measure(  # the last share of the budget
+def _measure(
     study: MatchingStudy,
     columns: RecordCoding,
     marginals: Sequence[tuple[int, ...]],
@@ -313,7 +311,7 @@ def _measure(  # the last share of the budget
     return tables
 
 
-def _records(  # what is made of the tables, and how long it may take
+def _records(
     study: MatchingStudy,
     tables: Sequence[NoisyMarginal],
     rows: int,

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from private_ate.arguments import settle
+from private_ate.arrays import Integers
 from private_ate.domain import Categories, Domain
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
@@ -39,7 +39,6 @@ __all__ = [
     "smooth_sensitivity",
 ]
 
-Integers = npt.NDArray[np.int64]
 
 _FINE = 34  # bits of the output grid below 2B/n, the least value of the smooth sensitivity
 _SMALLEST_EPSILON = Fraction(1, 10**6)  # below it floats cannot tell neighbouring scales apart

@@ -47,7 +47,7 @@ def options(
 ) -> None:
     """Hold the options that belong to no command."""
     if version:
-        from private_ate._version import VERSION  # noqa: PLC0415  # metadata is slow to read
+        from private_ate._version import VERSION  # metadata is slow to read
 
         typer.echo(f"private-ate {VERSION}")
         raise typer.Exit

@@ -24,13 +24,13 @@ def audit(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check the samplers and measure ε on worst-case neighbours; exits with 1 on a finding."""
-    from private_ate.audit import run_audit  # noqa: PLC0415  # keeps --help fast
-    from private_ate.cli.progress import watch  # noqa: PLC0415  # as above
+    from private_ate.audit import run_audit  # keeps --help fast
+    from private_ate.cli.progress import watch  # as above
 
     with watch("audit", quiet=json) as progress:
         findings = list(run_audit(runs, progress))
     if out is not None:
-        from private_ate.audit.plots import plot_findings  # noqa: PLC0415  # keeps --help fast
+        from private_ate.audit.plots import plot_findings  # keeps --help fast
 
         plot_findings(findings, out)
     _show(findings, as_json=json)
@@ -42,12 +42,12 @@ def _show(findings: list[Finding], *, as_json: bool) -> None:
     names = ("what", "claimed", "measured", "runs", "passed")
     rows = [{name: getattr(finding, name) for name in names} for finding in findings]
     if as_json:
-        import json  # noqa: PLC0415  # keeps --help fast
+        import json  # keeps --help fast
 
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
-    from rich.table import Table  # noqa: PLC0415  # as above
+    from rich.console import Console  # keeps --help fast
+    from rich.table import Table  # as above
 
     table = Table(title="Audit of this installation, 99.9 % confidence", title_justify="left")
     for name in names[:-1]:

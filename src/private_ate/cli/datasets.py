@@ -14,8 +14,8 @@ app = typer.Typer(help="Look at the benchmark data sets.", no_args_is_help=True)
 @app.command("list")
 def list_datasets() -> None:
     """List the data sets, and which of them can be read here."""
-    from private_ate.datasets import registry  # noqa: PLC0415  # keeps --help fast
-    from private_ate.errors import DatasetError  # noqa: PLC0415  # as above
+    from private_ate.datasets import registry  # keeps --help fast
+    from private_ate.errors import DatasetError  # as above
 
     width = max(map(len, registry))
     for name, loader in registry.items():
@@ -35,7 +35,7 @@ def show_dataset(
     name: Annotated[str, typer.Argument(help="Name of a data set.", metavar="NAME")],
 ) -> None:
     """Show a data set's arms, its effects and its declared domain; not private."""
-    from private_ate.datasets import load  # noqa: PLC0415  # keeps --help fast
+    from private_ate.datasets import load  # keeps --help fast
 
     dataset = load(name)
     truth = "not known" if dataset.true_effect is None else f"{dataset.true_effect:.6g}"

@@ -21,11 +21,11 @@ def demo(
     epsilon: Annotated[str, typer.Option(help="Privacy budget of each release.")] = "1.0",
 ) -> None:
     """Release the effect of a simulated drug at both levels and show what it costs."""
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
+    from rich.console import Console  # keeps --help fast
 
-    from private_ate.cli.progress import watch  # noqa: PLC0415  # as above
-    from private_ate.datasets.clinic import draw_clinic  # noqa: PLC0415  # as above
-    from private_ate.estimation import estimate_ate  # noqa: PLC0415  # as above
+    from private_ate.cli.progress import watch  # as above
+    from private_ate.datasets.clinic import draw_clinic  # as above
+    from private_ate.estimation import estimate_ate  # as above
 
     study = draw_clinic()
     out.mkdir(parents=True, exist_ok=True)
@@ -56,9 +56,9 @@ def _introduction(study: ClinicStudy) -> str:
 
 
 def _print_releases(console: object, releases: list[Release]) -> None:
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
+    from rich.console import Console  # keeps --help fast
 
-    from private_ate.report.text import release_table  # noqa: PLC0415  # as above
+    from private_ate.report.text import release_table  # as above
 
     assert isinstance(console, Console)  # noqa: S101  # for the type checker
     for release in releases:
@@ -78,8 +78,8 @@ def _farewell(out: Path) -> str:
 
 
 def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
-    from private_ate.estimators.overlap import describe_overlap  # noqa: PLC0415  # as above
-    from private_ate.report.html import PublicFacts, releases_page  # noqa: PLC0415  # as above
+    from private_ate.estimators.overlap import describe_overlap  # as above
+    from private_ate.report.html import PublicFacts, releases_page  # as above
 
     overlap = describe_overlap(study.frame, domain=study.domain)
     pairs = []

@@ -27,8 +27,8 @@ def domain(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
-    from private_ate.cli.estimate import write_whole  # noqa: PLC0415  # keeps --help fast
-    from private_ate.data.files import read_schema  # noqa: PLC0415  # as above
+    from private_ate.cli.estimate import write_whole  # keeps --help fast
+    from private_ate.data.files import read_schema  # as above
 
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
@@ -54,7 +54,7 @@ def domain(
 
 def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | None) -> str:
     """Return the draft as text: TOML but for the ??? that a person replaces."""
-    from private_ate.domain import toml_text  # noqa: PLC0415  # keeps --help fast
+    from private_ate.domain import toml_text  # keeps --help fast
 
     lines = [_HEADER]
     lines += ["[treatment]", f"column = {_named(treatment)}", "treated = 1", "control = 0", ""]
@@ -75,7 +75,7 @@ def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | N
 
 
 def _named(column: str | None) -> str:
-    from private_ate.domain import toml_text  # noqa: PLC0415  # keeps --help fast
+    from private_ate.domain import toml_text  # keeps --help fast
 
     return "???" if column is None else toml_text(column)
 

@@ -84,9 +84,9 @@ def estimate(
     One physical line of a CSV file is one record: a line ends at a line feed, and quotes are read
     within it. Convert a file whose fields hold line ends to Parquet first.
     """
-    from private_ate.cli import pages  # noqa: PLC0415  # keeps --help fast
-    from private_ate.cli.progress import watch  # noqa: PLC0415  # keeps --help fast
-    from private_ate.estimation import estimate_ate  # noqa: PLC0415  # as above
+    from private_ate.cli import pages  # keeps --help fast
+    from private_ate.cli.progress import watch  # keeps --help fast
+    from private_ate.estimation import estimate_ate  # as above
 
     if out is not None:
         require_writable(out)
@@ -142,14 +142,14 @@ def show(release: Release, *, as_json: bool) -> None:
     if as_json:
         typer.echo(release.to_json())
         return
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
+    from rich.console import Console  # keeps --help fast
 
-    from private_ate.report.text import release_table  # noqa: PLC0415  # as above
+    from private_ate.report.text import release_table  # as above
 
     Console(highlight=False).print(release_table(release))
 
 
-def declared_domain(  # one value per flag
+def declared_domain(
     treatment: str | None,
     outcome: str | None,
     path: Path | None,
@@ -162,8 +162,8 @@ def declared_domain(  # one value per flag
     control: str | None,
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
-    from private_ate.data.inputs import resolve_domain  # noqa: PLC0415  # keeps --help fast
-    from private_ate.domain import Binary, Domain, Interval, Outcome, Treatment  # noqa: PLC0415
+    from private_ate.data.inputs import resolve_domain  # keeps --help fast
+    from private_ate.domain import Binary, Domain, Interval, Outcome, Treatment
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
     labels = Treatment(
@@ -186,7 +186,7 @@ def method_options(method: str, level: str, settings: list[str]) -> object | Non
     """Turn ``--set OPTION=VALUE`` flags into the method's own options."""
     if not settings:
         return None
-    from private_ate.estimation import options_from_texts  # noqa: PLC0415  # keeps --help fast
+    from private_ate.estimation import options_from_texts  # keeps --help fast
 
     pairs = [text.partition("=") for text in settings]
     bad = next((name for name, sign, _ in pairs if not sign or not name), None)
@@ -235,7 +235,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _parse_bounds(text: str) -> tuple[str, Interval]:
-    from private_ate.domain import Interval  # noqa: PLC0415  # keeps --help fast
+    from private_ate.domain import Interval  # keeps --help fast
 
     name, sign, rest = text.rpartition("=")
     low, colon, high = rest.partition(":")
@@ -250,7 +250,7 @@ def _parse_bounds(text: str) -> tuple[str, Interval]:
 
 
 def _parse_categories(text: str) -> tuple[str, Categories]:
-    from private_ate.domain import Categories  # noqa: PLC0415  # keeps --help fast
+    from private_ate.domain import Categories  # keeps --help fast
 
     name, sign, rest = text.partition("=")
     if not (sign and name and "|" in rest):

@@ -17,7 +17,7 @@ app = typer.Typer(help="Rerun the paper's figures and tables.", no_args_is_help=
 @app.command("list")
 def list_experiments() -> None:
     """List the experiments and what they repeat."""
-    from private_ate.experiments.catalogue import EXPERIMENTS  # noqa: PLC0415  # keeps --help fast
+    from private_ate.experiments.catalogue import EXPERIMENTS  # keeps --help fast
 
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
@@ -36,8 +36,8 @@ def run_experiments(
     ] = True,
 ) -> None:
     """Run an experiment; nothing in its results is private, because releases are seeded."""
-    from private_ate.experiments.catalogue import EXPERIMENTS  # noqa: PLC0415  # keeps --help fast
-    from private_ate.experiments.execution import (  # noqa: PLC0415  # as above
+    from private_ate.experiments.catalogue import EXPERIMENTS  # keeps --help fast
+    from private_ate.experiments.execution import (  # as above
         RunSettings,
         experiment_named,
         run_experiment,
@@ -59,8 +59,8 @@ def run_experiments(
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a callable ``(done, total)`` that draws a bar with the time left on a terminal."""
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
-    from rich.progress import (  # noqa: PLC0415  # as above
+    from rich.console import Console  # keeps --help fast
+    from rich.progress import (  # as above
         BarColumn,
         MofNCompleteColumn,
         Progress,

@@ -65,7 +65,7 @@ def create(
     json: AsJson = False,
 ) -> None:
     """Add a data set with its total budget; makes the ledger if there is none."""
-    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
 
     columns, binding = _declared(domain, level, _split(public))
     ledger = Ledger.create(
@@ -88,7 +88,7 @@ def bind(
     json: AsJson = False,
 ) -> None:
     """Say what `create` left open: level, public columns, rows per person, other analysts."""
-    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
 
     ledger = Ledger.open(location)
     try:
@@ -105,7 +105,7 @@ def bind(
 @app.command()
 def show(location: Location, dataset: OneDataset = None, json: AsJson = False) -> None:
     """Show what each data set has spent and has left, and what it is bound to."""
-    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
 
     _show(Ledger.open(location), dataset, "Budgets", as_json=json)
 
@@ -113,7 +113,7 @@ def show(location: Location, dataset: OneDataset = None, json: AsJson = False) -
 @app.command()
 def history(location: Location, dataset: OneDataset = None, json: AsJson = False) -> None:
     """List every entry in order: budgets granted, charges, releases stored."""
-    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
 
     ledger = Ledger.open(location)
     entries = ledger.history(dataset)
@@ -131,7 +131,7 @@ def verify(
     json: AsJson = False,
 ) -> None:
     """Check every hash and every balance; exits with 2 if the history was altered."""
-    from private_ate.privacy.ledger.ledger import Ledger  # noqa: PLC0415  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
 
     ledger = Ledger.open(location)
     try:
@@ -148,11 +148,11 @@ def _declared(
     """Return the public columns and the binding; a domain's outcome is private in any case."""
     if domain is None:
         return public, None
-    from dataclasses import replace  # noqa: PLC0415  # keeps --help fast
+    from dataclasses import replace  # keeps --help fast
 
-    from private_ate.charging import binding_of  # noqa: PLC0415  # as above
-    from private_ate.domain import Domain  # noqa: PLC0415  # as above
-    from private_ate.privacy.ledger.ledger import Roles  # noqa: PLC0415  # as above
+    from private_ate.charging import binding_of  # as above
+    from private_ate.domain import Domain  # as above
+    from private_ate.privacy.ledger.ledger import Roles  # as above
 
     known = Domain.read(domain)
     roles = Roles(private=frozenset({known.outcome.column}))
@@ -240,18 +240,18 @@ def _entry(entry: Entry, *, whole: bool) -> dict[str, Any]:
 
 def _print(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:
     if as_json:
-        import json  # noqa: PLC0415  # keeps --help fast
+        import json  # keeps --help fast
 
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
+    from rich.console import Console  # keeps --help fast
 
     Console(highlight=False).print(_table(rows, title))
 
 
 def _table(rows: list[dict[str, Any]], title: str) -> Table:
-    from rich.table import Table  # noqa: PLC0415  # keeps --help fast
-    from rich.text import Text  # noqa: PLC0415  # names are shown as they are, not as markup
+    from rich.table import Table  # keeps --help fast
+    from rich.text import Text  # names are shown as they are, not as markup
 
     table = Table(title=title, title_justify="left")
     for name in rows[0] if rows else ():

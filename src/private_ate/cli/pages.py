@@ -35,11 +35,11 @@ def public_facts(
 
     Without data, as when a cluster holds them, there is no overlap to show.
     """
-    from private_ate.report.html import PublicFacts  # noqa: PLC0415  # keeps --help fast
+    from private_ate.report.html import PublicFacts  # keeps --help fast
 
     overlap = None
     if has_public_covariates(release.level) and data is not None:
-        from private_ate.estimators.overlap import describe_overlap  # noqa: PLC0415  # as above
+        from private_ate.estimators.overlap import describe_overlap  # as above
 
         # A release that was made without names, such as one without a guarantee, used all.
         used = "all" if covariates is None and not domain.covariates else covariates
@@ -55,8 +55,8 @@ def public_facts(
 
 def curator_text(release: Release, data: Path, domain: Domain, covariates: Covariates) -> str:
     """Return the curator's page; what it cannot show it says on the page and nowhere else."""
-    from private_ate.estimators.exact import diagnose_ate  # noqa: PLC0415  # numba loads here
-    from private_ate.report.curator import refused_page  # noqa: PLC0415  # keeps --help fast
+    from private_ate.estimators.exact import diagnose_ate  # numba loads here
+    from private_ate.report.curator import refused_page  # keeps --help fast
 
     try:
         diagnostics = diagnose_ate(

@@ -60,15 +60,15 @@ def plan(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show expected error and interval width for a list of ε; spends nothing."""
-    from private_ate.cli.estimate import (  # noqa: PLC0415  # keeps --help fast
+    from private_ate.cli.estimate import (  # keeps --help fast
         declared_domain,
         method_options,
         named_covariates,
         parse_confidence,
         split_names,
     )
-    from private_ate.cli.progress import watch  # noqa: PLC0415  # as above
-    from private_ate.planning import plan_ate  # noqa: PLC0415  # as above
+    from private_ate.cli.progress import watch  # as above
+    from private_ate.planning import plan_ate  # as above
 
     source: object = data
     known = None
@@ -98,7 +98,7 @@ def plan(
             progress=progress,
         )
     if plot is not None:
-        from private_ate.report.plots import draw_plan  # noqa: PLC0415  # matplotlib is an extra
+        from private_ate.report.plots import draw_plan  # matplotlib is an extra
 
         draw_plan(planned, plot)
     _show(planned, as_json=json)
@@ -112,7 +112,7 @@ def _sizes(
     *,
     binary: bool,
 ) -> object:
-    from private_ate.planning import StudySizes  # noqa: PLC0415  # keeps --help fast
+    from private_ate.planning import StudySizes  # keeps --help fast
 
     if level in get_args(Level) and has_public_covariates(cast("Level", level)):
         msg = f"the {level} level plans from the public covariates and treatment; give DATA"
@@ -126,12 +126,12 @@ def _sizes(
 
 def _show(planned: Plan, *, as_json: bool) -> None:
     if as_json:
-        import json  # noqa: PLC0415  # keeps --help fast
+        import json  # keeps --help fast
 
         typer.echo(json.dumps(planned.to_dict(), indent=2, ensure_ascii=False))
         return
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
-    from rich.table import Table  # noqa: PLC0415  # as above
+    from rich.console import Console  # keeps --help fast
+    from rich.table import Table  # as above
 
     table = Table(title=f"What to expect, {planned.level} level", title_justify="left")
     for name in ("ε", "noise", "sampling", "error", "half-width"):

@@ -18,8 +18,8 @@ def watch(title: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, in
     A bar shows how far its pass is, the rate and the time that is left; the next pass of the same
     title starts it anew.
     """
-    from rich.console import Console  # noqa: PLC0415  # keeps --help fast
-    from rich.progress import (  # noqa: PLC0415  # as above
+    from rich.console import Console  # keeps --help fast
+    from rich.progress import (  # as above
         BarColumn,
         MofNCompleteColumn,
         Progress,

@@ -51,7 +51,7 @@ def count_records(path: Path) -> int:
 
 def read_header(path: Path) -> pl.DataFrame:
     """Return a frame of texts without rows, named as the first line says."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     with path.open("rb") as file:
         names = split_header(file.readline())
@@ -88,7 +88,7 @@ def parse_lines(text: bytes, names: Sequence[str], columns: Sequence[str]) -> pl
     The fast reader sees lines that leave it no choice. Should it fail on them all the same, or
     count otherwise, the fields are cut one by one.
     """
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     text = _plain(text)
     has_quotes = b'"' in text
@@ -167,7 +167,7 @@ def _quoted(field: bytes | None) -> bytes:
 
 def _cut_one_by_one(text: bytes, wanted: Sequence[str]) -> pl.DataFrame:
     """Read lines without the fast reader; the columns are named by their places."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     columns: dict[str, list[str | None]] = {place: [] for place in wanted}
     for line in text.split(b"\n")[:-1]:

@@ -35,7 +35,7 @@ def without_words(action: Callable[[], T], sentence: str = _CONSTANT) -> T:
 
     The error is raised after the other one is forgotten: not even a traceback leads back to it.
     """
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     try:
         return action()
@@ -53,7 +53,7 @@ def read_file(path: Path, columns: Sequence[str] | None = None) -> tuple[pl.Data
     A line of a CSV file is a record by itself, whatever it holds; see ``lines``. Of Parquet only
     the ``columns`` in use are read, so that no other can stop the reader.
     """
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     check_path(path)
     frame: pl.DataFrame | None = None
@@ -72,7 +72,7 @@ def read_file(path: Path, columns: Sequence[str] | None = None) -> tuple[pl.Data
 
 def read_schema(path: Path) -> dict[str, Kind | None]:
     """Return a file's column names and, for Parquet, their kinds; no value is read."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     check_path(path)
     try:

@@ -67,7 +67,7 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     return without_words(prepare)
 
 
-def settle_names(  # as above
+def settle_names(
     columns: C,
     *,
     treatment: str | Treatment | None,
@@ -93,7 +93,7 @@ def settle_names(  # as above
     return PreparedTable(columns, Domain(named.treatment, named.outcome, unread), named)
 
 
-def settle_domain(  # as above
+def settle_domain(
     columns: C,
     *,
     treatment: str | Treatment | None,

@@ -108,7 +108,7 @@ class StreamedTable:
         return observe_columns(self.chunks(names), names)
 
     def _parquet(self, columns: list[str]) -> Iterator[pl.DataFrame]:
-        import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+        import polars as pl
 
         rows = pl.scan_parquet(self.path).select(columns)
         return iter(rows.collect_batches(chunk_size=self.chunk, maintain_order=True))
@@ -183,14 +183,14 @@ def _header(path: Path) -> pl.DataFrame:
 
 
 def _schema(frame: pl.DataFrame, *, typed: bool) -> Table:
-    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+    import narwhals as nw
 
     return Table(nw.from_native(frame), typed, tuple(frame.columns), 0)
 
 
 def _parquet_shape(path: Path) -> tuple[int, pl.DataFrame]:
     """Return the number of rows and a frame without any, from the file's last few bytes."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     shape = None
     with suppress(Exception):  # whatever the reader says could quote a record

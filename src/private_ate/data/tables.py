@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats
 from private_ate.data.entries import TRUTH, label_of, numbers_of, parse_number
 from private_ate.data.files import Kind, read_file
 from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
@@ -46,8 +47,6 @@ __all__ = [
     "table_of",
 ]
 
-Floats = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.bool_]
 
 Covariates = Sequence[str] | Literal["all"] | None  # named, every other column, as declared
 
@@ -189,7 +188,7 @@ def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
 
 def table_of(data: object, *, typed: bool) -> Table:
     """Wrap a data frame; texts of an untyped one may be numbers."""
-    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+    import narwhals as nw
 
     frame = _frame_of(data)
     if isinstance(frame, nw.LazyFrame):
@@ -202,13 +201,13 @@ def table_of(data: object, *, typed: bool) -> Table:
 
 def schema_of(data: object, *, typed: bool = True) -> Table:
     """Wrap a data frame for its names and types; a lazy one is not collected."""
-    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+    import narwhals as nw
 
     frame = _frame_of(data)
     if not isinstance(frame, nw.LazyFrame):
         return Table(frame, typed, tuple(frame.columns), frame.shape[0])
     if frame.implementation.is_polars():
-        import polars as pl  # noqa: PLC0415  # as above
+        import polars as pl  # as above
 
         empty = nw.from_native(pl.DataFrame(schema=frame.to_native().collect_schema()))
     else:
@@ -217,7 +216,7 @@ def schema_of(data: object, *, typed: bool = True) -> Table:
 
 
 def _frame_of(data: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    import narwhals as nw  # noqa: PLC0415  # keeps `import private_ate` light
+    import narwhals as nw
 
     try:
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(data)
@@ -469,7 +468,7 @@ def _as_floats(series: nw.Series[Any]) -> Floats:
 def _cast(series: nw.Series[Any]) -> Floats | None:
     native = series.to_native()
     if series.implementation.is_polars():
-        import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+        import polars as pl
 
         found = native.cast(pl.Float64, strict=False).to_numpy()
     elif series.implementation.is_pyarrow():
@@ -485,15 +484,15 @@ def _cast(series: nw.Series[Any]) -> Floats | None:
 
 def _cast_arrow(column: Any) -> Any:  # noqa: ANN401  # an array or a chunked array
     """Cast without Arrow's check that whole numbers stay below 2⁵³."""
-    import pyarrow as pa  # noqa: PLC0415  # whoever hands over such a column has it
-    import pyarrow.compute as pc  # noqa: PLC0415  # as above
+    import pyarrow as pa  # whoever hands over such a column has it
+    import pyarrow.compute as pc  # as above
 
     cast = pc.cast(column, pa.float64(), safe=False)
     return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(False)
 
 
 def _parse_texts(series: nw.Series[Any]) -> Floats:
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     texts = _texts(series)
     values = texts.cast(pl.Float64, strict=False)
@@ -502,7 +501,7 @@ def _parse_texts(series: nw.Series[Any]) -> Floats:
 
 
 def _equal_texts(series: nw.Series[Any], label: str) -> Bits:
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     texts = _texts(series)
     hit = (texts == label).fill_null(value=False)
@@ -517,7 +516,7 @@ def _equal_texts(series: nw.Series[Any], label: str) -> Bits:
 
 def _texts(series: nw.Series[Any]) -> pl.Series:
     """Return a column of labels as stripped texts; entries that are no label are missing."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     if series.implementation.is_polars() and str(series.dtype) != "Object":
         texts: pl.Series = series.to_native().cast(pl.String, strict=False)

@@ -43,7 +43,7 @@ class ClinicStudy:
 
 def draw_clinic(patients: int = 5000, seed: int = 2026) -> ClinicStudy:
     """Simulate the study; the default is what the demonstration uses."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     rng = np.random.default_rng(seed)
     age = np.clip(rng.normal(58, 14, patients), 18, 95).round()

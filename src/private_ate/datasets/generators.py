@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from private_ate.arrays import Floats
 from private_ate.datasets.dataset import Dataset
 from private_ate.domain import Binary, Domain, Interval
 from private_ate.errors import ArgumentError
 
 __all__ = ["Confounded", "Correlated", "Tails", "generate"]
 
-Floats = npt.NDArray[np.float64]
 Tails = Literal["bounded", "normal", "heavy"]
 
 # Declared half-widths of the outcome, in its own units. Known from the recipe, not looked up:

@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Integers
 from private_ate.study import Grouping
 
 __all__ = ["GroupPlaces", "group_places", "groups_of", "groups_per_stack"]
 
-Integers = npt.NDArray[np.int64]
 
 _STACK_ROWS: Final = 1 << 14  # as long as a block of a fold
 

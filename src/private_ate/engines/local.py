@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats, Integers
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import (
     Table,
@@ -49,9 +50,6 @@ __all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_thread
 
 S = TypeVar("S", bound=Summable)
 Part = TypeVar("Part")
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bits = npt.NDArray[np.bool_]
 
 Progress = Callable[[str, int, int], None]  # title of a pass, blocks done, blocks in all
 
@@ -319,7 +317,7 @@ class LocalPool:
     @classmethod
     def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
         """Sort the rows along their scores, equal scores by row index."""
-        from private_ate.engines.matching import ScoreOrder  # noqa: PLC0415  # numba loads here
+        from private_ate.engines.matching import ScoreOrder  # numba loads here
 
         treated = int(np.count_nonzero(treatment))
         return cls(ArmSizes(treated, treatment.size - treated), ScoreOrder.sort(scores, treatment))
@@ -366,7 +364,7 @@ def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # threads do 
 
 @lru_cache(maxsize=1)
 def _blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  # needed for large data only
+    from threadpoolctl import ThreadpoolController  # needed for large data only
 
     return ThreadpoolController()
 

@@ -19,12 +19,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats, Integers
+
 __all__ = ["ScoreOrder"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int32]
-Bits = npt.NDArray[np.bool_]
 
 _NO_LIMIT = np.iinfo(np.int32).max
 _kernel = numba.njit(cache=True, nogil=True, boundscheck=False)

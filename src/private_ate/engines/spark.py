@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats, Integers
 from private_ate.data.files import Kind, without_words
 from private_ate.data.tables import (
     Table,
@@ -43,8 +44,6 @@ __all__ = [
 ]
 
 S = TypeVar("S", bound=Summable)
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _BLOCK_ROWS: Final = 1 << 14
 _FAN_IN: Final = 64  # values that one task, or the driver, adds up
@@ -98,7 +97,7 @@ class SparkColumns:
         return {name: self._observe(name) for name in names}
 
     def _observe(self, name: str) -> Interval | Categories:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415  # its usual name
+        from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
         kind = self.kind(name)
         column = F.col(_quoted(name))
@@ -136,7 +135,7 @@ class SparkStudy:
         cls, columns: SparkColumns, domain: Domain, progress: Progress | None = None
     ) -> SparkStudy:
         """Encode the rows where they are and keep them there, in memory or on local disks."""
-        from pyspark import StorageLevel  # noqa: PLC0415  # an extra
+        from pyspark import StorageLevel  # an extra
 
         blocks = _encoded_blocks(columns, domain).persist(StorageLevel.MEMORY_AND_DISK)
         size, starts = _places(blocks)
@@ -168,7 +167,7 @@ class SparkStudy:
     @contextmanager
     def thinned(self, stride: int) -> Iterator[Self]:
         """Lend one row in ``stride`` of every block, the first at least; forgotten afterwards."""
-        from pyspark import StorageLevel  # noqa: PLC0415  # an extra
+        from pyspark import StorageLevel  # an extra
 
         blocks = self.blocks.map(_thinner(stride)).persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -246,7 +245,7 @@ def is_spark_frame(data: object) -> bool:
 def read_frame(path: str, master: str | None = None) -> SparkColumns:
     """Open a CSV or Parquet file, or a directory of them, as a Spark data frame."""
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
+        from pyspark.sql import SparkSession  # an extra
     except ImportError as cause:
         msg = "engine 'spark' needs the spark extra: pip install 'private-ate[spark]'"
         raise ArgumentError(msg) from cause
@@ -274,7 +273,7 @@ def read_frame(path: str, master: str | None = None) -> SparkColumns:
 
 def _columns_of(session: Any, lines: SparkLines) -> SparkColumns:  # noqa: ANN401  # a session
     """Return columns of texts: what cannot be parsed is a missing value later on."""
-    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # an extra
+    from pyspark.sql.types import StringType, StructField, StructType  # an extra
 
     schema = StructType([StructField(name, StringType()) for name in lines.names])
     return SparkColumns(session.createDataFrame([], schema), typed=False, lines=lines)
@@ -298,7 +297,7 @@ def _encoder(domain: Domain, *, typed: bool) -> Callable[[Iterable[Any]], Iterat
     """Return a map from Arrow batches to rows that hold an encoded block each."""
 
     def encode(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+        import pyarrow as pa  # comes with the extra
 
         for table in _whole_blocks(batches, typed=typed):
             rows, block = encode_block(table, domain)
@@ -311,7 +310,7 @@ def _encoder(domain: Domain, *, typed: bool) -> Callable[[Iterable[Any]], Iterat
 
 def _whole_blocks(batches: Iterable[Any], *, typed: bool) -> Iterator[Table]:
     """Cut a stream of Arrow batches into tables of 2¹⁴ rows; the last may be shorter."""
-    import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+    import pyarrow as pa  # comes with the extra
 
     kept: list[Any] = []
     rows = 0

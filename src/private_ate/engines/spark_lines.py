@@ -64,7 +64,7 @@ class SparkLines:
 
 def open_lines(session: Any, path: str) -> SparkLines:  # noqa: ANN401  # a Spark session
     """Find the files of a path, their header and the place of each record."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # its usual name
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     lines = session.read.text(path, lineSep="\n").select(
         F.col("value").cast("binary").alias("line"),
@@ -90,7 +90,7 @@ def open_lines(session: Any, path: str) -> SparkLines:  # noqa: ANN401  # a Spar
 
 def _count(batches: Iterable[Any]) -> Iterator[Any]:
     """Count the records of each split, and keep the header of each file."""
-    import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+    import pyarrow as pa  # comes with the extra
 
     for split, number, first in _runs(batches):
         yield pa.RecordBatch.from_arrays(
@@ -126,7 +126,7 @@ def _encoder(
     )
 
     def encode(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa  # noqa: PLC0415  # comes with the extra
+        import pyarrow as pa  # comes with the extra
 
         places = dict(starts)
         for split, lines, _ in _runs(batches):

@@ -22,7 +22,7 @@ from private_ate.release import Diagnostics
 __all__ = ["diagnose_ate", "exact_effect"]
 
 
-def exact_effect(  # the columns and the number of neighbours
+def exact_effect(
     data: object,
     *,
     treatment: str | Treatment | None = None,
@@ -51,7 +51,7 @@ def exact_effect(  # the columns and the number of neighbours
     return float(signed @ (values - bounds.middle) / study.size)
 
 
-def diagnose_ate(  # the columns and the request
+def diagnose_ate(
     data: object,
     *,
     treatment: str | Treatment | None = None,

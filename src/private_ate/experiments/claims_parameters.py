@@ -251,7 +251,7 @@ def _fall(main: Summary, parameters: str) -> float:
 
 def _trend(rows: Summary) -> float:
     """Return the rank correlation of the coefficient and the error, averaged over ε."""
-    from scipy.stats import spearmanr  # noqa: PLC0415  # slow to load
+    from scipy.stats import spearmanr  # slow to load
 
     correlations = []
     for epsilon in rows.values("epsilon"):

@@ -63,7 +63,7 @@ class HeatMap:
 def require_plots() -> None:
     """Say at once, before hours of computing, that figures need matplotlib."""
     try:
-        import matplotlib as mpl  # noqa: PLC0415  # an extra
+        import matplotlib as mpl  # an extra
     except ImportError as cause:
         msg = "figures need matplotlib; install it with `pip install private-ate[plots]`"
         raise ArgumentError(msg) from cause
@@ -125,7 +125,7 @@ def _draw_panel(axis: Axes, panel: Panel, x: Axis, y: Axis, level_name: str) -> 
 
 def _plain_ticks(axis: Axes) -> None:
     """Write 0.1, 0.2, 0.5 instead of powers: many panels span less than a decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415  # an extra
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # an extra
 
     low, high = axis.get_ylim()
     steps = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
@@ -144,7 +144,7 @@ def _bars(curve: Curve, y: Axis) -> list[list[float]]:
 
 
 def _draw_heat_map(axis: Axes, heat_map: HeatMap) -> None:
-    from matplotlib.colors import LogNorm  # noqa: PLC0415  # an extra
+    from matplotlib.colors import LogNorm  # an extra
 
     known = [value for row in heat_map.values for value in row if not math.isnan(value)]
     norm = LogNorm(min(known), max(*known, 1.01 * min(known)))
@@ -169,7 +169,7 @@ def _short(value: float) -> str:
 
 def _subplots(rows: int, columns: int) -> tuple[Figure, Sequence[Sequence[Axes]]]:
     require_plots()
-    from matplotlib import pyplot as plt  # noqa: PLC0415  # an extra
+    from matplotlib import pyplot as plt  # an extra
 
     figure, axes = plt.subplots(
         rows,
@@ -198,8 +198,8 @@ def _legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
 
 def _save(figure: Figure, path: Path) -> None:
     """Write SVG and PNG that are the same whenever the numbers are the same."""
-    import matplotlib as mpl  # noqa: PLC0415  # an extra
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    import matplotlib as mpl  # an extra
+    from matplotlib import pyplot as plt
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.hashsalt": "private-ate", "svg.fonttype": "none"}):

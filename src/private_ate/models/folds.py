@@ -8,16 +8,13 @@ from functools import reduce
 from operator import add
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from private_ate.arrays import Floats
 from private_ate.privacy.objective import SUM_ROWS
 from private_ate.study import Block, Summable
 
 __all__ = ["LossSums", "Total", "by_chunks", "rows_of"]
 
 S = TypeVar("S", bound=Summable)
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums
 from private_ate.study import Block, Rows, Study
 
 __all__ = ["SOLVER_GRADIENT", "LogisticFit", "fit_logistic", "fit_logistic_obliviously"]
 
-Floats = npt.NDArray[np.float64]
 
 SOLVER_GRADIENT = 1e-9  # γ: the gradient norm that the oblivious fit provably reaches
 _PUBLIC_GRADIENT = 1e-10
@@ -169,7 +169,7 @@ class _Point(NamedTuple):
     gradient: Floats
 
 
-def _polish(  # the state of a Newton iteration
+def _polish(
     study: _Folds,
     few: _Folds | None,
     ridge: float,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums, by_chunks
 from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import Tilt
@@ -23,7 +23,6 @@ from private_ate.study import Block, Study
 
 __all__ = ["LogisticObjective"]
 
-Floats = npt.NDArray[np.float64]
 Model = Literal["treatment", "outcome"]
 
 _START_ROWS = 20_000

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.noise import Noise
 from private_ate.study import Block, Study
 
 __all__ = ["Scaling", "noise_bits", "release_scaling"]
 
-Floats = npt.NDArray[np.float64]
 
 _LARGEST_SPREAD = 0.5
 _SMALLEST_SPREAD = 1e-3

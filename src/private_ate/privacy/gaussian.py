@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Integers
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.samplers import (
     Coin,
@@ -27,7 +28,6 @@ from private_ate.privacy.samplers import (
 
 __all__ = ["discrete_gaussian", "discrete_gaussian_rows", "draw_index"]
 
-Integers = npt.NDArray[np.int64]
 
 _UNSURE = 2.0**-30  # far above the error of the float acceptance probabilities (below 2⁻⁴⁰)
 _WIDEST = 1 << 44  # proposals of this width stay exact as float64

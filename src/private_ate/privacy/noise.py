@@ -38,13 +38,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats, Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.metrics import Metric
-from private_ate.privacy.objective import Floats, Objective, ObjectiveLaw
+from private_ate.privacy.objective import Objective, ObjectiveLaw
 from private_ate.privacy.ranks import CentreRule, draw_by_level
 from private_ate.privacy.samplers import (
     Coin,
@@ -59,8 +60,6 @@ from private_ate.privacy.samplers import (
 __all__ = ["Cost", "Noise", "Recorder", "Spend"]
 
 Output = TypeVar("Output")
-Bits = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 
 _LARGEST_STEP = 1 << 61  # an int64 value in half steps, noise included, stays below 2⁶³
 
@@ -370,7 +369,7 @@ class Noise:
             lambda: draw_index(exact, rate, self.entropy),
         )
 
-    def gaussian(  # a mechanism states all of its parameters
+    def gaussian(
         self,
         step: str,
         values: Sequence[int],

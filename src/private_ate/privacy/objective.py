@@ -14,15 +14,14 @@ from fractions import Fraction
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.privacy.cubes import RADIUS_BITS
 
 __all__ = ["SUM_ROWS", "Objective", "ObjectiveLaw", "Tilt"]
 
 SUM_ROWS: Final = 1 << 12  # rows whose gradients one matrix product may add
 
-Floats = npt.NDArray[np.float64]
 
 _ROUNDING: Final = 2.0**-53
 _SMOOTHING_SHARE: Final = Fraction(1, 100)  # of ε, for solver error and rounding

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from private_ate.arrays import Floats
 from private_ate.errors import ArgumentError
 
 __all__ = [
@@ -20,8 +20,6 @@ __all__ = [
     "two_laplace_quantile",
     "two_staircase_quantile",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 def two_laplace_quantile(coverage: float, first: float, second: float) -> float:

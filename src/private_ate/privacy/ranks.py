@@ -17,15 +17,14 @@ from itertools import accumulate
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.samplers import Coin, flip, uniform_below
 
 __all__ = ["CentreRule", "draw_by_level"]
 
-Integers = npt.NDArray[np.int64]
 
 _WEIGHT_BITS: Final = 40
 _LARGEST_SUM: Final = 1 << 62

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Integers, Words
 from private_ate.privacy.entropy import Entropy
 
 __all__ = [
@@ -43,9 +44,6 @@ _EXCHANGES: Final = tuple(
     )
 )
 _TAIL: Final = 44  # the geometric digits stop where exp(−x·2ᴶ) ≤ exp(−44)
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Integers
 from private_ate.errors import NumericRangeError
 
 __all__ = [
@@ -37,8 +38,6 @@ WEIGHT_BITS: Final = 24
 _LARGEST_WEIGHT: Final = 2.0**38  # its steps stay below 2⁶²
 _HALF: Final = 16
 _EXACT_ROWS: Final = 1 << 14
-
-Integers = npt.NDArray[np.int64]
 
 
 def quantize_outcomes(

@@ -18,7 +18,7 @@ __all__ = ["balance_frame", "budget_frame", "error_frame", "overlap_frame", "pla
 
 def balance_frame(balance: Mapping[str, Sequence[float]]) -> pl.DataFrame:
     """Return a row per covariate: standardised differences before and after weighting."""
-    import polars as pl  # noqa: PLC0415  # keeps `import private_ate` light
+    import polars as pl
 
     return pl.DataFrame(
         {
@@ -31,7 +31,7 @@ def balance_frame(balance: Mapping[str, Sequence[float]]) -> pl.DataFrame:
 
 def overlap_frame(overlap: Overlap) -> pl.DataFrame:
     """Return a row per bin of the propensity score, with the units of either arm in it."""
-    import polars as pl  # noqa: PLC0415  # as above
+    import polars as pl  # as above
 
     bins = len(overlap.treated)
     return pl.DataFrame(
@@ -46,14 +46,14 @@ def overlap_frame(overlap: Overlap) -> pl.DataFrame:
 
 def plan_frame(plan: Plan) -> pl.DataFrame:
     """Return a row per ε of a plan."""
-    import polars as pl  # noqa: PLC0415  # as above
+    import polars as pl  # as above
 
     return pl.DataFrame(plan.to_dict()["rows"])
 
 
 def budget_frame(release: Release) -> pl.DataFrame:
     """Return a row per step that spent, with its ε and its share."""
-    import polars as pl  # noqa: PLC0415  # as above
+    import polars as pl  # as above
 
     steps = Facts.of(release.settings).budget
     total = float(release.epsilon)
@@ -68,7 +68,7 @@ def budget_frame(release: Release) -> pl.DataFrame:
 
 def error_frame(errors: Mapping[str, Mapping[float, float]]) -> pl.DataFrame:
     """Return a row per method and ε of measured errors."""
-    import polars as pl  # noqa: PLC0415  # as above
+    import polars as pl  # as above
 
     rows = [
         (method, epsilon, error)

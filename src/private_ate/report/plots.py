@@ -103,7 +103,7 @@ def _require_format(path: Path) -> None:
 
 def _figure(height: float = 4.4) -> tuple[Any, Any]:
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
+        from matplotlib.figure import Figure  # an extra
     except ImportError as cause:
         msg = "plots need matplotlib: pip install 'private-ate[plots]'"
         raise ArgumentError(msg) from cause

@@ -45,7 +45,7 @@ def summarize(release: Release) -> str:
 
 def release_table(release: Release) -> Table:
     """Return the release as a rich table, which wraps to the width of the terminal."""
-    from rich.table import Table  # noqa: PLC0415  # not needed for plain text
+    from rich.table import Table  # not needed for plain text
 
     title = _TITLES[is_mere_difference(release)]
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
@@ -116,7 +116,7 @@ def _meaning(release: Release) -> Iterator[tuple[str, str]]:
     if not release.is_private:
         yield "  means", "nothing: do not publish this number as private"
         return
-    import math  # noqa: PLC0415  # one line of one summary
+    import math  # one line of one summary
 
     factor = math.exp(min(float(release.epsilon), 700.0))
     whose = private_part(release.level)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
 from private_ate.arguments import whole_number
+from private_ate.arrays import Integers
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import Generator
@@ -22,8 +22,6 @@ from private_ate.study import Block
 
 __all__ = ["ContingencyTables", "PairCounts", "RecordCoding"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ROWS_TOGETHER = 2048  # rows whose indicator matrix is held at once
 

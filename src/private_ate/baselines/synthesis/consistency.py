@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
+
+from private_ate.arrays import Floats
 
 __all__ = ["NoisyMarginal", "agree", "common_total", "project"]
 
-Floats = npt.NDArray[np.float64]
 
 _ROUNDS = 50
 

@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats, Integers
 from private_ate.baselines.synthesis.junction_tree import Clique, JunctionTree, cells_of
 from private_ate.privacy.entropy import Generator
 
 __all__ = ["Measurement", "Model", "Sweep", "sample_rows", "sweep"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ENOUGH = 1e-6  # relative fall of the loss at which a fit stops
 _HALVINGS = 30
@@ -229,7 +227,7 @@ def sample_rows(model: Model, rows: int, rng: Generator) -> dict[int, Integers]:
     return drawn
 
 
-def _pass_on(  # the state of a walk along the tree
+def _pass_on(
     table: Floats,
     axes: Clique,
     model: Model,

@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.baselines.synthesis.columns import RecordCoding
 from private_ate.baselines.synthesis.graphical_model import Model, sweep
 from private_ate.baselines.synthesis.junction_tree import Clique
 
 __all__ = ["PairAnswers", "Workload", "block_of", "workload_weights"]
 
-Floats = npt.NDArray[np.float64]
 Workload = Literal["pairs", "causal"]
 
 _LARGEST_TABLE = 10_000

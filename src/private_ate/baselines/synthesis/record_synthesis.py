@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats, Integers
 from private_ate.baselines.synthesis.consistency import NoisyMarginal
 from private_ate.privacy.entropy import Generator
 
 __all__ = ["independent_rows", "synthesise"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _DECAY, _DECAY_EVERY = 0.84, 20  # how the share of rows that may move falls with the rounds
 
@@ -40,7 +38,7 @@ def independent_rows(
     return codes
 
 
-def synthesise(  # a loop that can be watched and stopped
+def synthesise(
     codes: Integers,
     tables: Sequence[NoisyMarginal],
     *,
@@ -69,7 +67,7 @@ def synthesise(  # a loop that can be watched and stopped
     return current
 
 
-def _update(  # one marginal's turn
+def _update(
     codes: Integers,
     table: NoisyMarginal,
     target: Floats,

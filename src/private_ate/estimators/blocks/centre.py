@@ -9,16 +9,14 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from private_ate.arrays import Floats
 from private_ate.estimators.blocks.plan import SPREAD_SHARE, BlocksPlan
 from private_ate.privacy.ranks import CentreRule
 
 __all__ = ["ExpectedNoise", "centre_rule", "expected_noise", "noise_quantile"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _TYPICAL_SHIFT: Final = 0.03  # of the range: how far the starting point is thought to be off
 _BASE_SCALE: Final = 0.06  # of the range: how far candidates spread around the starting point
@@ -37,7 +35,7 @@ def centre_rule(start: int, *, bits: int, value_bits: int, trim: int) -> CentreR
     return CentreRule(candidates, bound, trim)
 
 
-def noise_quantile(  # the law, and a model of the block effects
+def noise_quantile(
     rule: CentreRule, *, effect: int, spread: float, size: int, rate: Fraction, coverage: float
 ) -> int:
     """Return how far the centre's noise reaches, from released numbers only.
@@ -70,7 +68,7 @@ class ExpectedNoise:
     normal: float
 
 
-def expected_noise(  # a plan and what is guessed about the outcome
+def expected_noise(
     plan: BlocksPlan,
     dimension: int,
     epsilon: Fraction,

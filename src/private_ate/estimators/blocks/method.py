@@ -16,9 +16,9 @@ from fractions import Fraction
 from typing import Final, Required, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from private_ate.arrays import Integers
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
 from private_ate.estimators.blocks.models import (
     BlockEffects,
@@ -57,7 +57,6 @@ from private_ate.study import Groups, Study
 
 __all__ = ["BlocksOptions", "estimate_blocks"]
 
-Integers = npt.NDArray[np.int64]
 
 _LARGEST_PARTITIONS: Final = 100
 _MODELS: Final = {

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from private_ate.arrays import Bits, Floats
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Groups
 
 __all__ = ["BlockEffects", "average_effects", "linear_effects", "overlap_effects", "rich_columns"]
 
-Floats = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.bool_]
 
 _FEWEST_ROWS: Final = 4
 _CONSTANT: Final = 1e-6  # a covariate whose standard deviation is below this is left centred

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Integers, Words
 from private_ate.privacy.noise import Noise
 
 __all__ = ["Shuffle", "draw_keys", "draw_shuffles"]
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _ROUNDS: Final = 6
 _KEY_BYTES: Final = 8

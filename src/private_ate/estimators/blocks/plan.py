@@ -156,7 +156,7 @@ class _Inside:
     rows: int
 
 
-def _choose_model(  # public numbers
+def _choose_model(
     size: int,
     dimension: int,
     epsilon: float,

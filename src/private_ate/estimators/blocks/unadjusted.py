@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.estimators.orthogonal.cells import CellCounts, CellNoise, CellScore, plain_score
 from private_ate.models.folds import Total, by_chunks
 from private_ate.models.standardization import noise_bits
@@ -30,7 +30,6 @@ __all__ = [
     "release_start",
 ]  # fmt: skip
 
-Floats = npt.NDArray[np.float64]
 
 _COUNT_BITS: Final = 20  # counts are released on the grid 2⁻²⁰
 _SCORE_BITS: Final = 20  # the score's grid lies at least this far below the scale of its noise
@@ -133,7 +132,7 @@ def _reconciled(treated: float, control: float, size: int, scale: float) -> Coun
     return Count(treated + (gap - missing) / 2, size - missing, scale)
 
 
-def release_start(  # a count, and the two steps that follow it
+def release_start(
     study: Study,
     noise: Noise,
     count: Count,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.estimators.calibrated.features import UNEXPLAINED, FeatureMap
 from private_ate.estimators.calibrated.rich_features import RichFeatureMap, scatter
 from private_ate.estimators.calibrated.solver import (
@@ -44,7 +44,6 @@ __all__ = [
 ]
 
 S = TypeVar("S", bound=Summable)
-Floats = npt.NDArray[np.float64]
 
 _CAPS: Final = 16
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
@@ -259,7 +258,7 @@ def _walk(
     return points
 
 
-def _solve(  # one arm's rows and the state of its path
+def _solve(
     problem: CapProblem, arm: int, rows: _ArmRows, cap: float, start: Floats, tolerance: float
 ) -> Solution:
     if problem.is_constant(arm, cap):

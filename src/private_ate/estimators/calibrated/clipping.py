@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Integers
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block, Study
@@ -29,7 +30,6 @@ __all__ = [
     "wide_range",
 ]
 
-Integers = npt.NDArray[np.int64]
 
 _CELL_BITS: Final = 14  # candidates for either bound: the edges of 2¹⁴ equal cells
 _CELLS: Final = 1 << _CELL_BITS

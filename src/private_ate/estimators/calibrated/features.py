@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.study import Block, Study
 
 __all__ = ["UNEXPLAINED", "FeatureMap", "fit_features"]
 
-Floats = npt.NDArray[np.float64]
 
 _LINEAR: Final = 0.40
 _SQUARES: Final = 0.10

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.estimators.calibrated.cap_path import (
     CapPath,
     CapPoint,
@@ -24,10 +25,10 @@ from private_ate.estimators.calibrated.cap_path import (
 from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
+    Climb,
     DualQuestion,
     DualSums,
     Solution,
-    climb,
     curvature_of,
     weights_at,
 )
@@ -35,7 +36,6 @@ from private_ate.study import Block, MatchingStudy
 
 __all__ = ["CappedWeights", "settle_weights"]
 
-Floats = npt.NDArray[np.float64]
 
 _CURVED_ROWS: Final = 100_000  # rows of an arm that stand for all in second derivatives
 
@@ -91,8 +91,8 @@ def _solve_on_all(
     public: MatchingStudy, problem: CapProblem, point: CapPoint
 ) -> tuple[Solution, Solution]:
     """Solve both arms on all rows together, one pass per question."""
-    climbers = [
-        climb(
+    climbs = [
+        Climb(
             problem.targets[arm],
             point.solutions[arm].dual,
             tolerance=math.inf if problem.is_constant(arm, point.cap) else 10 * TOLERANCE,
@@ -100,29 +100,21 @@ def _solve_on_all(
         )
         for arm in (0, 1)
     ]
-    questions: list[DualQuestion | None] = [next(climber) for climber in climbers]
-    solved: list[Solution] = list(point.solutions)
     matrix = problem.features.matrix()
     sizes = (problem.arms.treated, problem.arms.control)
     # Some rows tell the first second derivatives well enough; who asks again gets those of all.
     shares = [min(1.0, _CURVED_ROWS / size) for size in sizes]
-    while any(question is not None for question in questions):
+    while any(climb.question is not None for climb in climbs):
         asked = [
-            DualQuestion(solved[arm].dual, curved=False) if question is None else question
-            for arm, question in enumerate(questions)
+            climb.question or DualQuestion(climb.solution.dual, curved=False) for climb in climbs
         ]
         kernel = _joint_kernel(problem, asked, point.cap, shares)
         sums = fold_with_base(public, problem.base, kernel)
         shares = [1.0, 1.0]
-        for arm, answer in enumerate((sums.treated, sums.control)):
-            if questions[arm] is None:
-                continue
-            try:
-                questions[arm] = climbers[arm].send(answer.mapped(matrix))
-            except StopIteration as reached:
-                solved[arm] = reached.value
-                questions[arm] = None
-    return solved[0], solved[1]
+        for climb, answer in zip(climbs, (sums.treated, sums.control), strict=True):
+            if climb.question is not None:
+                climb.hear(answer.mapped(matrix))
+    return climbs[0].solution, climbs[1].solution
 
 
 @dataclass(frozen=True, slots=True)

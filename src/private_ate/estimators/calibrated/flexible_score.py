@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats
 from private_ate.estimators.calibrated.features import FeatureMap
 from private_ate.estimators.calibrated.terms import LearningRows, Terms
 
 __all__ = ["BentScore", "Score", "fit_bent_score", "score_on"]
 
-Floats = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.bool_]
 
 _KNOTS: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 _REACH: Final = (0.005, 0.995)  # quantiles between which the score's exponentials follow it

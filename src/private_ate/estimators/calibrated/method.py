@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import exact_number, one_of, real_number, settle, truth_value
+from private_ate.arrays import Floats
 from private_ate.domain import Interval
 from private_ate.errors import ArgumentError
 from private_ate.estimators.calibrated.cap_path import (
@@ -80,7 +81,6 @@ __all__ = [
     "pose_caps",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
 _PAIR_REACH: Final = 3.0  # root mean squares of the weights: more does not count in the variance
@@ -314,7 +314,7 @@ class _ReleasedSums:
         return self.noise_half(coverage) + sampling
 
 
-def _release_sums(  # what is released, with what budget, in which form
+def _release_sums(
     sums: _OutcomeSums,
     study: MatchingStudy,
     kept: OutcomeRange,

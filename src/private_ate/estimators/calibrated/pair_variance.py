@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Floats
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
@@ -31,7 +32,6 @@ __all__ = [
     "release_pair_variance",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 _SQUARE_BITS: Final = 20  # grid of squared differences, as a share of the squared range
 _GRID_BITS: Final = _SQUARE_BITS + WEIGHT_BITS

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats, Indices
 from private_ate.estimators.calibrated.features import FeatureMap
 from private_ate.estimators.calibrated.flexible_score import (
     BentScore,
@@ -29,9 +29,6 @@ from private_ate.study import Block, Study
 
 __all__ = ["RichFeatureMap", "grow_features", "scatter"]
 
-Floats = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 _LINEAR: Final = 0.40
 _SQUARES: Final = 0.10

@@ -8,21 +8,21 @@ is a sum over rows. All inputs are public: nothing here costs ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats
 from private_ate.estimators.calibrated.features import UNEXPLAINED
 
 __all__ = [
     "ArmProblem",
+    "Climb",
     "DualQuestion",
     "DualSums",
     "Solution",
-    "climb",
     "curvature_of",
     "dual_sums",
     "maximize_dual",
@@ -30,8 +30,6 @@ __all__ = [
     "weights_at",
 ]
 
-Floats = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.bool_]
 
 TOLERANCE: Final = 1e-6  # of n, on the largest component of the gradient
 _NEWTON_STEPS: Final = 100
@@ -153,51 +151,91 @@ def maximize_dual(
     tolerance: float = TOLERANCE,
 ) -> Solution:
     """Climb the dual of one arm whose rows are at hand."""
-    climber = climb(problem, start, tolerance=tolerance)
-    question = next(climber)
-    try:
-        while True:
-            question = climber.send(evaluate(question))
-    except StopIteration as reached:
-        solution: Solution = reached.value
-        return solution
+    climb = Climb(problem, start, tolerance)
+    while climb.question is not None:
+        climb.hear(evaluate(climb.question))
+    return climb.solution
 
 
-def climb(
-    problem: ArmProblem, start: Floats, *, tolerance: float = TOLERANCE, reuses: bool = False
-) -> Generator[DualQuestion, DualSums, Solution]:
-    """Climb the concave dual by semismooth Newton steps with backtracking.
+class Climb:
+    """A climb of the concave dual by semismooth Newton steps with backtracking.
 
-    Yields the points it wants evaluated, so that two arms can share each pass over the rows.
-    Stops when no component of the gradient exceeds ``tolerance`` times the total weight. If it
+    It never sees a row: ``question`` is the point it wants evaluated next, ``hear`` takes the
+    answer, so that two arms can share each pass over the rows. It is over, and ``question`` None,
+    when no component of the gradient exceeds ``tolerance`` times the total weight. If it
     ``reuses`` second derivatives, they are asked for again only when a step has gained little:
     right for a start close to the top and rows that are costly to visit.
     """
-    dual = start
-    sums = yield DualQuestion(dual, curved=True)
-    curvature = sums.curvature
-    for _ in range(_NEWTON_STEPS):
-        slope = _slope(sums, problem, dual)
-        if np.abs(slope).max() < tolerance * problem.total:
-            break
-        direction = _direction(curvature, slope)
-        height = _height(sums, problem, dual)
-        step = 1.0
-        while True:
-            candidate = dual + step * direction
-            following = yield DualQuestion(candidate, curved=not reuses)
-            gain = 1e-4 * step * float(slope @ direction)
-            if _height(following, problem, candidate) >= height + gain or step < 1e-7:
-                break
-            step /= 2
-        left = np.abs(_slope(following, problem, candidate)).max() / np.abs(slope).max()
-        dual, sums = candidate, following
-        if not reuses:
-            curvature = sums.curvature
-        elif left > 0.3:
-            sums = yield DualQuestion(dual, curved=True)
-            curvature = sums.curvature
-    return Solution(dual, sums)
+
+    __slots__ = (
+        "_curvature", "_direction", "_dual", "_height", "_problem", "_reuses", "_slope", "_step",
+        "_steps_left", "_sums", "_tolerance", "question",
+    )  # fmt: skip
+
+    question: DualQuestion | None
+    _sums: DualSums
+    _curvature: Floats
+    _slope: Floats
+    _direction: Floats
+    _height: float
+    _step: float | None  # None before a direction was chosen from the sums at hand
+
+    def __init__(
+        self,
+        problem: ArmProblem,
+        start: Floats,
+        tolerance: float = TOLERANCE,
+        *,
+        reuses: bool = False,
+    ) -> None:
+        self._problem, self._dual, self._tolerance = problem, start, tolerance
+        self._reuses, self._steps_left, self._step = reuses, _NEWTON_STEPS, None
+        self.question = DualQuestion(start, curved=True)
+
+    @property
+    def solution(self) -> Solution:
+        """Where the climb is, and the sums there."""
+        return Solution(self._dual, self._sums)
+
+    def hear(self, sums: DualSums) -> None:
+        """Take the sums at the point in question and decide about the next one."""
+        if self._step is None:
+            self._sums, self._curvature = sums, sums.curvature
+            self._set_out()
+        else:
+            self._judge(sums, self._step)
+
+    def _set_out(self) -> None:
+        """Choose a direction, or stop at the top."""
+        self._slope = _slope(self._sums, self._problem, self._dual)
+        reached = np.abs(self._slope).max() < self._tolerance * self._problem.total
+        if reached or self._steps_left == 0:
+            self.question = None
+            return
+        self._steps_left -= 1
+        self._direction = _direction(self._curvature, self._slope)
+        self._height = _height(self._sums, self._problem, self._dual)
+        self._propose(1.0)
+
+    def _propose(self, step: float) -> None:
+        self._step = step
+        self.question = DualQuestion(self._dual + step * self._direction, curved=not self._reuses)
+
+    def _judge(self, sums: DualSums, step: float) -> None:
+        """Take a step that gains enough; halve one that does not."""
+        candidate = self._dual + step * self._direction
+        gain = 1e-4 * step * float(self._slope @ self._direction)
+        if _height(sums, self._problem, candidate) < self._height + gain and step >= 1e-7:
+            self._propose(step / 2)
+            return
+        left = np.abs(_slope(sums, self._problem, candidate)).max() / np.abs(self._slope).max()
+        self._dual, self._sums, self._step = candidate, sums, None
+        if self._reuses and left > 0.3:
+            self.question = DualQuestion(candidate, curved=True)
+            return
+        if not self._reuses:
+            self._curvature = sums.curvature
+        self._set_out()
 
 
 def _slope(sums: DualSums, problem: ArmProblem, dual: Floats) -> Floats:

@@ -10,15 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from private_ate.arrays import Bits, Floats, Indices
 from private_ate.estimators.calibrated.features import FeatureMap
 
 __all__ = ["LearningRows", "Terms", "choose_terms"]
 
-Floats = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 _MOST_HINGES: Final = 70
 _MOST_PRODUCTS: Final = 80

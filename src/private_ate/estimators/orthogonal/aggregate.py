@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from private_ate.estimators.orthogonal.cells import CellScore
 from private_ate.estimators.orthogonal.strata import Partition
@@ -21,7 +20,6 @@ from private_ate.study import Block, Study
 
 __all__ = ["Effect", "release_effect", "release_variance"]
 
-Floats = npt.NDArray[np.float64]
 
 _SCORE_BITS = 20  # the score's grid lies at least this far below the scale of its noise
 
@@ -42,7 +40,7 @@ class Effect:
         return self.unit * staircase_quantile(coverage, self.epsilon)
 
 
-def release_effect(  # a study, two public maps, the noise and its two parameters
+def release_effect(
     study: Study,
     partition: Partition,
     score: CellScore,
@@ -79,7 +77,7 @@ def release_effect(  # a study, two public maps, the noise and its two parameter
     )
 
 
-def release_variance(  # as above, and the released effect
+def release_variance(
     study: Study,
     partition: Partition,
     score: CellScore,

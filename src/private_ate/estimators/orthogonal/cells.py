@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, ndtri
 
+from private_ate.arrays import Floats
 from private_ate.privacy.quantiles import staircase_variance
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "choose_limit", "plain_score", "replay_variance", "smooth_cells",
 ]  # fmt: skip
 
-Floats = npt.NDArray[np.float64]
 
 _LIMITS = (2, 2.5, 3, 4, 5, 6.5, 8, 10, 13, 17, 22, 30, 45, 70, 120, 200)
 _NEWTON_STEPS = 25

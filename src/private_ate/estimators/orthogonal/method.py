@@ -175,7 +175,7 @@ def _fit_strata(
     return release_strata(study, strata, noise, epsilon=budget["score"], changes=changes)
 
 
-def _sampling_variance(  # everything the last two steps share
+def _sampling_variance(
     study: Study,
     partition: Partition,
     score: CellScore,

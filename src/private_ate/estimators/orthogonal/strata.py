@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtr
 
+from private_ate.arrays import Floats, Integers
 from private_ate.estimators.orthogonal.cells import CellCounts
 from private_ate.models.folds import Total, by_chunks
 from private_ate.models.standardization import Scaling, noise_bits
@@ -28,8 +29,6 @@ __all__ = [
     "release_strata",
 ]  # fmt: skip
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _COUNT_BITS: Final = 20  # counts are released on the grid 2⁻²⁰
 _PROGNOSIS_BOUND: Final = 0.2  # of the range: how far a prognosis may move an outcome

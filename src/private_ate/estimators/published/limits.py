@@ -70,7 +70,7 @@ class LimitRule:
         )
 
 
-def plan_limits(  # the quantities of Equations 9 to 12
+def plan_limits(
     arms: ArmSizes,
     *,
     neighbors: int,

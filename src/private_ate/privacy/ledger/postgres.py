@@ -105,7 +105,7 @@ class PostgresStore:
 
 def _driver() -> Any:  # noqa: ANN401  # an optional module
     try:
-        import psycopg  # noqa: PLC0415  # the `postgres` extra
+        import psycopg  # the `postgres` extra
     except ImportError as cause:
         msg = "a PostgreSQL ledger needs psycopg: pip install 'private-ate[postgres]'"
         raise ArgumentError(msg) from cause

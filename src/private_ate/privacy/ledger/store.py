@@ -71,13 +71,13 @@ def store_for(location: str | Path, *, must_exist: bool) -> Store:
     """Return the store of a path or of a PostgreSQL URL."""
     text = str(location)
     if text.startswith(("postgresql://", "postgres://")):
-        from private_ate.privacy.ledger.postgres import PostgresStore  # noqa: PLC0415  # extra
+        from private_ate.privacy.ledger.postgres import PostgresStore  # extra
 
         return PostgresStore(text)
     if "://" in text:
         msg = "a ledger is a file or a URL that begins with postgresql://"
         raise LedgerError(msg)
-    from private_ate.privacy.ledger.sqlite import SqliteStore  # noqa: PLC0415  # keeps import light
+    from private_ate.privacy.ledger.sqlite import SqliteStore  # keeps import light
 
     path = Path(text)
     if must_exist and not path.is_file():
