@@ -36,7 +36,7 @@ from private_ate.privacy.ledger.ledger import (
 from private_ate.release import Release
 from private_ate.settings import LedgerNote, with_ledger_note
 
-__all__ = ["Bill", "Payer", "account_for", "binding_of", "charge_and_make", "order_for"]
+__all__ = ["Bill", "Payer", "bill_for", "binding_of", "charge_and_make", "payer_for"]
 
 
 Make = Callable[[Callable[[], None]], Release]
@@ -110,7 +110,7 @@ class Till:
         return noted
 
 
-def account_for(
+def payer_for(
     ledger: Ledger | str | Path | None,
     *,
     dataset: str | None,
@@ -165,7 +165,7 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     return Binding(columns, declared)
 
 
-def order_for(
+def bill_for(
     request: Request,
     method: str,
     options: type,

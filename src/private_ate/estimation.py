@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, whole_number
-from private_ate.charging import account_for, charge_and_make, order_for
-from private_ate.data.files import without_words
-from private_ate.data.inputs import PreparedTable, prepare_table, settle_domain, settle_names
-from private_ate.data.streams import MEMORY_LIMIT, open_schema, parse_memory
-from private_ate.data.tables import Covariates, Table
+from private_ate.charging import bill_for, charge_and_make, payer_for
+from private_ate.data.streams import MEMORY_LIMIT, parse_memory
+from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
-from private_ate.engines.spark import (
-    NEEDS_ORDER,
-    UNFINISHED,
-    SparkColumns,
-    SparkStudy,
-    is_spark_frame,
-    read_frame,
-)
+from private_ate.engines.opening import ColumnsAsked, open_table
+from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.refusals import refuse_unanswerable
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
@@ -140,65 +132,36 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
-    account = account_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
+    payer = payer_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
-    if account is not None and (seed is not None or void):
+    if payer is not None and (seed is not None or void):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
         raise ArgumentError(msg)
     on_cluster = engine == "spark" or is_spark_frame(data)
     if on_cluster:
         _refuse_order(chosen, request, engine)
     memory = parse_memory(memory_limit)
-    asked: dict[str, Any] = {
+    asked: ColumnsAsked = {
         "treatment": treatment, "outcome": outcome, "covariates": covariates, "domain": domain,
         "level": request.level, "from_data": bool(void),
     }  # fmt: skip
-    outline: PreparedTable[Any] | None = None
+    opened = None
     if not isinstance(data, LocalStudy):
-        outline = settle_names(_open_columns(data, master, on_cluster=on_cluster), **asked)
+        opened = open_table(data, asked, memory=memory, engine=engine, master=master)
 
     def make(authorize: Callable[[], None] | None) -> Release:
-        with _encoded(data, outline, asked, memory, progress) as study:
+        rows: AbstractContextManager[LocalStudy | SparkStudy] = (
+            nullcontext(cast("LocalStudy", data)) if opened is None else opened.encoded(progress)
+        )
+        with rows as study:
             return estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
 
-    if account is None:
+    if payer is None:
         return make(None)
+    outline = None if opened is None else opened.outline
     used = cast("LocalStudy", data).domain if outline is None else outline.domain
-    order = order_for(request, chosen.name, chosen.options, used, outline)
-    return charge_and_make(account, order, make)
-
-
-def _open_columns(data: object, master: str | None, *, on_cluster: bool) -> Table | SparkColumns:
-    """Return names and types of the columns; records are read inside the charge."""
-    if not on_cluster:
-        return open_schema(data)
-    return SparkColumns(data) if is_spark_frame(data) else read_frame(str(data), master)
-
-
-@contextmanager
-def _encoded(
-    data: object,
-    outline: PreparedTable[Any] | None,
-    asked: dict[str, Any],
-    memory: int,
-    progress: Progress | None,
-) -> Iterator[LocalStudy | SparkStudy]:
-    """Read and encode the records without a word of other packages; a cluster forgets them."""
-    if outline is None:
-        yield cast("LocalStudy", data)
-    elif isinstance(outline.table, SparkColumns):
-        columns = outline.table
-        there = without_words(lambda: settle_domain(columns, **asked), UNFINISHED)
-        cluster = without_words(
-            lambda: SparkStudy.encode(columns, there.domain, progress), UNFINISHED
-        )
-        try:
-            yield cluster
-        finally:
-            cluster.close()
-    else:
-        here = prepare_table(data, **asked, memory_limit=memory)
-        yield without_words(lambda: LocalStudy.encode(here.table, here.domain, progress))
+    bill = bill_for(request, chosen.name, chosen.options, used, outline)
+    return charge_and_make(payer, bill, make)
 
 
 def estimate_study(

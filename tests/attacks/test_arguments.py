@@ -36,7 +36,7 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.arguments import exact_number, real_number, whole_number
-from private_ate.charging import order_for
+from private_ate.charging import bill_for
 from private_ate.cli.app import app
 from private_ate.estimation import METHODS
 from private_ate.estimators.request import Request
@@ -130,7 +130,7 @@ def test_option_classes_refuse_or_are_sound(count, kind):
         except ArgumentError:
             return
         request = Request(level, "1", options=options)
-        order_for(request, name, kind, DOMAIN, None)  # every field can be charged and hashed
+        bill_for(request, name, kind, DOMAIN, None)  # every field can be charged and hashed
         assert sum(getattr(options, "fractions", ())) <= 1
         assert 0 <= getattr(options, "clip_fraction", 0) <= Fraction(1, 2)
         assert all(type(value).__module__ != "numpy" for value in values_of(options, "delta"))

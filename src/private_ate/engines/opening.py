@@ -1,0 +1,81 @@
+"""Where rows come from: memory, a file that is streamed, or a cluster; decided here and once.
+
+A table is opened as far as its names and types go, which may be the reason of an error. Records
+are read and encoded later, inside the charge, without a word of the packages that read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from private_ate.data.files import without_words
+from private_ate.data.inputs import PreparedTable, prepare_table, settle_domain, settle_names
+from private_ate.data.streams import open_schema
+from private_ate.data.tables import Covariates
+from private_ate.domain import Domain, Treatment
+from private_ate.engines.local import LocalStudy, Progress
+from private_ate.engines.spark import (
+    UNFINISHED,
+    SparkColumns,
+    SparkStudy,
+    is_spark_frame,
+    read_frame,
+)
+from private_ate.privacy.levels import Level
+
+__all__ = ["ColumnsAsked", "OpenTable", "open_table"]
+
+
+class ColumnsAsked(TypedDict):
+    """What a caller says about the columns."""
+
+    treatment: str | Treatment | None
+    outcome: str | None
+    covariates: Covariates
+    domain: Domain | None
+    level: Level
+    from_data: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table that is open as far as its names and types; ``outline`` says what was settled."""
+
+    data: object = field(repr=False)
+    asked: ColumnsAsked
+    outline: PreparedTable[Any]
+    memory: int  # bytes that a file may take before it is streamed
+
+    @contextmanager
+    def encoded(self, progress: Progress | None) -> Iterator[LocalStudy | SparkStudy]:
+        """Read and encode the records; a cluster forgets them in the end."""
+        if not isinstance(self.outline.table, SparkColumns):
+            read = prepare_table(self.data, **self.asked, memory_limit=self.memory)
+            yield without_words(lambda: LocalStudy.encode(read.table, read.domain, progress))
+            return
+        columns = self.outline.table
+        settled = without_words(lambda: settle_domain(columns, **self.asked), UNFINISHED)
+        cluster = without_words(
+            lambda: SparkStudy.encode(columns, settled.domain, progress), UNFINISHED
+        )
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+
+
+def open_table(
+    data: object, asked: ColumnsAsked, *, memory: int, engine: str, master: str | None
+) -> OpenTable:
+    """Open a frame, a file or a cluster's table, and settle which of its columns are meant."""
+    columns: Any = None
+    if is_spark_frame(data):
+        columns = SparkColumns(data)
+    elif engine == "spark":
+        columns = read_frame(str(data), master)
+    else:
+        columns = open_schema(data)
+    return OpenTable(data, asked, settle_names(columns, **asked), memory)
