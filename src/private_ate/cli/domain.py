@@ -27,8 +27,7 @@ def domain(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
-    from private_ate.cli.estimate import write_whole  # keeps --help fast
-    from private_ate.data.files import read_schema  # as above
+    from private_ate.data.files import read_schema, write_whole  # keeps --help fast
 
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"

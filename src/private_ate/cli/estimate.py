@@ -86,6 +86,7 @@ def estimate(
     """
     from private_ate.cli import pages  # keeps --help fast
     from private_ate.cli.progress import watch  # keeps --help fast
+    from private_ate.data.files import write_whole  # as above
     from private_ate.estimation import estimate_ate  # as above
 
     if out is not None:
@@ -220,18 +221,6 @@ def require_writable(path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         msg = f"the file {str(path)!r} cannot be written; does its folder exist?"
         raise ArgumentError(msg)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(path.name + ".part")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as cause:
-        partial.unlink(missing_ok=True)
-        msg = f"the file {str(path)!r} cannot be written"
-        raise ArgumentError(msg) from cause
 
 
 def _parse_bounds(text: str) -> tuple[str, Interval]:

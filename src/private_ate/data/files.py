@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -20,6 +21,7 @@ __all__ = [
     "read_schema",
     "unreadable",
     "without_words",
+    "write_whole",
 ]
 
 T = TypeVar("T")
@@ -95,6 +97,21 @@ def check_path(path: Path) -> None:
     if path.suffix.lower() not in {".csv", ".parquet", ".pq", ".txt"}:
         msg = f"the file {path.name!r} is neither .csv nor .parquet"
         raise ArgumentError(msg)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never half of it."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    except OSError as cause:
+        partial.unlink(missing_ok=True)
+        msg = f"the file {str(path)!r} cannot be written"
+        raise ArgumentError(msg) from cause
 
 
 def is_parquet(path: Path) -> bool:

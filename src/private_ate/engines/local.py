@@ -25,7 +25,13 @@ from private_ate.data.tables import (
 )
 from private_ate.domain import Domain
 from private_ate.engines.grouping import group_places, groups_per_stack
-from private_ate.engines.on_disk import CompactColumns, encode_stream, reorder_rows, tell_rows
+from private_ate.engines.on_disk import (
+    CompactColumns,
+    EncodedColumns,
+    encode_stream,
+    reorder_rows,
+    tell_rows,
+)
 from private_ate.privacy.sums import (
     MOST_SORTED_ROWS,
     OUTCOME_BITS,
@@ -75,28 +81,19 @@ class LocalStudy:
         cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
     ) -> LocalStudy:
         """Encode a table as its domain says; shape of the result depends on the schema only."""
-        if isinstance(table, StreamedTable):
-            columns = encode_stream(table, domain, outcome=True, progress=progress)
-            return cls(
-                domain, columns.covariates, columns.treatment, columns.outcome, progress,
-                columns.takes_part,
-            )  # fmt: skip
-        covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
-        outcome, takes_part = encode_outcome(table, domain), encode_participation(table, domain)
-        tell_rows(progress, 0, table.rows, table.rows)
-        return cls(domain, covariates, treatment, outcome, progress, takes_part)
+        columns = _encode(table, domain, progress, outcome=True)
+        return cls(
+            domain, columns.covariates, columns.treatment, columns.outcome, progress,
+            columns.takes_part,
+        )  # fmt: skip
 
     @classmethod
     def encode_public(
         cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
     ) -> LocalStudy:
         """Encode covariates and treatment only; the outcome column is not read."""
-        if isinstance(table, StreamedTable):
-            columns = encode_stream(table, domain, outcome=False, progress=progress)
-            return cls(domain, columns.covariates, columns.treatment, None, progress)
-        covariates, treatment = encode_covariates(table, domain), encode_treatment(table, domain)
-        tell_rows(progress, 0, table.rows, table.rows)
-        return cls(domain, covariates, treatment, None, progress)
+        columns = _encode(table, domain, progress, outcome=False)
+        return cls(domain, columns.covariates, columns.treatment, None, progress)
 
     @property
     def size(self) -> int:
@@ -282,6 +279,22 @@ class LocalStudy:
         for _ in _threads(os.getpid()).map(score, range(0, self.size, _BLOCK_ROWS)):
             pass
         return scores
+
+
+def _encode(
+    table: Table | StreamedTable, domain: Domain, progress: Progress | None, *, outcome: bool
+) -> EncodedColumns:
+    """Encode the columns of a table, in memory or through a copy on disk."""
+    if isinstance(table, StreamedTable):
+        return encode_stream(table, domain, outcome=outcome, progress=progress)
+    encoded = EncodedColumns(
+        encode_covariates(table, domain),
+        encode_treatment(table, domain),
+        encode_outcome(table, domain) if outcome else None,
+        encode_participation(table, domain),
+    )
+    tell_rows(progress, 0, table.rows, table.rows)
+    return encoded
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from private_ate.data.files import write_whole
 from private_ate.errors import ArgumentError
 from private_ate.experiments.arms import runnable_arms
 from private_ate.experiments.catalogue import EXPERIMENTS, Experiment
@@ -20,7 +21,6 @@ from private_ate.experiments.results import collect_rows, summarize, to_csv
 from private_ate.experiments.runner import Watch, run_chunks
 from private_ate.experiments.sources import PAPER_SETS, is_installed
 from private_ate.experiments.summary import Summary
-from private_ate.experiments.worker import write_atomically
 
 __all__ = ["RunSettings", "experiment_named", "run_experiment", "write_index"]
 
@@ -95,7 +95,7 @@ def write_index(reports: Sequence[Report], out: Path, settings: RunSettings) -> 
     """Write the page that leads to the pages of several experiments."""
     path = out / "README.md"
     origin = f"{settings.sentence} Command: `{settings.command('all')}`; {machine()}."
-    write_atomically(path, index_page(reports, out, origin))
+    write_whole(path, index_page(reports, out, origin))
     return path
 
 
@@ -121,7 +121,7 @@ def _write(
     rows, timings = collect_rows(chunks, folder / _CHUNKS)
     summary = Summary(tuple(summarize(rows)))
     for name, table in (("results", rows), ("summary", summary.rows), ("timings", timings)):
-        write_atomically(folder / f"{name}.csv", to_csv(table))
+        write_whole(folder / f"{name}.csv", to_csv(table))
     drawn = [] if experiment.draw is None else experiment.draw(summary, folder)
     answered = summary.select(lambda row: row.n > 0)
     report = Report(experiment, folder, experiment.claims(answered, timings), drawn)
@@ -131,5 +131,5 @@ def _write(
         f"{datetime.fromtimestamp(finished, UTC).date()}; {machine()}."
     )
     page = results_page(report, rows, summary, timings, origin)
-    write_atomically(folder / "page.md", page)
+    write_whole(folder / "page.md", page)
     return report

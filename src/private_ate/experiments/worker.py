@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from dataclasses import asdict, dataclass
@@ -11,13 +10,14 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from private_ate.data.files import write_whole
 from private_ate.errors import PrivateAteError
 from private_ate.estimation import METHODS, estimate_ate
 from private_ate.experiments.arms import arm_named
 from private_ate.experiments.grid import Cell, Chunk
 from private_ate.experiments.sources import open_source, reference_effect
 
-__all__ = ["ChunkResult", "Run", "read_chunk", "run_chunk", "write_atomically"]
+__all__ = ["ChunkResult", "Run", "read_chunk", "run_chunk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +46,14 @@ def run_chunk(chunk: Chunk, folder: Path) -> None:
     # the results the same for any number of jobs.
     with threadpool_limits(limits=1):
         result = _run(chunk)
-    write_atomically(folder / chunk.name, json.dumps(asdict(result)))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / chunk.name, json.dumps(asdict(result)))
 
 
 def read_chunk(chunk: Chunk, folder: Path) -> ChunkResult:
     """Read the result of a chunk that was run before."""
     plain = json.loads((folder / chunk.name).read_text(encoding="utf-8"))
     return ChunkResult(**plain | {"runs": [Run(**run) for run in plain["runs"]]})
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with partial.open("w", encoding="utf-8", newline="") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path)
 
 
 def _run(chunk: Chunk) -> ChunkResult:
