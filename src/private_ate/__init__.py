@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.blocks.plan import BlocksOptions
-    from private_ate.estimators.calibrated.method import CalibratedOptions
+    from private_ate.estimators.calibrated.options import CalibratedOptions
     from private_ate.estimators.exact import diagnose_ate, exact_effect
     from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap

@@ -27,7 +27,8 @@ from private_ate import (
     estimate_ate,
     plan_ate,
 )
-from private_ate.data.tables import encode_covariates, encode_outcome, encode_treatment, read_table
+from private_ate.data.encoding import encode_covariates, encode_outcome, encode_treatment
+from private_ate.data.tables import read_table
 from private_ate.domain import Outcome
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
 

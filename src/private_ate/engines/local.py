@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats, Integers
-from private_ate.data.streams import StreamedTable
-from private_ate.data.tables import (
-    Table,
+from private_ate.data.encoding import (
     encode_covariates,
     encode_outcome,
     encode_participation,
     encode_treatment,
 )
+from private_ate.data.streams import StreamedTable
+from private_ate.data.tables import Table
 from private_ate.domain import Domain
 from private_ate.engines.grouping import group_places, groups_per_stack
 from private_ate.engines.on_disk import (

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.data.streams import StreamedTable
-from private_ate.data.tables import (
+from private_ate.data.encoding import (
     encode_covariates,
     encode_outcome,
     encode_participation,
     encode_treatment,
 )
+from private_ate.data.streams import StreamedTable
 from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError, SchemaError
 

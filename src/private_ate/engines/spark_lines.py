@@ -19,14 +19,13 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.data.csv_records import parse_lines, split_header
-from private_ate.data.tables import (
-    Table,
+from private_ate.data.encoding import (
     encode_covariates,
     encode_outcome,
     encode_participation,
     encode_treatment,
-    table_of,
 )
+from private_ate.data.tables import Table, table_of
 from private_ate.domain import Domain
 from private_ate.errors import SchemaError
 

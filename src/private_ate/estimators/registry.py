@@ -105,7 +105,7 @@ class Method:
 _RECORDS: Final = (
     Method(
         "calibrated", ("label",),
-        "estimators.calibrated.method:CalibratedOptions",
+        "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
         adjusts="all covariates, by capped weights",

@@ -20,15 +20,9 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
+from private_ate.data.encoding import encode_covariates, encode_outcome, encode_treatment
 from private_ate.data.files import read_schema
-from private_ate.data.tables import (
-    complete_domain,
-    covariate_names,
-    encode_covariates,
-    encode_outcome,
-    encode_treatment,
-    read_table,
-)
+from private_ate.data.tables import complete_domain, covariate_names, read_table
 
 DOMAIN = Domain(
     Treatment("drug", treated="yes", control="no"),

@@ -13,14 +13,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Literal, TypedDict, get_args
+from typing import Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arguments import exact_number, one_of, real_number, settle, truth_value
 from private_ate.arrays import Floats
-from private_ate.domain import Interval
 from private_ate.errors import ArgumentError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
@@ -34,10 +32,15 @@ from private_ate.estimators.calibrated.clipping import (
     OutcomeRange,
     release_centred_range,
     release_range,
-    wide_range,
 )
 from private_ate.estimators.calibrated.features import FeatureMap, fit_features
 from private_ate.estimators.calibrated.final_weights import CappedWeights, settle_weights
+from private_ate.estimators.calibrated.options import (
+    CalibratedOptions,
+    ClipPlan,
+    outcome_share,
+    plan_clip,
+)
 from private_ate.estimators.calibrated.pair_variance import (
     NO_PAIRS,
     PairSums,
@@ -84,55 +87,11 @@ __all__ = [
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
 _PAIR_REACH: Final = 3.0  # root mean squares of the weights: more does not count in the variance
-_CENTRE_SHARE: Final = Fraction(1, 10)  # of ε, for a range around a private centre
 _CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
 _CENTRED: Final = (
     "the effect and its interval are those of outcomes clipped to 'clipped_to', eight "
     "outcome_sd around a private median; 'outcomes_beyond' tells how many were beyond"
 )
-
-TermsName = Literal["growing", "plain"]
-
-
-@dataclass(frozen=True, slots=True)
-class CalibratedOptions:
-    """Parameters of the calibrated estimator.
-
-    Attributes
-    ----------
-    outcome_sd : float or None
-        A public guess of the outcome's standard deviation, in its own units; None is an eighth of
-        the range, or 0.4 of it for a declared binary outcome. Affects accuracy, never privacy.
-    clip_share : text, fraction or None
-        A share of ε, 0.1 is usual, that buys tighter outcome bounds before the estimate, whatever
-        ``outcome_sd`` says. None: a tenth of ε, for a range of eight ``outcome_sd`` around a
-        private median, if that guess is given and the declared range holds sixteen or more of it;
-        otherwise nothing. 0: never.
-    means : bool
-        Also release both potential-outcome means, each arm with noise of its own.
-    terms : "growing" or "plain"
-        What weights balance: covariates, squares and the score, and, as rows allow, bends,
-        products and functions of the score; or the former alone.
-    """
-
-    outcome_sd: float | None = None
-    clip_share: str | float | Fraction | None = None
-    means: bool = False
-    terms: TermsName = "growing"
-
-    def __post_init__(self) -> None:
-        settle(self, means=truth_value("means", self.means))
-        if self.outcome_sd is not None:
-            settle(self, outcome_sd=real_number("outcome_sd", self.outcome_sd, 1e-150, 1e150))
-        one_of("terms", self.terms, get_args(TermsName))
-        _ = self.clip_fraction
-
-    @property
-    def clip_fraction(self) -> Fraction:
-        """The share of ε asked for tighter bounds, zero if none was."""
-        if self.clip_share is None:
-            return Fraction(0)
-        return exact_number("clip_share", self.clip_share, "0", "0.5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,27 +150,6 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     )
     half = released.noise_half(request.coverage)
     return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
-
-
-@dataclass(frozen=True, slots=True)
-class ClipPlan:
-    """What the public plan says about tighter bounds: their share of ε and, if fixed, width."""
-
-    share: Fraction
-    width: int | None  # in grid steps, around a private centre
-
-    @property
-    def kept_share(self) -> float:
-        """The width to expect as a share of the declared one."""
-        return 1.0 if self.width is None else self.width / OUTCOME_STEPS
-
-
-def plan_clip(bounds: Interval, options: CalibratedOptions) -> ClipPlan:
-    """Decide from declared bounds and the guessed spread alone whether bounds are too wide."""
-    if options.clip_share is not None or options.outcome_sd is None:
-        return ClipPlan(options.clip_fraction, None)
-    width = wide_range(outcome_share(bounds, options))
-    return ClipPlan(Fraction(0) if width is None else _CENTRE_SHARE, width)
 
 
 class _Clip(TypedDict, total=False):
@@ -273,13 +211,6 @@ def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
     grows = base is None and wanted == "growing"
     features = grow_features(public, plain) if grows else plain
     return pose_problem(public, features, arms, estimand=request.estimand, base=base)
-
-
-def outcome_share(bounds: Interval, options: CalibratedOptions) -> float:
-    """Return the guessed standard deviation of the outcome as a share of its range."""
-    if options.outcome_sd is not None:
-        return options.outcome_sd / bounds.width
-    return 0.4 if bounds.is_binary else 0.125
 
 
 class _Means(TypedDict, total=False):
