@@ -254,10 +254,11 @@ def test_a_block_that_cannot_be_encoded_is_a_number_and_no_words(session, tmp_pa
         message = f"cannot encode {SECRET}"
         raise ValueError(message)
 
-    from private_ate.engines import spark
+    from private_ate.engines import spark, spark_lines
 
-    monkeypatch.setattr(spark, "encode_outcome", fail)
-    assert spark._encode_block(read_table(write_small(tmp_path / "a.parquet")), SMALL) == (-1, b"")
+    monkeypatch.setattr(spark_lines, "encode_outcome", fail)
+    table = read_table(write_small(tmp_path / "a.parquet"))
+    assert spark_lines.encode_block(table, SMALL) == (-1, b"")
     blocks = session.sparkContext.parallelize([(3, b""), (-1, b""), (5, b"")], 2)
     assert spark._places(blocks) == (-1, ())
 
