@@ -120,7 +120,7 @@ def test_one_odd_entry_of_a_pandas_frame_changes_its_own_row_alone(column, entry
     objects = columns()
     objects[column] = pd.Series([*objects[column][:5], entry, *objects[column][6:]], dtype=object)
     forms = [pd.DataFrame(objects)]
-    with warnings.catch_warnings(), suppress(UnicodeEncodeError):
+    with warnings.catch_warnings(), suppress(UnicodeEncodeError, OverflowError):
         warnings.simplefilter("ignore")  # what pandas says while its frame is made is not ours
         forms.append(pd.DataFrame(columns(**{column: entry})))
     for odd in forms:
