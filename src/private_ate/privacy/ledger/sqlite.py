@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ _APPEND_ONLY = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class SqliteStore:
     """Transactions on a SQLite file; usable from threads and after a fork."""
 
@@ -93,6 +94,8 @@ class SqliteStore:
         if self._connection is not None:
             _abandoned.append(self._connection)
         self._connection, self._owner = _connect(self.path), os.getpid()
+        # A store that nobody closed closes its file when it goes, but never one of a parent.
+        weakref.finalize(self, _close_own, self._connection, self._owner)
         return self._connection
 
     @contextmanager
@@ -112,6 +115,11 @@ class SqliteStore:
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         self.__init__(state[1]["path"])  # type: ignore[misc]  # a fresh store on the same file
+
+
+def _close_own(connection: sqlite3.Connection, owner: int) -> None:
+    if owner == os.getpid():
+        connection.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
