@@ -45,10 +45,14 @@ def test_the_citation_names_the_software_and_the_paper():
 
 def test_package_citation_and_changelog_speak_of_one_version():
     version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
-    dated = re.search(rf"^## {re.escape(version)} - (\S+)$", read("CHANGELOG.md"), re.MULTILINE)
+    released, dated = re.search(
+        r"^## (\d\S*) - (\S+)$", read("CHANGELOG.md"), re.MULTILINE
+    ).groups()
+    unreleased = "\n## Unreleased\n" in read("CHANGELOG.md")
 
-    assert dated is not None
-    assert f'version: {version}\ndate-released: "{dated[1]}"\n' in read("CITATION.cff")
+    # Between releases the package is a development version of the next one.
+    assert version.endswith(".dev0") if unreleased else version == released
+    assert f'version: {released}\ndate-released: "{dated}"\n' in read("CITATION.cff")
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
