@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         NumericRangeError,
         PrivateAteError,
         SchemaError,
+        UndeclaredError,
     )
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.blocks.plan import BlocksOptions
@@ -77,6 +78,7 @@ _HOMES = {
         "NumericRangeError",
         "PrivateAteError",
         "SchemaError",
+        "UndeclaredError",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -116,6 +118,7 @@ __all__ = [
     "SmoothMatchingOptions",
     "StudySizes",
     "Treatment",
+    "UndeclaredError",
     "__version__",
     "arm_means",
     "describe_overlap",

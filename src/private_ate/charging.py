@@ -3,7 +3,8 @@
 The charge is made at the choke point, immediately before the first noise is drawn, so arguments
 that a method refuses spend nothing. Records are read and encoded inside the charge: a failure
 there, like any error that is not one of ours, might depend on them and is charged as if noise had
-been drawn.
+been drawn. Public columns that are not what was declared are told for free, once the ledger holds
+them public: no outcome decides about it, and the columns can never be outcomes afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from uuid import uuid4
 from private_ate.data.inputs import PreparedTable
 from private_ate.data.tables import Columns
 from private_ate.domain import Categories, Domain, Interval, label_text
-from private_ate.errors import ArgumentError, PrivateAteError, RecordsError
+from private_ate.errors import ArgumentError, PrivateAteError, RecordsError, SchemaError
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.ledger.chain import digest
@@ -33,6 +34,7 @@ from private_ate.privacy.ledger.ledger import (
     check_analyst,
     check_name,
 )
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.release import Release
 from private_ate.settings import LedgerNote, with_ledger_note
 
@@ -50,6 +52,7 @@ class Bill:
     cost: BudgetUnits
     binding: Binding
     use: Use
+    older_plan: str = ""  # as a version hashed it whose categories had their last label as other
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,32 @@ class Till:
         if self.receipt is None:
             self.receipt = self.ledger.spend(self.charge)
 
+    def bind(self) -> None:
+        """Bind a data set that no request has bound, before a fact about its columns is told.
+
+        Otherwise a column could be asked about as if it were public, for nothing, and be an
+        outcome in the next request.
+        """
+        use = self.charge.use
+        if use is None or not has_public_covariates(use.level):
+            return
+        if self.ledger.roles(self.charge.dataset).level is None:
+            self.ledger.bind(
+                self.charge.dataset,
+                level=use.level,
+                public=(use.treatment, *use.covariates),
+                rows_per_person=use.rows_per_person,
+            )
+
     def run(self, make: Make) -> Release:
         """Make a release that pays before its first noise, and store it."""
         try:
             release = make(self.pay)
         except RecordsError:  # whether records can be read is a fact about them
             self.pay()
+            raise
+        except SchemaError:  # a fact about public columns, so they are public from now on
+            self.bind()
             raise
         except PrivateAteError:
             raise
@@ -141,7 +164,7 @@ def charge_and_make(account: Payer, order: Bill, make: Make) -> Release:
         dataset = _only_dataset(opened) if account.dataset is None else account.dataset
         charge = Charge(
             dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding,
-            order.use,
+            order.use, order.older_plan,
         )  # fmt: skip
         till = Till(opened, charge)
         return till.find() or till.run(make)
@@ -159,7 +182,8 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     declared = {name: _declaration(kind) for name, kind in domain.covariates.items()}
     treatment = domain.treatment
     labels = [label_text(treatment.treated), label_text(treatment.control)]
-    declared[treatment.column] = f"treatment {labels[0]!r} against {labels[1]!r}"
+    rest = "" if treatment.other is None else f", else {label_text(treatment.other)!r}"
+    declared[treatment.column] = f"treatment {labels[0]!r} against {labels[1]!r}{rest}"
     if domain.outcome.bounds is not None:
         declared[domain.outcome.column] = _declaration(domain.outcome.bounds)
     return Binding(columns, declared)
@@ -171,8 +195,13 @@ def bill_for(
     options: type,
     domain: Domain,
     prepared: PreparedTable[Any] | None,
+    *,
+    left_out: bool = False,
 ) -> Bill:
-    """Say what a request costs and rests on; its plan is the hash of all that was asked."""
+    """Say what a request costs and rests on; its plan is the hash of all that was asked.
+
+    ``left_out`` says that rows with undeclared public entries are left out.
+    """
     if prepared is None:
         binding = binding_of(domain)
     else:
@@ -186,12 +215,15 @@ def bill_for(
         "covariates": list(domain.covariates),
         "binding": binding.text,
     }
+    if left_out:  # at its usual value it is no part of the hash, as in older ledgers
+        plan["leave_out_undeclared"] = True
+    older = {**plan, "binding": binding.as_before().text}
     use = Use(
         request.level, domain.treatment.column, domain.outcome.column, tuple(domain.covariates),
         request.rows_per_person,
     )  # fmt: skip
     cost = BudgetUnits.of(request.epsilon, _delta_of(request, options))
-    return Bill(digest(plan), cost, binding, use)
+    return Bill(digest(plan), cost, binding, use, digest(older))
 
 
 def _asked(request: Request) -> dict[str, Any]:
@@ -234,7 +266,7 @@ def _declaration(kind: Interval | Categories) -> str:
         ends = f"{kind.low!r} to {kind.high!r}, missing {kind.fill!r}"
         return f"binary, {ends}" if kind.is_binary else ends
     labels = " | ".join(json.dumps(label) for label in kind.labels)
-    return f"{labels}, else {kind.other!r}"
+    return labels if kind.other is None else f"{labels}, else {kind.other!r}"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  # plain values of a frozen dataclass

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,19 +106,20 @@ class Binary(Interval):
 class Categories:
     """Declared labels; each becomes a column of zeros and ones.
 
-    Missing and undeclared values count as ``other``, which is the last label if not given.
+    Missing and undeclared values count as ``other``, if one of the labels is declared to be it.
+    Otherwise they are a category of their own: zero in every column.
     """
 
     labels: tuple[str, ...]
-    other: str
+    other: str | None
 
     def __init__(self, *labels: Label, other: Label | None = None) -> None:
         texts = tuple(label_text(label) for label in labels)
         if len(texts) < 2 or len(set(texts)) != len(texts):
             msg = "categories are at least two different labels"
             raise DomainError(msg)
-        catch_all = texts[-1] if other is None else label_text(other)
-        if catch_all not in texts:
+        catch_all = None if other is None else label_text(other)
+        if catch_all is not None and catch_all not in texts:
             msg = f"the catch-all category {catch_all!r} is not among the declared labels"
             raise DomainError(msg)
         object.__setattr__(self, "labels", texts)
@@ -126,11 +128,17 @@ class Categories:
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """The treatment column and its two labels; anything else counts as control."""
+    """The treatment column and its two labels.
+
+    A row with a missing or undeclared label counts as the arm that ``other`` names, one of the two.
+    Without it such a row is refused or left out at label level and takes no part at sample level;
+    methods that follow the paper count it as control there.
+    """
 
     column: str
     treated: Label = 1
     control: Label = 0
+    other: Label | None = None
 
     def __post_init__(self) -> None:
         if not self.column:
@@ -139,6 +147,18 @@ class Treatment:
         if label_text(self.treated) == label_text(self.control):
             msg = f"treated and control have the same label {label_text(self.treated)!r}"
             raise DomainError(msg)
+        labels = (label_text(self.treated), label_text(self.control))
+        if self.other is not None and label_text(self.other) not in labels:
+            msg = (
+                f"the arm for other labels, {label_text(self.other)!r}, is neither "
+                f"{labels[0]!r} nor {labels[1]!r}"
+            )
+            raise DomainError(msg)
+
+    @property
+    def treats_others(self) -> bool:
+        """Whether a row with any label but the control's counts as treated."""
+        return self.other is not None and label_text(self.other) == label_text(self.treated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +172,9 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Domain:
     """What is known about every column before the data are read.
+
+    ``indicators`` names covariates whose missing entries have a feature of their own; see
+    :meth:`with_indicators`.
 
     Examples
     --------
@@ -167,6 +190,7 @@ class Domain:
     treatment: Treatment
     outcome: Outcome
     covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
+    indicators: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -179,6 +203,7 @@ class Domain:
         )
         object.__setattr__(self, "outcome", _as_outcome(outcome))
         object.__setattr__(self, "covariates", dict(covariates or {}))
+        object.__setattr__(self, "indicators", ())
         self._check()
 
     def _check(self) -> None:
@@ -197,10 +222,27 @@ class Domain:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the encoded columns, one per interval and one per category."""
-        return tuple(
+        """Names of the encoded columns: one per interval, one per category, one per indicator."""
+        plain = [
             feature for name, kind in self.covariates.items() for feature in _features(name, kind)
-        )
+        ]
+        for name in self.indicators:
+            feature = f"{name} (missing)"
+            while feature in plain:  # somebody's column has that very name
+                feature += " (missing)"
+            plain.append(feature)
+        return tuple(plain)
+
+    def with_indicators(self, names: Collection[str]) -> Domain:
+        """Return the domain with a further feature for each named covariate: whether it is missing.
+
+        For public covariates only. Which of them have missing entries is looked up and never
+        declared, so it is no part of a domain's TOML.
+        """
+        domain = copy(self)
+        kept = tuple(name for name in self.covariates if name in names)
+        object.__setattr__(domain, "indicators", kept)
+        return domain
 
     @property
     def bounds(self) -> Interval:
@@ -292,10 +334,11 @@ def _features(name: str, kind: Interval | Categories) -> tuple[str, ...]:
 
 
 def _treatment_from(entry: dict[str, Any]) -> Treatment:
-    _only(entry, "treatment", {"column", "treated", "control"})
+    _only(entry, "treatment", {"column", "treated", "control", "other"})
     return Treatment(
-        _text(entry, "treatment", "column"), entry.get("treated", 1), entry.get("control", 0)
-    )
+        _text(entry, "treatment", "column"), entry.get("treated", 1), entry.get("control", 0),
+        entry.get("other"),
+    )  # fmt: skip
 
 
 def _outcome_from(entry: dict[str, Any]) -> Outcome:
@@ -350,6 +393,8 @@ def _toml_lines(domain: Domain) -> Iterator[str]:
     yield f"column = {toml_text(domain.treatment.column)}"
     yield f"treated = {toml_text(domain.treatment.treated)}"
     yield f"control = {toml_text(domain.treatment.control)}"
+    if domain.treatment.other is not None:
+        yield f"other = {toml_text(domain.treatment.other)}"
     yield ""
     yield "[outcome]"
     yield f"column = {toml_text(domain.outcome.column)}"
@@ -366,7 +411,8 @@ def _toml_lines(domain: Domain) -> Iterator[str]:
         yield f"[covariates.{toml_text(name)}]"
         if isinstance(kind, Categories):
             yield f"categories = [{', '.join(toml_text(label) for label in kind.labels)}]"
-            yield f"other = {toml_text(kind.other)}"
+            if kind.other is not None:
+                yield f"other = {toml_text(kind.other)}"
             continue
         yield f"low = {toml_text(kind.low)}"
         yield f"high = {toml_text(kind.high)}"

@@ -48,6 +48,8 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
     level, epsilon, domain, method, estimand, confidence, rows_per_person, options
         As for ``estimate_ate``. The domain names treatment and outcome; the covariates are the
         back-door variables that DoWhy identified.
+    leave_out_undeclared : bool
+        As for ``estimate_ate``, at label level.
     ledger, dataset : str, optional
         The path or URL of a ledger and the data set's name in it. With one, DoWhy's
         ``data_subset_refuter`` is allowed as long as the budget lasts.
@@ -64,6 +66,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         estimand: Estimand = "ate",
         confidence: float | None = 0.95,
         rows_per_person: int = 1,
+        leave_out_undeclared: bool = False,
         options: object | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
@@ -89,7 +92,8 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         self._request: dict[str, Any] = {
             "level": level, "epsilon": epsilon, "domain": domain, "method": method,
             "estimand": estimand, "confidence": confidence,
-            "rows_per_person": rows_per_person, "options": options,
+            "rows_per_person": rows_per_person, "leave_out_undeclared": leave_out_undeclared,
+            "options": options,
         }  # fmt: skip
         self._ledger = None if ledger is None else str(ledger)
         self._dataset = dataset

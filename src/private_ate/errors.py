@@ -33,6 +33,10 @@ class SchemaError(PrivateAteError, ValueError):
     """The table lacks a column or holds a column of a type that cannot be used."""
 
 
+class UndeclaredError(SchemaError):
+    """Public columns hold what was not declared; costs nothing, for no outcome was asked."""
+
+
 class RecordsError(SchemaError):
     """The records cannot be read or encoded; says nothing of them, and is charged to a ledger."""
 

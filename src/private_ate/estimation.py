@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from private_ate._version import VERSION
-from private_ate.arguments import one_of, whole_number
+from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.charging import bill_for, charge_and_make, payer_for
+from private_ate.data.rules import Reading
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
@@ -27,6 +28,7 @@ from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.ledger.ledger import Ledger
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
@@ -60,6 +62,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     bounds: Bounds = "declared",
+    leave_out_undeclared: bool = False,
     options: object | None = None,
     engine: str = "auto",
     master: str | None = None,
@@ -97,6 +100,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "observational" lets the method adjust as soon as it can. Decides by your word alone.
     bounds : "declared" or "from-data"
         "from-data" looks bounds up in the data and gives up the guarantee.
+    leave_out_undeclared : bool
+        At label level, where they are public: leave out rows whose treatment is missing or not
+        declared, or that hold text where a number was declared, and count them in the release.
+        Without it such rows are an error that counts them and costs nothing.
     options
         A frozen dataclass of the method's own parameters, such as ``PublishedOptions``.
     engine : "auto", "local" or "spark"
@@ -132,6 +139,13 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
+    left_out = truth_value("leave_out_undeclared", leave_out_undeclared)
+    if left_out and not has_public_covariates(request.level):
+        msg = (
+            "leave_out_undeclared belongs to label level, where treatment and covariates are "
+            "public; at sample level nothing may depend on which rows those are"
+        )
+        raise ArgumentError(msg)
     payer = payer_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
@@ -150,8 +164,11 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         opened = open_table(data, asked, memory=memory, engine=engine, master=master)
 
     def make(authorize: Callable[[], None] | None) -> Release:
+        reading = Reading(request.level, chosen.leaves_out, left_out)
         rows: AbstractContextManager[LocalStudy | SparkStudy] = (
-            nullcontext(cast("LocalStudy", data)) if opened is None else opened.encoded(progress)
+            nullcontext(cast("LocalStudy", data))
+            if opened is None
+            else opened.encoded(progress, reading)
         )
         with rows as study:
             return estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
@@ -160,7 +177,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         return make(None)
     outline = None if opened is None else opened.outline
     used = cast("LocalStudy", data).domain if outline is None else outline.domain
-    bill = bill_for(request, chosen.name, chosen.options, used, outline)
+    bill = bill_for(request, chosen.name, chosen.options, used, outline, left_out=left_out)
     return charge_and_make(payer, bill, make)
 
 

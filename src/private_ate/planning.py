@@ -434,7 +434,7 @@ def _public_study(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=False,
     )  # fmt: skip
-    return LocalStudy.encode_public(prepared.table, prepared.domain, progress)
+    return LocalStudy.encode_public(prepared.table, prepared.domain, progress, prepared.lenient)
 
 
 def _sizes(

@@ -55,7 +55,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         Declared bounds; needed at sample level.
     treatment_column : int, optional
         Column of X that holds the treatment, if ``fit`` is not given one.
-    method, confidence, rows_per_person
+    method, confidence, rows_per_person, leave_out_undeclared
         As for ``estimate_ate``.
     ledger, dataset : str, optional
         A budget ledger that every fit is charged to, and the data set's name in it.
@@ -84,6 +84,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         method: str = "auto",
         confidence: float | None = 0.95,
         rows_per_person: int = 1,
+        leave_out_undeclared: bool = False,
         ledger: str | Path | None = None,
         dataset: str | None = None,
         seed: int | None = None,
@@ -96,6 +97,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         self.method = method
         self.confidence = confidence
         self.rows_per_person = rows_per_person
+        self.leave_out_undeclared = leave_out_undeclared
         self.ledger = ledger
         self.dataset = dataset
         self.seed = seed
@@ -110,7 +112,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         y : array, shape (n,)
             Outcomes; missing and non-numeric ones count as the middle of the bounds.
         treatment : array, shape (n,), optional
-            1 for treated units. Ask a pipeline for it with ``set_fit_request(treatment=True)``.
+            1 for treated units, 0 for control; at label level any other entry is an error. Ask a
+            pipeline for it with ``set_fit_request(treatment=True)``.
         """
         self._require_count()
         # Neither call looks at whether values are finite: an error that does would tell of them.
@@ -148,6 +151,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
                 method=self.method,
                 confidence=self.confidence,
                 rows_per_person=self.rows_per_person,
+                leave_out_undeclared=self.leave_out_undeclared,
                 seed=self.seed,
                 **self._account(),
             )

@@ -16,6 +16,7 @@ _HEADER = """\
 # Fill in every ??? from the code book, never from the data: bounds that follow the data leak it.
 # A number between bounds:  low = 16, high = 60   (optional: missing = 38)
 # Labels:                   categories = ["a", "b", "other"], other = "other"
+#   (other: the label for missing and undeclared ones; without it they are a category of their own)
 """
 
 

@@ -46,6 +46,13 @@ def estimate(
         bool,
         typer.Option("--bounds-from-data", help="Look bounds up in the data: NO guarantee."),
     ] = False,
+    leave_out_undeclared: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out-undeclared",
+            help="Label level: leave out rows with undeclared treatment or unreadable numbers.",
+        ),
+    ] = False,
     settings: flags.Settings = None,
     engine: Annotated[str, typer.Option(help="auto, local or spark.")] = "auto",
     master: Annotated[
@@ -116,6 +123,7 @@ def estimate(
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
             bounds="from-data" if bounds_from_data else "declared",
+            leave_out_undeclared=leave_out_undeclared,
             options=method_options(method, level, settings or []),
             engine=engine,
             master=master,
@@ -171,6 +179,7 @@ def declared_domain(
         base.treatment.column,
         base.treatment.treated if treated is None else treated,
         base.treatment.control if control is None else control,
+        base.treatment.other,
     )
     limits = base.outcome.bounds
     if binary:

@@ -38,6 +38,7 @@ _FLAGS: Final = {
     "covariates": "--covariates A,B",
     "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
     "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, or --domain FILE",
+    "leave out undeclared": "--leave-out-undeclared",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",

@@ -8,6 +8,7 @@ missing value, and none of its own code runs.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -18,9 +19,25 @@ import numpy.typing as npt
 
 from private_ate.domain import label_text
 
-__all__ = ["TRUTH", "label_of", "number_of", "numbers_of", "parse_number"]
+__all__ = [
+    "MISSING",
+    "TRUTH",
+    "has_decimal_comma",
+    "is_missing",
+    "label_of",
+    "number_of",
+    "numbers_of",
+    "parse_number",
+]
 
 TRUTH: Final = {"true": 1.0, "false": 0.0}
+# Words, in lower case, that programs write where there is no value; a dot is SAS's and Stata's.
+MISSING: Final = frozenset(
+    {"", ".", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "+nan", "null", "none", "nil",
+     "nat"}
+)  # fmt: skip
+_NOTHING: Final = frozenset({"NoneType", "NAType", "NaTType"})
+_DECIMAL_COMMA: Final = re.compile(r"[+-]?[0-9.\s']*[0-9],[0-9]+(?:[eE][+-]?[0-9]+)?")
 
 
 def numbers_of(entries: Iterable[object]) -> npt.NDArray[np.float64]:
@@ -50,6 +67,21 @@ def label_of(entry: object) -> str | None:
         return label_text(label)
     except ValueError:  # not finite, or beyond 2⁶⁴
         return None
+
+
+def is_missing(entry: object) -> bool:
+    """Say whether an entry stands for no value at all, rather than for one that cannot be read."""
+    if isinstance(entry, str | bytes):
+        return _text(entry).strip().lower() in MISSING
+    if type(entry).__name__ in _NOTHING:
+        return True
+    plain = _plain(entry)
+    return plain is not None and math.isnan(_float(plain))
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Say whether a text would be a number if its comma were a point."""
+    return _DECIMAL_COMMA.fullmatch(text.strip()) is not None
 
 
 def parse_number(text: str) -> float | None:

@@ -6,7 +6,8 @@ be parsed is a missing value. Whether reading succeeds never depends on a privat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
-from private_ate.data.entries import TRUTH, label_of, numbers_of, parse_number
+from private_ate.data.entries import (
+    MISSING,
+    TRUTH,
+    has_decimal_comma,
+    is_missing,
+    label_of,
+    numbers_of,
+    parse_number,
+)
 from private_ate.data.files import Kind, read_file
-from private_ate.domain import Categories, Domain, Interval, Outcome
+from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
 from private_ate.errors import ArgumentError, DomainError, SchemaError
 
 if TYPE_CHECKING:
@@ -30,6 +39,7 @@ __all__ = [
     "Table",
     "complete_domain",
     "covariate_names",
+    "declare_labels",
     "observe_columns",
     "read_table",
     "require_column",
@@ -101,6 +111,28 @@ class Table:
             return np.zeros(self.rows, dtype=np.bool_)
         same: Bits = _as_floats(self.frame.get_column(name)) == number
         return same
+
+    def missing(self, name: str) -> Bits:
+        """Say for each row whether its entry stands for no value at all."""
+        column = self.frame.get_column(name)
+        kind = self.kind(name)
+        if kind == "number":
+            absent: Bits = np.isnan(_as_floats(column))
+            return absent
+        if kind == "object":
+            return np.array([is_missing(entry) for entry in _entries(column)], dtype=np.bool_)
+        words = _texts(column).str.to_lowercase()
+        found: Bits = (words.is_null() | words.is_in(sorted(MISSING))).to_numpy().astype(np.bool_)
+        return found
+
+    def labels(self, name: str, rows: Bits) -> list[str]:
+        """Return the entries of some rows as texts; those that are no label are left out."""
+        column = self.frame.get_column(name)
+        if self.kind(name) != "number":
+            chosen = _texts(column).filter(rows)
+            return [text for text in chosen.to_list() if text is not None]
+        values = _as_floats(column)[rows]
+        return [label_text(value) for value in values.tolist() if math.isfinite(value)]
 
     def keeps_texts(self, name: str) -> bool:
         """Whether the column's type says that it holds labels, even if they look like numbers."""
@@ -333,7 +365,7 @@ class _Seen:
         observed, labelled = _observed_labels(table, name)
         fresh = sorted(observed - self.labels)
         self.labelled += labelled
-        is_text = any(parse_number(label) is None for label in fresh)
+        is_text = any(parse_number(x) is None and x.lower() not in MISSING for x in fresh)
         self.holds_texts |= is_text or table.keeps_texts(name)
         # One label beyond two hundred is as many as it takes to refuse.
         self.labels.update(fresh[: _MOST_LABELS + 1 - len(self.labels)])
@@ -348,8 +380,33 @@ class _Seen:
     def declare(self, name: str) -> Interval | Categories:
         if not self.holds_texts:
             return Interval(self.low, self.high) if self.low <= self.high else Interval(0, 1)
-        require_shared_labels(name, len(self.labels), self.labelled)
-        return Categories(*sorted(self.labels)) if len(self.labels) > 1 else Interval(0, 1)
+        return declare_labels(name, self.labels, self.labelled)
+
+
+def declare_labels(name: str, labels: Collection[str], rows: int) -> Interval | Categories:
+    """Return what the labels of a looked-up column make it; ``rows`` have one.
+
+    Words for no value are no labels, as long as two others are left. A column with one label alone
+    tells nothing and counts as a constant.
+    """
+    _refuse_decimal_commas(name, labels)
+    require_shared_labels(name, len(labels), rows)
+    empty = MISSING - {"none"}  # of treatments and habits, none is one
+    said = [label for label in sorted(labels) if label.lower() not in empty]
+    kept = said if len(said) > 1 else sorted(labels)
+    return Categories(*kept) if len(kept) > 1 else Interval(0, 1)
+
+
+def _refuse_decimal_commas(name: str, labels: Collection[str]) -> None:
+    """Refuse a column of numbers that a reader cannot tell from labels; quotes none of them."""
+    said = [label for label in labels if label.lower() not in MISSING]
+    odd = [label for label in said if parse_number(label) is None]
+    if odd and all(map(has_decimal_comma, odd)):
+        msg = (
+            f"column {name!r} holds numbers with a decimal comma, which would be read as labels; "
+            "save the table with decimal points, or declare the column's categories"
+        )
+        raise SchemaError(msg)
 
 
 def require_shared_labels(name: str, labels: int, rows: int) -> None:

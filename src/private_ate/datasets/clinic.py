@@ -26,7 +26,7 @@ DOMAIN = Domain(
         "age": Interval(18, 95),
         "pressure_before": Interval(110, 220),
         "weight": Interval(40, 160),
-        "smoker": Categories("never", "former", "current", "unknown"),
+        "smoker": Categories("never", "former", "current", "unknown", other="unknown"),
         "diabetes": Interval(0, 1),
     },
 )

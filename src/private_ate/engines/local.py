@@ -15,12 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats, Integers
-from private_ate.data.encoding import (
-    encode_covariates,
-    encode_outcome,
-    encode_participation,
-    encode_treatment,
-)
+from private_ate.data.rules import MissingRules, Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain
@@ -29,8 +24,8 @@ from private_ate.engines.on_disk import (
     CompactColumns,
     EncodedColumns,
     encode_stream,
+    encode_table,
     reorder_rows,
-    tell_rows,
 )
 from private_ate.privacy.sums import (
     MOST_SORTED_ROWS,
@@ -75,25 +70,41 @@ class LocalStudy:
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     progress: Progress | None = field(default=None, repr=False, compare=False)
     takes_part: Bits | None = field(default=None, repr=False)
+    rules: MissingRules | None = None
 
     @classmethod
     def encode(
-        cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
+        cls,
+        table: Table | StreamedTable,
+        domain: Domain,
+        progress: Progress | None = None,
+        reading: Reading | None = None,
     ) -> LocalStudy:
-        """Encode a table as its domain says; shape of the result depends on the schema only."""
-        columns = _encode(table, domain, progress, outcome=True)
-        return cls(
-            domain, columns.covariates, columns.treatment, columns.outcome, progress,
-            columns.takes_part,
-        )  # fmt: skip
+        """Encode a table as its domain says; at sample level the shape follows the schema only.
+
+        With a reading at label level public columns are looked over: what was not declared is
+        refused or left out, and missing entries have indicators.
+        """
+        return cls._of(_encode(table, domain, progress, reading, outcome=True), progress)
 
     @classmethod
     def encode_public(
-        cls, table: Table | StreamedTable, domain: Domain, progress: Progress | None = None
+        cls,
+        table: Table | StreamedTable,
+        domain: Domain,
+        progress: Progress | None = None,
+        reading: Reading | None = None,
     ) -> LocalStudy:
         """Encode covariates and treatment only; the outcome column is not read."""
-        columns = _encode(table, domain, progress, outcome=False)
-        return cls(domain, columns.covariates, columns.treatment, None, progress)
+        columns = _encode(table, domain, progress, reading, outcome=False)
+        return replace(cls._of(columns, progress), takes_part=None)
+
+    @classmethod
+    def _of(cls, columns: EncodedColumns, progress: Progress | None) -> LocalStudy:
+        return cls(
+            columns.domain, columns.covariates, columns.treatment, columns.outcome, progress,
+            columns.takes_part, columns.rules,
+        )  # fmt: skip
 
     @property
     def size(self) -> int:
@@ -282,19 +293,17 @@ class LocalStudy:
 
 
 def _encode(
-    table: Table | StreamedTable, domain: Domain, progress: Progress | None, *, outcome: bool
+    table: Table | StreamedTable,
+    domain: Domain,
+    progress: Progress | None,
+    reading: Reading | None,
+    *,
+    outcome: bool,
 ) -> EncodedColumns:
     """Encode the columns of a table, in memory or through a copy on disk."""
     if isinstance(table, StreamedTable):
-        return encode_stream(table, domain, outcome=outcome, progress=progress)
-    encoded = EncodedColumns(
-        encode_covariates(table, domain),
-        encode_treatment(table, domain),
-        encode_outcome(table, domain) if outcome else None,
-        encode_participation(table, domain),
-    )
-    tell_rows(progress, 0, table.rows, table.rows)
-    return encoded
+        return encode_stream(table, domain, outcome=outcome, progress=progress, reading=reading)
+    return encode_table(table, domain, outcome=outcome, progress=progress, reading=reading)
 
 
 @dataclass(frozen=True, slots=True)

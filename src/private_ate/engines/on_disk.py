@@ -9,24 +9,28 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.data.encoding import (
-    encode_covariates,
-    encode_outcome,
-    encode_participation,
-    encode_treatment,
-)
+from private_ate.data.encoding import EncodedRows, encode_rows, mark_missing
+from private_ate.data.public_columns import PublicCounts, settle_public
+from private_ate.data.rules import MissingRules, Reading, describe_rules
 from private_ate.data.streams import StreamedTable
+from private_ate.data.tables import Table
 from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError, SchemaError
 
-__all__ = ["CompactColumns", "EncodedColumns", "encode_stream", "reorder_rows", "tell_rows"]
+__all__ = [
+    "CompactColumns",
+    "EncodedColumns",
+    "encode_stream",
+    "encode_table",
+    "reorder_rows",
+]
 
 _TITLE = "reading the rows"
 _TOLD_ROWS = 1 << 14  # rows between two reports of progress
@@ -67,6 +71,18 @@ class CompactColumns:
         )
         return CompactColumns(numbers, indicators, self.is_number)
 
+    def with_marks(self, marks: Sequence[npt.NDArray[np.bool_]]) -> CompactColumns:
+        """Return the same columns and further indicators at the end, on disk."""
+        if not marks:
+            return self
+        known, rows = self.indicators.shape
+        indicators = _on_disk((known + len(marks), rows), np.bool_)
+        indicators[:known] = self.indicators
+        for place, mark in enumerate(marks, known):
+            indicators[place] = mark[:rows]
+        is_number = np.append(self.is_number, np.zeros(len(marks), np.bool_))
+        return CompactColumns(self.numbers, indicators, is_number)
+
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         """Go through the features."""
         numbers, indicators = iter(self.numbers), iter(self.indicators)
@@ -75,12 +91,40 @@ class CompactColumns:
 
 @dataclass(frozen=True, slots=True)
 class EncodedColumns:
-    """Covariates of shape (d, n), treatment and outcomes of shape (n,), mapped from disk."""
+    """Covariates of shape (d, n), treatment and outcomes of shape (n,), in memory or mapped.
 
+    ``domain`` has an indicator for each public covariate with missing entries; ``rules`` says what
+    missing entries count as. ``takes_part`` is None where every row does, as far as is public.
+    """
+
+    domain: Domain
     covariates: npt.NDArray[np.float64] | CompactColumns = field(repr=False)
     treatment: npt.NDArray[np.bool_] = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    rules: MissingRules | None = None
+
+
+def encode_table(
+    table: Table,
+    domain: Domain,
+    *,
+    outcome: bool,
+    progress: Callable[[str, int, int], None] | None,
+    reading: Reading | None = None,
+) -> EncodedColumns:
+    """Encode a table in memory."""
+    rows = encode_rows(table, domain, reading, outcome=outcome)
+    tell_rows(progress, 0, table.rows, table.rows)
+    counts = PublicCounts() if rows.found is None else rows.found.counts
+    settled, rules = _settle(domain, reading, counts, by_lines=not table.typed)
+    columns: npt.NDArray[np.float64] | CompactColumns = rows.covariates
+    if settled.indicators:
+        marks = mark_missing(rows, settled.indicators)
+        is_number = np.arange(len(rows.covariates) + len(marks)) < len(rows.covariates)
+        columns = CompactColumns(rows.covariates, marks, is_number)
+    takes_part = None if _everyone(domain, reading) else rows.takes_part
+    return EncodedColumns(settled, columns, rows.treatment, rows.outcome, takes_part, rules)
 
 
 def encode_stream(
@@ -89,6 +133,7 @@ def encode_stream(
     *,
     outcome: bool,
     progress: Callable[[str, int, int], None] | None,
+    reading: Reading | None = None,
 ) -> EncodedColumns:
     """Encode a file chunk by chunk; the memory in use is that of a chunk."""
     columns = [domain.treatment.column, *domain.covariates]
@@ -100,26 +145,64 @@ def encode_stream(
     treatment = _on_disk((table.capacity,), np.bool_)
     steps = _on_disk((table.capacity,), np.int32) if outcome else None
     takes_part = _on_disk((table.capacity,), np.bool_)
-    size = 0
+    marks: dict[str, npt.NDArray[np.bool_]] = {}
+    counts = PublicCounts()
+    read = size = 0
     for chunk in table.chunks(columns):
-        rows = slice(size, size + chunk.rows)
-        covariates[:, rows] = encode_covariates(chunk, domain)
-        treatment[rows] = encode_treatment(chunk, domain)
-        takes_part[rows] = encode_participation(chunk, domain)
+        encoded = encode_rows(chunk, domain, reading, outcome=outcome, first=read)
+        rows = slice(size, size + encoded.treatment.size)
+        covariates[:, rows] = encoded.covariates
+        treatment[rows] = encoded.treatment
+        takes_part[rows] = encoded.takes_part
         if steps is not None:
-            steps[rows] = encode_outcome(chunk, domain)
-        tell_rows(progress, size, size + chunk.rows, table.rows)
-        size += chunk.rows
-    if size == 0:
+            steps[rows] = encoded.outcome
+        counts += _noted(encoded, marks, rows, table.capacity)
+        tell_rows(progress, read, read + chunk.rows, table.rows)
+        read += chunk.rows
+        size = rows.stop
+    if read == 0:
         msg = "the table has no rows"
         raise SchemaError(msg)
+    settled, rules = _settle(domain, reading, counts, by_lines=not table.typed)
     whole = None if steps is None else steps[:size]
     filled = CompactColumns(
         covariates.numbers[:, :size], covariates.indicators[:, :size], covariates.is_number
-    )
+    ).with_marks([marks[name] for name in settled.indicators])
     # Numbers alone need no unpacking.
-    plain = filled.numbers if covariates.is_number.all() else filled
-    return EncodedColumns(plain, treatment[:size], whole, takes_part[:size])
+    plain = filled.numbers if filled.is_number.all() else filled
+    part = None if _everyone(domain, reading) else takes_part[:size]
+    return EncodedColumns(settled, plain, treatment[:size], whole, part, rules)
+
+
+def _noted(
+    rows: EncodedRows,
+    marks: dict[str, npt.NDArray[np.bool_]],
+    place: slice,
+    capacity: int,
+) -> PublicCounts:
+    """Write down where a chunk's entries are missing; return what was found in it."""
+    if rows.found is None:
+        return PublicCounts()
+    for name, missing in rows.found.missing.items():
+        if name not in marks:
+            marks[name] = _on_disk((capacity,), np.bool_)  # all false
+        marks[name][place] = missing
+    return rows.found.counts
+
+
+def _settle(
+    domain: Domain, reading: Reading | None, counts: PublicCounts, *, by_lines: bool
+) -> tuple[Domain, MissingRules | None]:
+    if reading is None:
+        return domain, None
+    if not reading.looks:
+        return domain, describe_rules(domain, reading)
+    return settle_public(domain, reading, counts, by_lines=by_lines)
+
+
+def _everyone(domain: Domain, reading: Reading | None) -> bool:
+    """Say whether every row that was kept has an arm, whatever the records are."""
+    return domain.treatment.other is not None or (reading is not None and reading.looks)
 
 
 def reorder_rows(columns: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

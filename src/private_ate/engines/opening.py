@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from private_ate.data.files import without_words
 from private_ate.data.inputs import PreparedTable, prepare_table, settle_domain, settle_names
+from private_ate.data.rules import Reading
 from private_ate.data.streams import open_schema
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
@@ -50,16 +51,23 @@ class OpenTable:
     memory: int  # bytes that a file may take before it is streamed
 
     @contextmanager
-    def encoded(self, progress: Progress | None) -> Iterator[LocalStudy | SparkStudy]:
+    def encoded(
+        self, progress: Progress | None, reading: Reading | None = None
+    ) -> Iterator[LocalStudy | SparkStudy]:
         """Read and encode the records; a cluster forgets them in the end."""
+        if reading is not None:
+            declared = frozenset(self.outline.declared.covariates)
+            reading = replace(reading, declared=declared)
         if not isinstance(self.outline.table, SparkColumns):
             read = prepare_table(self.data, **self.asked, memory_limit=self.memory)
-            yield without_words(lambda: LocalStudy.encode(read.table, read.domain, progress))
+            yield without_words(
+                lambda: LocalStudy.encode(read.table, read.domain, progress, reading)
+            )
             return
         columns = self.outline.table
         settled = without_words(lambda: settle_domain(columns, **self.asked), UNFINISHED)
         cluster = without_words(
-            lambda: SparkStudy.encode(columns, settled.domain, progress), UNFINISHED
+            lambda: SparkStudy.encode(columns, settled.domain, progress, reading), UNFINISHED
         )
         try:
             yield cluster

@@ -21,16 +21,19 @@ import numpy.typing as npt
 
 from private_ate.arrays import Floats, Integers
 from private_ate.data.files import Kind, without_words
+from private_ate.data.public_columns import settle_public
+from private_ate.data.rules import MissingRules, Reading, describe_rules
 from private_ate.data.tables import (
     Table,
+    declare_labels,
     require_column,
-    require_shared_labels,
     table_of,
 )
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.engines.grouping import group_places, groups_of, groups_per_stack
 from private_ate.engines.local import Progress, single_threaded_blas
 from private_ate.engines.spark_lines import FAILED, SparkLines, encode_block, open_lines
+from private_ate.engines.spark_public import count_public
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
 from private_ate.study import Block, Grouping, Groups, Summable
 
@@ -109,8 +112,7 @@ class SparkColumns:
         if kind == "label" and self.typed:
             texts = self.frame.select(F.trim(column).alias("label")).where("label <> ''")
             labels = sorted(row[0] for row in texts.distinct().limit(201).collect())
-            require_shared_labels(name, len(labels), texts.count())
-            return Categories(*labels) if len(labels) > 1 else Interval(0, 1)
+            return declare_labels(name, labels, texts.count())
         msg = f"column {name!r} has no range to look up on Spark; declare it in the domain"
         raise SchemaError(msg)
 
@@ -129,22 +131,28 @@ class SparkStudy:
     starts: tuple[int, ...] = field(repr=False)
     shows_outcome: bool = True
     progress: Progress | None = field(default=None, repr=False, compare=False)
+    rules: MissingRules | None = None
 
     @classmethod
     def encode(
-        cls, columns: SparkColumns, domain: Domain, progress: Progress | None = None
+        cls,
+        columns: SparkColumns,
+        domain: Domain,
+        progress: Progress | None = None,
+        reading: Reading | None = None,
     ) -> SparkStudy:
         """Encode the rows where they are and keep them there, in memory or on local disks."""
         from pyspark import StorageLevel  # an extra
 
-        blocks = _encoded_blocks(columns, domain).persist(StorageLevel.MEMORY_AND_DISK)
+        domain, rules = _settle(columns, domain, reading)
+        blocks = _encoded_blocks(columns, domain, reading).persist(StorageLevel.MEMORY_AND_DISK)
         size, starts = _places(blocks)
         if size < 0:
             raise RecordsError(UNFINISHED)
         if size == 0:
             msg = "the table has no rows"
             raise SchemaError(msg)
-        return cls(domain, size, blocks, starts, progress=progress)
+        return cls(domain, size, blocks, starts, progress=progress, rules=rules)
 
     @property
     def dimension(self) -> int:
@@ -153,8 +161,8 @@ class SparkStudy:
 
     @property
     def everyone_takes_part(self) -> bool:
-        """Whether no row could be left out; rows of a table could."""
-        return False
+        """Whether no row could be left out, as where the domain gives odd labels an arm."""
+        return self.domain.treatment.other is not None
 
     def public(self) -> Self:
         """Return a view without outcomes."""
@@ -279,13 +287,29 @@ def _columns_of(session: Any, lines: SparkLines) -> SparkColumns:  # noqa: ANN40
     return SparkColumns(session.createDataFrame([], schema), typed=False, lines=lines)
 
 
-def _encoded_blocks(columns: SparkColumns, domain: Domain) -> Any:  # noqa: ANN401  # an RDD
+def _settle(
+    columns: SparkColumns, domain: Domain, reading: Reading | None
+) -> tuple[Domain, MissingRules | None]:
+    """Look over public columns in a pass of their own; return the domain in use and the rules."""
+    if reading is None:
+        return domain, None
+    if not reading.looks:
+        return domain, describe_rules(domain, reading)
+    counts = count_public(columns.frame, columns.lines, domain, reading)
+    if counts is None:
+        raise RecordsError(UNFINISHED)
+    by_lines = columns.lines is not None and columns.lines.files == 1
+    return settle_public(domain, reading, counts, by_lines=by_lines)
+
+
+def _encoded_blocks(columns: SparkColumns, domain: Domain, reading: Reading | None) -> Any:  # noqa: ANN401  # an RDD
     """Return the number of rows and the pickled arrays of each block."""
     if columns.lines is not None:
-        return columns.lines.encode(domain)
+        return columns.lines.encode(domain, reading)
     names = [domain.treatment.column, domain.outcome.column, *domain.covariates]
     frame = columns.frame.select(*(_quoted(name) for name in names))
-    encoded = frame.mapInArrow(_encoder(domain, typed=columns.typed), "rows int, block binary")
+    encoder = _encoder(domain, reading, typed=columns.typed)
+    encoded = frame.mapInArrow(encoder, "rows int, block binary")
     return encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
 
 
@@ -293,14 +317,18 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _encoder(domain: Domain, *, typed: bool) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _encoder(
+    domain: Domain, reading: Reading | None, *, typed: bool
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return a map from Arrow batches to rows that hold an encoded block each."""
 
     def encode(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa  # comes with the extra
 
         for table in _whole_blocks(batches, typed=typed):
-            rows, block = encode_block(table, domain)
+            rows, block = encode_block(table, domain, reading)
+            if rows == 0:  # all of them were left out
+                continue
             yield pa.RecordBatch.from_arrays(
                 [pa.array([rows], pa.int32()), pa.array([block], pa.binary())], ["rows", "block"]
             )

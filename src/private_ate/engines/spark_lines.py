@@ -19,17 +19,15 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.data.csv_records import parse_lines, split_header
-from private_ate.data.encoding import (
-    encode_covariates,
-    encode_outcome,
-    encode_participation,
-    encode_treatment,
-)
+from private_ate.data.encoding import encode_rows, mark_missing
+from private_ate.data.rules import Reading
 from private_ate.data.tables import Table, table_of
 from private_ate.domain import Domain
 from private_ate.errors import SchemaError
 
 __all__ = ["FAILED", "SparkLines", "encode_block", "open_lines"]
+
+Look = Callable[[Table, int], bytes]  # of rows and the number of rows before them
 
 FAILED: Final = -1  # rows of a block that could not be encoded
 _BLOCK_ROWS: Final = 1 << 14
@@ -49,9 +47,24 @@ class SparkLines:
     lines: Any = field(repr=False)
     starts: dict[Split, int] = field(repr=False)
 
-    def encode(self, domain: Domain) -> Any:  # noqa: ANN401  # an RDD
+    @property
+    def files(self) -> int:
+        """The number of files."""
+        return len({file for file, _ in self.starts})
+
+    def look(self, columns: list[str], look: Look) -> list[bytes]:
+        """Return what a look at some columns of each run of rows answers; no bytes if it failed."""
+        looker = _mapper(columns, self.names, self.starts, look)
+        pieces = self.lines.mapInArrow(looker, "block long, place long, arrays binary")
+        return [bytes(piece[2]) for piece in pieces.collect()]
+
+    def encode(self, domain: Domain, reading: Reading | None = None) -> Any:  # noqa: ANN401  # an RDD
         """Return the number of rows and the encoded arrays of each block, in row order."""
-        encoder = _encoder(domain, self.names, self.starts)
+        columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
+        encoder = _mapper(
+            list(dict.fromkeys(columns)), self.names, self.starts,
+            lambda table, _: encode_block(table, domain, reading)[1],
+        )  # fmt: skip
         pieces = self.lines.mapInArrow(encoder, "block long, place long, arrays binary").rdd
         blocks = -(-self.rows // _BLOCK_ROWS)
         cores = self.lines.sparkSession.sparkContext.defaultParallelism
@@ -116,13 +129,10 @@ def _runs(batches: Iterable[Any]) -> Iterator[tuple[Split, list[bytes], bytes | 
             before = split
 
 
-def _encoder(
-    domain: Domain, names: tuple[str, ...], starts: dict[Split, int]
+def _mapper(
+    columns: list[str], names: tuple[str, ...], starts: dict[Split, int], look: Look
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return a map from lines to pieces of encoded blocks, each with its place."""
-    columns = list(
-        dict.fromkeys([domain.treatment.column, domain.outcome.column, *domain.covariates])
-    )
+    """Return a map from lines to what is made of the parts of each block, with their places."""
 
     def encode(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa  # comes with the extra
@@ -130,7 +140,7 @@ def _encoder(
         places = dict(starts)
         for split, lines, _ in _runs(batches):
             for place, part in _cut_at_blocks(lines, places[split]):
-                block = _encode(part, domain, names, columns)
+                block = _parsed(part, place, names, columns, look)
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array([place // _BLOCK_ROWS], pa.int64()),
@@ -153,26 +163,24 @@ def _cut_at_blocks(lines: list[bytes], place: int) -> Iterator[tuple[int, list[b
         done += room
 
 
-def encode_block(table: Table, domain: Domain) -> tuple[int, bytes]:
+def encode_block(table: Table, domain: Domain, reading: Reading | None = None) -> tuple[int, bytes]:
     """Encode a block of rows; a failure is a number of rows, since Spark would print its words."""
     with suppress(Exception):
-        arrays = (
-            encode_covariates(table, domain),
-            encode_treatment(table, domain),
-            encode_outcome(table, domain),
-            encode_participation(table, domain),
-        )
-        return table.rows, pickle.dumps(arrays, protocol=5)
+        rows = encode_rows(table, domain, reading, outcome=True)
+        marks = mark_missing(rows, domain.indicators)
+        covariates = np.concatenate([rows.covariates, marks]) if len(marks) else rows.covariates
+        arrays = covariates, rows.treatment, rows.outcome, rows.takes_part
+        return rows.treatment.size, pickle.dumps(arrays, protocol=5)
     return FAILED, b""
 
 
-def _encode(
-    lines: list[bytes], domain: Domain, names: tuple[str, ...], columns: list[str]
+def _parsed(
+    lines: list[bytes], place: int, names: tuple[str, ...], columns: list[str], look: Look
 ) -> bytes:
-    """Return the encoded arrays of some lines; no bytes if that failed."""
+    """Return what is made of some lines; no bytes if that failed."""
     text = b"".join(line + b"\n" for line in lines)
     with suppress(Exception):  # whatever the reader says could quote a record
-        return encode_block(table_of(parse_lines(text, names, columns), typed=False), domain)[1]
+        return look(table_of(parse_lines(text, names, columns), typed=False), place)
     return b""
 
 
@@ -188,4 +196,5 @@ def _gather(
         # The bytes were written by an executor of this very run.
         parts = [pickle.loads(arrays) for arrays in pieces_of]  # noqa: S301
         arrays = tuple(np.concatenate(same, axis=-1) for same in zip(*parts, strict=True))
-        yield arrays[1].size, pickle.dumps(arrays, protocol=5)
+        if arrays[1].size:  # every row of a block may have been left out
+            yield arrays[1].size, pickle.dumps(arrays, protocol=5)

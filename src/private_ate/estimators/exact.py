@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from private_ate.data.inputs import prepare_table
-from private_ate.data.tables import Covariates
+from private_ate.data.encoding import encode_rows
+from private_ate.data.inputs import PreparedTable, prepare_table
+from private_ate.data.streams import StreamedTable
+from private_ate.data.tables import Covariates, Table
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights, single_threaded_blas
 from private_ate.estimators.overlap import count_overlap
@@ -34,17 +36,20 @@ def exact_effect(
     """Return the matching estimate without limits and noise; **not private**.
 
     Units at equal distance share their mass, so the order of rows does not matter. Outcomes are
-    clipped to the declared bounds, or taken as they are if the domain declares none.
+    clipped to the declared bounds, or taken as they are if the domain declares none. Rows with an
+    undeclared treatment, or with text where a number was declared, are left out.
     """
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
-    study = LocalStudy.encode_public(table.table, table.domain)
+    study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     pool = _public_pool(study)
     weights = 1.0 + pool.shared_mass(neighbors)
     bounds = table.domain.bounds
     values = table.table.numbers(table.domain.outcome.column)
+    if values.size > study.size:
+        values = values[_kept_rows(table)]
     values = np.clip(np.where(np.isnan(values), bounds.fill, values), bounds.low, bounds.high)
     # Centred, so that rounding follows the range of the outcome and not its level.
     signed = np.where(study.treatment, weights, -weights)
@@ -70,7 +75,7 @@ def diagnose_ate(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
-    study = LocalStudy.encode(table.table, table.domain)
+    study = LocalStudy.encode(table.table, table.domain, None, table.lenient)
     pool = _public_pool(study)
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
@@ -79,7 +84,7 @@ def diagnose_ate(
     plain = LocalWeights.summarize(_equal_weights(study), study.treatment)
     effects = [study.effect(weights) * unit for weights in (shared, limited, plain)]
     arms = [limited.values[arm] for arm in (study.treatment, ~study.treatment)]
-    features = table.domain.features
+    features = study.domain.features
     balance = {
         name: _balance(column, study.treatment, limited.values)
         for name, column in zip(features, study.covariates, strict=True)
@@ -96,6 +101,19 @@ def diagnose_ate(
         weights={"treated": _quantiles(arms[0]), "control": _quantiles(arms[1])},
         overlap=count_overlap(study.public()),
     )
+
+
+def _kept_rows(prepared: PreparedTable[Table | StreamedTable]) -> np.ndarray:
+    """Return which rows an encoding keeps, by another look at them."""
+    table, domain = prepared.table, prepared.domain
+    columns = [domain.treatment.column, *domain.covariates]
+    chunks = table.chunks(columns) if isinstance(table, StreamedTable) else [table]
+    kept = []
+    for chunk in chunks:
+        found = encode_rows(chunk, domain, prepared.lenient, outcome=False).found
+        rows = None if found is None else found.kept
+        kept.append(np.ones(chunk.rows, dtype=np.bool_) if rows is None else rows)
+    return np.concatenate(kept)
 
 
 def _public_pool(study: LocalStudy) -> LocalPool:

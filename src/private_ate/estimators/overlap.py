@@ -33,7 +33,8 @@ def describe_overlap(
     """Count units by propensity score and arm; reads covariates and treatment only.
 
     At label level these are public, so the counts may be shown. At sample level they are not:
-    use them there as you would ``diagnose_ate``.
+    use them there as you would ``diagnose_ate``. Rows with an undeclared treatment, or with text
+    where a number was declared, are left out.
     """
     named = resolve_domain(domain, treatment, outcome)
     # The outcome is not read, so any bounds do where none are declared.
@@ -43,7 +44,8 @@ def describe_overlap(
         domain=Domain(named.treatment, unread, named.covariates),
         level="label", from_data=False,
     )  # fmt: skip
-    return count_overlap(LocalStudy.encode_public(prepared.table, prepared.domain))
+    study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
+    return count_overlap(study)
 
 
 def count_overlap(study: Study) -> Overlap:

@@ -54,6 +54,9 @@ class Method:
         Who can compute it; a cluster runs what needs folds alone.
     several_rows : bool
         Whether a person may have more than one row.
+    leaves_out : bool
+        Whether a row without a declared treatment takes no part at sample level; otherwise it
+        counts as control, as in the paper.
     arms : int
         How many arms of treatment it compares.
     after : str
@@ -78,6 +81,7 @@ class Method:
     estimands: tuple[Estimand, ...] = ("ate",)
     engines: tuple[Engine, ...] = ("local",)
     several_rows: bool = False
+    leaves_out: bool = False
     arms: int = 2
     after: str = ""
     adjusts: str = ""
@@ -108,6 +112,7 @@ _RECORDS: Final = (
         "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
+        leaves_out=True,
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
     ),
@@ -125,6 +130,7 @@ _RECORDS: Final = (
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
         estimands=("ate", "ato"), engines=("local", "spark"), several_rows=True,
+        leaves_out=True,
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
     ),
@@ -133,6 +139,7 @@ _RECORDS: Final = (
         "estimators.orthogonal.plan:OrthogonalOptions",
         "estimators.orthogonal.method:estimate_orthogonal",
         engines=("local", "spark"), several_rows=True,
+        leaves_out=True,
         adjusts="all covariates, once n·ε suffices",
         page="explanation/matching.md", figure="orthogonal",
     ),

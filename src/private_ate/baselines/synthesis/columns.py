@@ -1,7 +1,8 @@
 """Records as small integer codes for the synthesisers, and back again.
 
 Numbers fall into bins of equal width between their declared bounds, a group of category columns
-is one column of labels, the treatment has two codes. All of it is public.
+is one column of labels, the treatment has two codes. Where no label is declared for undeclared and
+missing ones, a further code stands for them. All of it is public.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class RecordCoding:
         for name, value in (("bins", bins), ("outcome_bins", outcome_bins)):
             whole_number(name, value, 2, 64)
         covariates = [
-            len(kind.labels) if isinstance(kind, Categories) else bins
+            _codes_of(kind) if isinstance(kind, Categories) else bins
             for kind in domain.covariates.values()
         ]
         outcome = 2 if domain.bounds.is_binary else outcome_bins
@@ -101,8 +102,10 @@ class RecordCoding:
         for place, kind in enumerate(self.domain.covariates.values()):
             size = self.sizes[place]
             if isinstance(kind, Categories):
-                coded[:, place] = block.covariates[:, first : first + size].argmax(axis=1)
-                first += size
+                marks = block.covariates[:, first : first + len(kind.labels)]
+                # A row without any mark has no declared label; the last code is theirs.
+                coded[:, place] = np.where(marks.any(axis=1), marks.argmax(axis=1), size - 1)
+                first += len(kind.labels)
             else:
                 coded[:, place] = np.minimum(block.covariates[:, first] * size, size - 1)
                 first += 1
@@ -147,8 +150,9 @@ class RecordCoding:
         for place, kind in enumerate(self.domain.covariates.values()):
             size, column = self.sizes[place], codes[:, place]
             if isinstance(kind, Categories):
-                covariates[first + column, np.arange(rows)] = 1.0
-                first += size
+                marked = np.flatnonzero(column < len(kind.labels))
+                covariates[first + column[marked], marked] = 1.0
+                first += len(kind.labels)
             else:
                 covariates[first] = (column + rng.random(rows)) / size
                 first += 1
@@ -161,3 +165,7 @@ class RecordCoding:
             codes[:, self.treatment] == 1,
             np.rint(share * OUTCOME_STEPS).astype(np.int32),
         )
+
+
+def _codes_of(kind: Categories) -> int:
+    return len(kind.labels) + (kind.other is None)

@@ -80,14 +80,20 @@ class Binding:
             )
             raise LedgerError(msg)
         for column, declaration in other.declared.items():
-            if self.declared.get(column, declaration) != declaration:
+            kept = self.declared.get(column, declaration)
+            if kept not in (declaration, _as_before(declaration)):
                 msg = (
                     f"data set {dataset!r} declares column {column!r} as "
                     f"{self.declared[column]}, not as {declaration}; use the same domain"
                 )
                 raise LedgerError(msg)
         columns = other.columns if self.columns is None else self.columns
-        return replace(self, columns=columns, declared={**self.declared, **other.declared})
+        return replace(self, columns=columns, declared={**other.declared, **self.declared})
+
+    def as_before(self) -> Binding:
+        """Return the binding as versions wrote it in which the last label was always the other."""
+        before = {column: _as_before(text) for column, text in self.declared.items()}
+        return replace(self, declared=before)
 
     def admit(self, use: Use | None, dataset: str) -> Binding:
         """Return the binding after a request, or say what it cannot have."""
@@ -102,7 +108,10 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One request as the ledger sees it; ``plan`` is the hash of all its public parameters."""
+    """One request as the ledger sees it; ``plan`` is the hash of all its public parameters.
+
+    ``older_plan`` is the hash that an earlier version would have written for the same words.
+    """
 
     dataset: str
     request: str
@@ -111,6 +120,7 @@ class Charge:
     analyst: str = ""
     binding: Binding = field(default_factory=Binding)
     use: Use | None = None
+    older_plan: str = ""
 
 
 def read_body(body: str) -> dict[str, Any]:
@@ -161,6 +171,22 @@ def same_binding(kept: str, replayed: Binding) -> bool:
     A copy without roles is version 0.1's: the history is asked for them at the next charge.
     """
     return kept in (replayed.text, replace(replayed, roles=None).text)
+
+
+def _as_before(declaration: str) -> str:
+    """Return labels without a catch-all as they were written when the last label was it."""
+    read, place, last = json.JSONDecoder(), 0, None
+    while True:
+        try:
+            last, place = read.raw_decode(declaration, place)
+        except ValueError:
+            return declaration  # bounds, or a treatment
+        if not isinstance(last, str):
+            return declaration
+        if not declaration.startswith(" | ", place):
+            break
+        place += len(" | ")
+    return f"{declaration}, else {last!r}" if place == len(declaration) else declaration
 
 
 def _declare(binding: Binding, entry: Entry) -> Binding:

@@ -195,7 +195,8 @@ class Ledger:
             stored = find_entry(execute, charge.dataset, charge.request, "release")
         if charged is None:
             return None
-        if charged.plan != charge.plan or fold_name(charged.analyst) != fold_name(charge.analyst):
+        same = charged.plan in (charge.plan, charge.older_plan or charge.plan)
+        if not same or fold_name(charged.analyst) != fold_name(charge.analyst):
             msg = (
                 f"request {charge.request!r} was made before with other parameters; "
                 "use a new request id"

@@ -1,0 +1,280 @@
+"""What public columns hold that was not declared: found, counted, refused or left out.
+
+At label level covariates and treatment are public, so whatever is wrong with them may be told. No
+function here reads an outcome: neither what is refused nor what is counted depends on one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+import numpy as np
+
+from private_ate.arrays import Bits
+from private_ate.data.entries import has_decimal_comma
+from private_ate.data.rules import MissingRules, Reading, describe_rules
+from private_ate.data.tables import Table
+from private_ate.domain import Domain, Interval, label_text
+from private_ate.errors import SchemaError, UndeclaredError
+
+__all__ = ["Entries", "PublicCounts", "PublicRows", "look_over", "settle_public"]
+
+V = TypeVar("V", int, "Entries")
+
+_NOWHERE: Final = 1 << 62
+_MOST_QUOTED: Final = 10  # labels of a treatment; more of them are names or ids
+_MOST_COLUMNS: Final = 5  # columns that one error speaks of
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """How many entries there are of a kind, and the first row that holds one; adds up."""
+
+    count: int = 0
+    first: int = _NOWHERE
+
+    def __add__(self, other: Entries) -> Entries:
+        return Entries(self.count + other.count, min(self.first, other.first))
+
+    @classmethod
+    def at(cls, rows: Bits, first: int) -> Entries:
+        """Count the marked rows of a run that begins at row ``first``."""
+        count = int(np.count_nonzero(rows))
+        return cls(count, first + int(rows.argmax())) if count else cls()
+
+
+@dataclass(frozen=True, slots=True)
+class PublicCounts:
+    """What was found in the public columns of some rows; adds up over runs of rows.
+
+    Attributes
+    ----------
+    rows : int
+        All rows that were looked at.
+    missing_arms, undeclared_arms : Entries
+        Rows without a treatment, and with a label of treatment that is not declared.
+    labels : mapping of text to int
+        The undeclared labels of treatment and how often each occurs; at most eleven.
+    unreadable : mapping of text to Entries
+        Per column of numbers, texts that are no numbers.
+    commas : mapping of text to int
+        How many of those would be numbers with a decimal point for their comma.
+    missing, undeclared : mapping of text to int
+        Per covariate, missing entries and undeclared labels, of the rows that are kept.
+    kept, left_out_arms : int
+        Rows with nothing to refuse; rows left out for their treatment.
+    """
+
+    rows: int = 0
+    missing_arms: Entries = Entries()
+    undeclared_arms: Entries = Entries()
+    labels: Mapping[str, int] = field(default_factory=dict)
+    unreadable: Mapping[str, Entries] = field(default_factory=dict)
+    commas: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    undeclared: Mapping[str, int] = field(default_factory=dict)
+    kept: int = 0
+    left_out_arms: int = 0
+
+    def __add__(self, other: PublicCounts) -> PublicCounts:
+        labels = sorted(_added(self.labels, other.labels).items())[: _MOST_QUOTED + 1]
+        return PublicCounts(
+            self.rows + other.rows,
+            self.missing_arms + other.missing_arms,
+            self.undeclared_arms + other.undeclared_arms,
+            dict(labels),
+            _added(self.unreadable, other.unreadable),
+            _added(self.commas, other.commas),
+            _added(self.missing, other.missing),
+            _added(self.undeclared, other.undeclared),
+            self.kept + other.kept,
+            self.left_out_arms + other.left_out_arms,
+        )
+
+    def after(self, rows: int) -> PublicCounts:
+        """Return the counts of the same rows with others before them."""
+        moved = {name: _moved(found, rows) for name, found in self.unreadable.items()}
+        return replace(
+            self,
+            missing_arms=_moved(self.missing_arms, rows),
+            undeclared_arms=_moved(self.undeclared_arms, rows),
+            unreadable=moved,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PublicRows:
+    """A run of rows after a look: what was found, which rows are kept, where entries are missing.
+
+    ``kept`` is None if all are; ``missing`` marks kept rows, per covariate with missing entries.
+    """
+
+    counts: PublicCounts
+    kept: Bits | None = field(repr=False)
+    missing: Mapping[str, Bits] = field(repr=False)
+
+
+def look_over(
+    table: Table,
+    domain: Domain,
+    reading: Reading,
+    *,
+    takes_part: Bits,
+    gaps: Mapping[str, Bits],
+    first: int = 0,
+) -> PublicRows:
+    """Look at the entries that are not what was declared.
+
+    ``takes_part`` marks rows with a declared arm, ``gaps`` the entries of each covariate that are
+    no number or no declared label; ``first`` is the number of rows before these.
+    """
+    arms = ~takes_part
+    absent, labels = arms, list[str]()
+    if arms.any():
+        absent = arms & table.missing(domain.treatment.column)
+        labels = table.labels(domain.treatment.column, arms & ~absent)
+    missing: dict[str, Bits] = {}
+    strange: dict[str, Bits] = {}
+    for name in domain.covariates:
+        if name in gaps:
+            empty = table.missing(name)
+            missing[name], strange[name] = gaps[name] & empty, gaps[name] & ~empty
+    # A range that was looked up is that of the numbers: a text beside it was seen already.
+    unreadable = {
+        name: rows
+        for name, rows in strange.items()
+        if isinstance(domain.covariates[name], Interval) and name in reading.declared
+    }
+    odd = np.logical_or.reduce([arms, *unreadable.values()])
+    kept = ~odd if odd.any() else None
+    undeclared = {
+        name: rows
+        for name, rows in strange.items()
+        if not isinstance(domain.covariates[name], Interval)
+    }
+    counts = PublicCounts(
+        table.rows,
+        Entries.at(absent, first),
+        Entries.at(arms & ~absent, first),
+        dict(Counter(labels).most_common(_MOST_QUOTED + 1)),
+        _found({name: Entries.at(rows, first) for name, rows in unreadable.items()}),
+        {name: _commas(table, name, rows) for name, rows in unreadable.items() if rows.any()},
+        _counted(missing, kept),
+        _counted(undeclared, kept),
+        table.rows - int(np.count_nonzero(odd)),
+        int(np.count_nonzero(arms)),
+    )
+    left = missing if kept is None else {name: rows[kept] for name, rows in missing.items()}
+    return PublicRows(counts, kept, {name: rows for name, rows in left.items() if rows.any()})
+
+
+def settle_public(
+    domain: Domain, reading: Reading, counts: PublicCounts, *, by_lines: bool
+) -> tuple[Domain, MissingRules]:
+    """Refuse what the reading does not allow; return the domain with indicators, and the rules.
+
+    ``by_lines`` says that rows are lines of one file, which has a header.
+    """
+    if not reading.leave_out_undeclared:
+        _refuse(domain, counts, by_lines=by_lines)
+    if counts.rows and not counts.kept:
+        msg = "no row is left: none has a declared treatment and readable numbers"
+        raise SchemaError(msg)
+    rules = replace(
+        describe_rules(domain, reading),
+        left_out_treatment=counts.left_out_arms,
+        left_out_unreadable=counts.rows - counts.kept - counts.left_out_arms,
+        filled={name: counts.missing[name] for name in domain.covariates if name in counts.missing},
+        undeclared={
+            name: counts.undeclared[name] for name in domain.covariates if name in counts.undeclared
+        },
+    )
+    return domain.with_indicators(counts.missing), rules
+
+
+def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
+    arms = [*_about_arms(domain, counts, by_lines=by_lines)]
+    numbers = [*_about_numbers(counts, by_lines=by_lines)]
+    if not (arms or numbers):
+        return
+    told = [*arms, *numbers[:_MOST_COLUMNS]]
+    if len(numbers) > _MOST_COLUMNS:
+        told.append(f"{len(numbers) - _MOST_COLUMNS} more columns hold such text")
+    remedies = []
+    if arms:
+        remedies.append("declare the labels, or with Treatment(other=…) the arm that others are in")
+    if numbers:
+        remedies.append("write numbers with a decimal point, and nothing where one is missing")
+    msg = (
+        f"{'; '.join(told)}. To go on: {'; '.join(remedies)}; or leave such rows out, counted in "
+        "the release, with leave_out_undeclared=True"
+    )
+    raise UndeclaredError(msg, parameter="leave out undeclared")
+
+
+def _about_arms(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
+    treatment = domain.treatment
+    found = counts.missing_arms
+    if found.count:
+        yield (
+            f"the treatment {treatment.column!r} is missing in {found.count} of {counts.rows} "
+            f"rows, {_place(found, by_lines=by_lines)}"
+        )
+    found = counts.undeclared_arms
+    if found.count:
+        names = " nor ".join(repr(label_text(x)) for x in (treatment.treated, treatment.control))
+        quoted = ""
+        if 0 < len(counts.labels) <= _MOST_QUOTED:
+            each = (f"{label[:40]!r} in {number}" for label, number in counts.labels.items())
+            quoted = f" ({', '.join(each)})"
+        yield (
+            f"the treatment {treatment.column!r} is neither {names} in {found.count} of "
+            f"{counts.rows} rows{quoted}, {_place(found, by_lines=by_lines)}"
+        )
+
+
+def _about_numbers(counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
+    for name, found in counts.unreadable.items():
+        commas = counts.commas.get(name, 0)
+        hint = f", {commas} of them with a decimal comma" if commas else ""
+        yield (
+            f"column {name!r} is declared as numbers but holds other text in {found.count} of "
+            f"{counts.rows} rows{hint}, {_place(found, by_lines=by_lines)}"
+        )
+
+
+def _place(found: Entries, *, by_lines: bool) -> str:
+    if by_lines:
+        return f"first in line {found.first + 2} of the file, whose header is line 1"
+    return f"first in row {found.first + 1}"
+
+
+def _commas(table: Table, name: str, rows: Bits) -> int:
+    return sum(map(has_decimal_comma, table.labels(name, rows)))
+
+
+def _counted(marks: Mapping[str, Bits], kept: Bits | None) -> dict[str, int]:
+    """Count the marks of kept rows, columns without any left out."""
+    counts = {
+        name: int(np.count_nonzero(rows if kept is None else rows & kept))
+        for name, rows in marks.items()
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _found(entries: Mapping[str, Entries]) -> dict[str, Entries]:
+    return {name: found for name, found in entries.items() if found.count}
+
+
+def _moved(found: Entries, rows: int) -> Entries:
+    return replace(found, first=found.first + rows) if found.count else found
+
+
+def _added(one: Mapping[str, V], other: Mapping[str, V]) -> dict[str, V]:
+    total = dict(one)
+    for name, value in other.items():
+        total[name] = total[name] + value if name in total else value
+    return total

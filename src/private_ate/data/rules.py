@@ -1,0 +1,127 @@
+"""What becomes of missing and undeclared entries: the rules in force, in sentences.
+
+The sentences follow from the domain, the level and the method alone. Counts stand beside them only
+where they are public: of treatment and covariates at label level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from private_ate.domain import Domain, Treatment, label_text
+from private_ate.privacy.levels import Level, has_public_covariates
+
+__all__ = ["MissingRules", "Reading", "describe_rules"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a table is read: who may look at what, and what is asked for odd rows.
+
+    Attributes
+    ----------
+    level : "label" or "sample"
+        At label level covariates and treatment are public and are looked over.
+    leaves_out : bool
+        Whether the method gives a row without a declared treatment no part at sample level; others
+        count it as control.
+    leave_out_undeclared : bool
+        At label level: whether such rows, and rows with text where a number was declared, are left
+        out and counted rather than refused.
+    declared : set of text
+        The covariates that the caller declared; the range of any other was looked up.
+    """
+
+    level: Level
+    leaves_out: bool = True
+    leave_out_undeclared: bool = False
+    declared: frozenset[str] = frozenset()
+
+    @property
+    def looks(self) -> bool:
+        """Whether covariates and treatment are public, so that they may be looked over."""
+        return has_public_covariates(self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRules:
+    """One sentence per rule in force; counts where they are public.
+
+    Attributes
+    ----------
+    treatment, covariates, outcome : str
+        What a missing or undeclared entry counts as.
+    left_out_treatment, left_out_unreadable, left_out_outcome : int or None
+        Rows left out for their treatment, for text in a column of numbers, for their outcome.
+    filled, undeclared : mapping of text to int
+        Per covariate the missing entries that were filled, and the labels that were not declared.
+    """
+
+    treatment: str
+    covariates: str
+    outcome: str
+    left_out_treatment: int | None = None
+    left_out_outcome: int | None = None
+    filled: Mapping[str, int] = field(default_factory=dict)
+    left_out_unreadable: int | None = None
+    undeclared: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rules as plain values; what was not counted is left out."""
+        plain: dict[str, Any] = {
+            "treatment": self.treatment, "covariates": self.covariates, "outcome": self.outcome,
+        }  # fmt: skip
+        for name in ("left_out_treatment", "left_out_unreadable", "left_out_outcome"):
+            if getattr(self, name) is not None:
+                plain[name] = getattr(self, name)
+        for name in ("filled", "undeclared"):
+            if getattr(self, name):
+                plain[name] = dict(getattr(self, name))
+        return plain
+
+
+def describe_rules(domain: Domain, reading: Reading) -> MissingRules:
+    """Return the rules of a reading, without counts."""
+    return MissingRules(
+        _of_treatment(domain.treatment, reading),
+        _of_covariates(reading) if domain.covariates else "no covariates are used",
+        _of_outcome(domain),
+    )
+
+
+def _of_treatment(treatment: Treatment, reading: Reading) -> str:
+    if treatment.other is not None:
+        return (
+            f"a missing or undeclared treatment counts as {label_text(treatment.other)!r}, "
+            "as declared"
+        )
+    if reading.looks:
+        what = "left out" if reading.leave_out_undeclared else "refused"
+        return f"rows with a missing or undeclared treatment are {what}"
+    if reading.leaves_out:
+        return "a row with a missing or undeclared treatment takes no part"
+    return "anything but the treated label counts as control, as in the published method"
+
+
+def _of_covariates(reading: Reading) -> str:
+    labels = "a missing or undeclared label counts as the declared other category, or as none"
+    if not reading.looks:
+        return (
+            "a missing or unreadable number counts as its declared value or the middle of its "
+            f"bounds; {labels}"
+        )
+    what = "left out" if reading.leave_out_undeclared else "refused"
+    return (
+        "a missing number counts as its declared value or the middle of its bounds; "
+        f"{labels}; a column with missing entries has an indicator of them beside it; rows with "
+        f"text in a column of numbers are {what}"
+    )
+
+
+def _of_outcome(domain: Domain) -> str:
+    bounds = domain.outcome.bounds
+    if bounds is None or bounds.missing is None:
+        return "a missing or unreadable outcome counts as the middle of its bounds"
+    return f"a missing or unreadable outcome counts as {bounds.missing:g}, as declared"
