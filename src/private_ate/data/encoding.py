@@ -14,7 +14,13 @@ from private_ate.data.tables import Table
 from private_ate.domain import Categories, Domain, Interval, label_text
 from private_ate.privacy.sums import quantize_outcomes
 
-__all__ = ["encode_covariates", "encode_outcome", "encode_participation", "encode_treatment"]
+__all__ = [
+    "encode_covariates",
+    "encode_observed",
+    "encode_outcome",
+    "encode_participation",
+    "encode_treatment",
+]
 
 _CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
 _MANY_ENTRIES = 1 << 23  # covariates of so many rows times columns are encoded on threads
@@ -67,6 +73,12 @@ def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
     bounds = domain.bounds
     values = table.numbers(domain.outcome.column)
     return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
+
+
+def encode_observed(table: Table, domain: Domain) -> Bits:
+    """Return True where there is an outcome; what cannot be read as a number is none."""
+    table.require(domain.outcome.column, "outcome")
+    return ~np.isnan(table.numbers(domain.outcome.column))
 
 
 def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:

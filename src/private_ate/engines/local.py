@@ -17,6 +17,7 @@ import numpy.typing as npt
 from private_ate.arrays import Bits, Floats, Integers
 from private_ate.data.encoding import (
     encode_covariates,
+    encode_observed,
     encode_outcome,
     encode_participation,
     encode_treatment,
@@ -75,6 +76,7 @@ class LocalStudy:
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     progress: Progress | None = field(default=None, repr=False, compare=False)
     takes_part: Bits | None = field(default=None, repr=False)
+    observed: Bits | None = field(default=None, repr=False)
 
     @classmethod
     def encode(
@@ -84,7 +86,7 @@ class LocalStudy:
         columns = _encode(table, domain, progress, outcome=True)
         return cls(
             domain, columns.covariates, columns.treatment, columns.outcome, progress,
-            columns.takes_part,
+            columns.takes_part, columns.observed,
         )  # fmt: skip
 
     @classmethod
@@ -108,11 +110,12 @@ class LocalStudy:
     @property
     def everyone_takes_part(self) -> bool:
         """Whether no row could be left out; rows that were encoded from a table could."""
-        return self.takes_part is None
+        return self.takes_part is None and self.observed is None
 
     def public(self) -> Self:
-        """Return a view without outcomes."""
-        return replace(self, outcome=None)
+        """Return a view without outcomes; who lacks one is shown only if that is public."""
+        shown = self.observed if self.domain.outcome.missing == "public" else None
+        return replace(self, outcome=None, observed=shown)
 
     def unannounced(self) -> Self:
         """Return a view whose passes are not told to the progress bar."""
@@ -124,9 +127,10 @@ class LocalStudy:
         outcome = None if self.outcome is None else self.outcome[::stride].copy()
         covariates = np.ascontiguousarray(self.covariates[:, ::stride])
         takes_part = None if self.takes_part is None else self.takes_part[::stride].copy()
+        observed = None if self.observed is None else self.observed[::stride].copy()
         yield replace(
             self, covariates=covariates, treatment=self.treatment[::stride].copy(),
-            outcome=outcome, takes_part=takes_part,
+            outcome=outcome, takes_part=takes_part, observed=observed,
         )  # fmt: skip
 
     def reordered(self, order: Integers) -> Self:
@@ -138,12 +142,14 @@ class LocalStudy:
         )
         outcome = None if self.outcome is None else reorder_rows(self.outcome, order)
         takes_part = None if self.takes_part is None else reorder_rows(self.takes_part, order)
+        observed = None if self.observed is None else reorder_rows(self.observed, order)
         return replace(
             self,
             covariates=covariates,
             treatment=reorder_rows(self.treatment, order),
             outcome=outcome,
             takes_part=takes_part,
+            observed=observed,
         )
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
@@ -198,7 +204,9 @@ class LocalStudy:
         rows = order[stack.places]
         covariates = self.covariates[:, rows.reshape(-1)].reshape(-1, *rows.shape)
         outcome = self.outcome[rows]  # type: ignore[index]  # by_groups has looked
-        inside = stack.inside if self.takes_part is None else stack.inside & self.takes_part[rows]
+        inside = stack.inside
+        for mask in (self.takes_part, self.observed):
+            inside = inside if mask is None else inside & mask[rows]
         return Groups(np.moveaxis(covariates, 0, -1), self.treatment[rows], outcome, inside)
 
     def _fold(self, run: Callable[[int], S], title: str) -> S:
@@ -261,7 +269,10 @@ class LocalStudy:
         rows = slice(start, start + _BLOCK_ROWS)
         outcome = None if self.outcome is None else self.outcome[rows]
         takes_part = None if self.takes_part is None else self.takes_part[rows]
-        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start, takes_part)
+        observed = None if self.observed is None else self.observed[rows]
+        return Block(
+            self.covariates[:, rows].T, self.treatment[rows], outcome, start, takes_part, observed
+        )
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""
@@ -292,6 +303,7 @@ def _encode(
         encode_treatment(table, domain),
         encode_outcome(table, domain) if outcome else None,
         encode_participation(table, domain),
+        encode_observed(table, domain) if outcome and domain.outcome.missing else None,
     )
     tell_rows(progress, 0, table.rows, table.rows)
     return encoded

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from private_ate.data.encoding import (
     encode_covariates,
+    encode_observed,
     encode_outcome,
     encode_participation,
     encode_treatment,
@@ -81,6 +82,7 @@ class EncodedColumns:
     treatment: npt.NDArray[np.bool_] = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
 
 
 def encode_stream(
@@ -100,6 +102,8 @@ def encode_stream(
     treatment = _on_disk((table.capacity,), np.bool_)
     steps = _on_disk((table.capacity,), np.int32) if outcome else None
     takes_part = _on_disk((table.capacity,), np.bool_)
+    left_out = outcome and domain.outcome.missing is not None
+    observed = _on_disk((table.capacity,), np.bool_) if left_out else None
     size = 0
     for chunk in table.chunks(columns):
         rows = slice(size, size + chunk.rows)
@@ -108,6 +112,8 @@ def encode_stream(
         takes_part[rows] = encode_participation(chunk, domain)
         if steps is not None:
             steps[rows] = encode_outcome(chunk, domain)
+        if observed is not None:
+            observed[rows] = encode_observed(chunk, domain)
         tell_rows(progress, size, size + chunk.rows, table.rows)
         size += chunk.rows
     if size == 0:
@@ -119,7 +125,8 @@ def encode_stream(
     )
     # Numbers alone need no unpacking.
     plain = filled.numbers if covariates.is_number.all() else filled
-    return EncodedColumns(plain, treatment[:size], whole, takes_part[:size])
+    seen = None if observed is None else observed[:size]
+    return EncodedColumns(plain, treatment[:size], whole, takes_part[:size], seen)
 
 
 def reorder_rows(columns: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -21,6 +21,7 @@ import numpy as np
 from private_ate.data.csv_records import parse_lines, split_header
 from private_ate.data.encoding import (
     encode_covariates,
+    encode_observed,
     encode_outcome,
     encode_participation,
     encode_treatment,
@@ -161,6 +162,7 @@ def encode_block(table: Table, domain: Domain) -> tuple[int, bytes]:
             encode_treatment(table, domain),
             encode_outcome(table, domain),
             encode_participation(table, domain),
+            encode_observed(table, domain),
         )
         return table.rows, pickle.dumps(arrays, protocol=5)
     return FAILED, b""
