@@ -339,7 +339,7 @@ def _outcome_from(entry: dict[str, Any]) -> Outcome:
     column = _text(entry, "outcome", "column")
     rule = entry.get("missing")
     number = None if isinstance(rule, str) else rule
-    named = rule if isinstance(rule, str) else None
+    named: Any = rule if isinstance(rule, str) else None  # checked where it is kept
     if entry.get("binary") is True:
         return Outcome(column, Binary(missing=number), named)
     if "low" not in entry and "high" not in entry:

@@ -73,8 +73,11 @@ class Block:
     @property
     def present(self) -> npt.NDArray[np.bool_]:
         """Which rows have a declared treatment and, where that matters, an outcome."""
-        masks = [mask for mask in (self.takes_part, self.observed) if mask is not None]
-        return np.logical_and.reduce([np.ones(self.treatment.size, dtype=np.bool_), *masks])
+        present = np.ones(self.treatment.size, dtype=np.bool_)
+        for mask in (self.takes_part, self.observed):
+            if mask is not None:
+                present &= mask
+        return present
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +250,9 @@ class MatchingStudy(Study, Protocol):
 
     def reordered(self, order: npt.NDArray[np.int64]) -> Self:
         """Return the same rows in another order, behind the same boundary."""
+
+    def with_outcomes(self) -> Self:
+        """Return the rows that have an outcome, where who lacks one is public; else all rows."""
 
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""

@@ -95,7 +95,8 @@ def estimate(
         require_writable(out)
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
-        missing=missing_outcomes, bounds=bounds or [], categories=categories or [], treated=treated, control=control,
+        missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
+        treated=treated, control=control,
     )  # fmt: skip
     for path in (report, diagnostics):
         pages.require_folder(path)
@@ -232,8 +233,9 @@ def require_writable(path: Path) -> None:
 
 def _parse_missing(text: str) -> Literal["public", "private"] | float:
     word = text.strip().lower()
-    if word == "public" or word == "private":  # noqa: PLR1714  # so that the type is known
-        return word
+    rules: dict[str, Literal["public", "private"]] = {"public": "public", "private": "private"}
+    if word in rules:
+        return rules[word]
     return real_number("missing outcomes (public, private or a number)", text, -1e150, 1e150)
 
 

@@ -152,6 +152,12 @@ class LocalStudy:
             observed=observed,
         )
 
+    def with_outcomes(self) -> Self:
+        """Return the rows that have an outcome, where who lacks one is public; else all rows."""
+        if self.observed is None or self.domain.outcome.missing != "public":
+            return self
+        return self.reordered(np.flatnonzero(self.observed))
+
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
         return self._fold(lambda start: kernel(self._block(start)), title)

@@ -225,6 +225,10 @@ class SparkStudy:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)
 
+    def with_outcomes(self) -> NoReturn:
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
     def pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from private_ate.arguments import shown
+from private_ate.domain import MissingOutcomes
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
@@ -68,6 +69,11 @@ class Method:
         Arms of the experiments that differ in what weights aim at.
     is_slow : bool
         Whether one release takes seconds to minutes.
+    leaves_out : tuple of rules
+        Which declared rules for missing outcomes it follows at the levels in ``leaves_out_at``;
+        at others, and under other rules, it refuses a domain that declares one.
+    leaves_out_at : tuple of levels
+        Where; at sample level such a method leaves out rows without a declared treatment too.
     """
 
     name: str
@@ -85,6 +91,8 @@ class Method:
     figure: str = ""
     targets: tuple[Target, ...] = ()
     is_slow: bool = False
+    leaves_out: tuple[MissingOutcomes, ...] = ()
+    leaves_out_at: tuple[Level, ...] = ()
 
     @property
     def options(self) -> type[Any]:
@@ -110,6 +118,7 @@ _RECORDS: Final = (
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
+        leaves_out=("public", "private"), leaves_out_at=("label",),
     ),
     Method(
         "published", ("label", "sample"),
@@ -119,6 +128,7 @@ _RECORDS: Final = (
         after="Yuan et al. 2026 (PrivATE)",
         adjusts="all covariates, by matching; at sample level hardly at all",
         page="explanation/matching.md", figure="PrivATE",
+        leaves_out=("public",), leaves_out_at=("label",),
     ),
     Method(
         "blocks", ("sample",),
@@ -127,6 +137,7 @@ _RECORDS: Final = (
         estimands=("ate", "ato"), engines=("local", "spark"), several_rows=True,
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
+        leaves_out=("public", "private"), leaves_out_at=("sample",),
     ),
     Method(
         "orthogonal", ("sample",),
@@ -135,6 +146,7 @@ _RECORDS: Final = (
         engines=("local", "spark"), several_rows=True,
         adjusts="all covariates, once n·ε suffices",
         page="explanation/matching.md", figure="orthogonal",
+        leaves_out=("public", "private"), leaves_out_at=("sample",),
     ),
     Method(
         "difference_in_means", ("sample",),
