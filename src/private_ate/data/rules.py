@@ -15,8 +15,8 @@ PAPERS_READING: Final = (
     "a treatment that is missing or not a declared label counts as control, as in the paper"
 )
 _UNDECLARED: Final = (
-    "a missing outcome counts as the middle of the bounds; declare missing outcomes as public, as "
-    "private or as a number"
+    "a missing outcome counts as the middle of the bounds; declare what it is: "
+    'missing = "public", "private" or a number'
 )
 
 

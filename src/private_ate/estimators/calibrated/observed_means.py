@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import ndtri
 
 from private_ate.arrays import Bits, Floats, Integers
 from private_ate.estimators.calibrated.clipping import OutcomeRange
@@ -25,8 +26,7 @@ __all__ = ["ArmMean", "ObservedMeans", "ObservedSums", "observe_arm", "release_o
 
 _LEAST_SHARE: Final = 0.02  # of the weight: less than this is not divided by
 _LEAST_SCALES: Final = 2.0  # nor less than so many scales of its noise
-_REPLAYS: Final = 1 << 14
-_KEPT_REPLAYS: Final = 1 << 11  # of them, in order, to be combined with a normal error
+_REPLAYS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +97,11 @@ class ObservedMeans:
 
     def half_width(self, coverage: float, deviations: Floats) -> float:
         """Return the half-width that covers the noise and a normal error of unsure size."""
-        errors = np.abs(np.sort(self._errors())[:: _REPLAYS // _KEPT_REPLAYS])
-        spread = np.maximum(deviations, 1e-12)[:, None]
-        low, high = 0.0, float(errors.max() + 10 * spread.max())
-        for _ in range(40):
-            middle = (low + high) / 2
-            covered = ndtr((middle - errors) / spread) - ndtr((-middle - errors) / spread)
-            low, high = (low, middle) if covered.mean() >= coverage else (middle, high)
-        return high
+        errors = self._errors() + np.resize(deviations, _REPLAYS) * _replays().normal
+        return float(np.quantile(np.abs(errors), coverage))
 
     def _errors(self) -> Floats:
-        laplace = _unit_laplace()
+        laplace = _replays().laplace
         return self.treated.replayed(laplace[:2]) - self.control.replayed(laplace[2:])
 
 
@@ -175,15 +169,23 @@ def _divide(  # two numbers and their public scales
     )
 
 
-def _unit_laplace() -> Floats:
-    """Return fixed Laplace variables, shape (4, replays), for a simulation on released numbers.
+@dataclass(frozen=True, slots=True)
+class _Replays:
+    """Unit Laplace variables of shape (4, replays), and as many normal ones."""
 
-    They protect nothing and are the same in every run, so that an interval is a function of what
-    was released.
+    laplace: Floats
+    normal: Floats
+
+
+@lru_cache(maxsize=1)
+def _replays() -> _Replays:
+    """Return fixed variables for a simulation on released numbers; they protect nothing.
+
+    The same in every run, so that an interval is a function of what was released.
     """
-    shape = (4, _REPLAYS)
-    stream = hashlib.shake_128(b"replays of the noise of observed means").digest(8 * 4 * _REPLAYS)
+    stream = hashlib.shake_128(b"replays of the noise of observed means").digest(40 * _REPLAYS)
     uniform = (np.frombuffer(stream, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5
-    centred = uniform.reshape(shape) / 2.0**51 - 1.0
-    drawn: Floats = -np.sign(centred) * np.log1p(-np.abs(centred))
-    return drawn
+    shares = uniform.reshape(5, _REPLAYS) / 2.0**52
+    centred = 2 * shares[:4] - 1.0
+    laplace: Floats = -np.sign(centred) * np.log1p(-np.abs(centred))
+    return _Replays(laplace, np.asarray(ndtri(shares[4])))
