@@ -184,8 +184,9 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     labels = [label_text(treatment.treated), label_text(treatment.control)]
     rest = "" if treatment.other is None else f", else {label_text(treatment.other)!r}"
     declared[treatment.column] = f"treatment {labels[0]!r} against {labels[1]!r}{rest}"
-    if domain.outcome.bounds is not None:
-        declared[domain.outcome.column] = _declaration(domain.outcome.bounds)
+    outcome = domain.outcome
+    if outcome.bounds is not None:
+        declared[outcome.column] = _declaration(outcome.bounds, outcome.missing)
     return Binding(columns, declared)
 
 
@@ -261,9 +262,10 @@ def _only_dataset(ledger: Ledger) -> str:
     return names[0]
 
 
-def _declaration(kind: Interval | Categories) -> str:
+def _declaration(kind: Interval | Categories, rule: str | None = None) -> str:
     if isinstance(kind, Interval):
-        ends = f"{kind.low!r} to {kind.high!r}, missing {kind.fill!r}"
+        # Without a rule the text is what it always was, so that older ledgers still match.
+        ends = f"{kind.low!r} to {kind.high!r}, missing {rule or repr(kind.fill)}"
         return f"binary, {ends}" if kind.is_binary else ends
     labels = " | ".join(json.dumps(label) for label in kind.labels)
     return labels if kind.other is None else f"{labels}, else {kind.other!r}"

@@ -10,9 +10,9 @@ import math
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from private_ate.errors import DomainError
 
@@ -21,6 +21,7 @@ __all__ = [
     "Categories",
     "Domain",
     "Interval",
+    "MissingOutcomes",
     "Outcome",
     "Treatment",
     "label_text",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 Label = str | int | float | bool
+MissingOutcomes = Literal["public", "private"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +165,44 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome column and its declared bounds, None until a level needs them."""
+    """The outcome column and its declared bounds, None until a level needs them.
+
+    ``missing`` says what becomes of rows without an outcome: "public" if anybody may know who
+    lacks one, "private" if not; either way they are left out. With None a missing outcome counts
+    as the number that the bounds declare for it, or as their middle.
+    """
 
     column: str
     bounds: Interval | None = None
+    missing: MissingOutcomes | None = None
+
+    def __post_init__(self) -> None:
+        if self.missing is None:
+            return
+        if self.missing not in get_args(MissingOutcomes):
+            msg = (
+                'missing outcomes are "public" or "private"; a number that they count as belongs '
+                "to the bounds: Interval(lo, hi, missing=number)"
+            )
+            raise DomainError(msg, parameter="missing outcomes", column=self.column)
+        if self.bounds is not None and self.bounds.missing is not None:
+            msg = f"outcome {self.column!r} has two rules for missing values; keep one of them"
+            raise DomainError(msg, parameter="missing outcomes", column=self.column)
+
+    @property
+    def fills_undeclared(self) -> bool:
+        """Whether a missing outcome counts as the middle of the bounds for want of a rule."""
+        return self.missing is None and (self.bounds is None or self.bounds.missing is None)
+
+    def with_missing(self, rule: MissingOutcomes | float) -> Outcome:
+        """Return the outcome under another rule: "public", "private" or a number."""
+        if isinstance(rule, str):
+            kept = None if self.bounds is None else replace(self.bounds, missing=None)
+            return replace(self, bounds=kept, missing=rule)
+        if self.bounds is None:
+            msg = f"outcome {self.column!r} needs bounds before a number for missing values"
+            raise DomainError(msg, parameter="outcome bounds", column=self.column)
+        return replace(self, bounds=replace(self.bounds, missing=rule), missing=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,11 +380,14 @@ def _treatment_from(entry: dict[str, Any]) -> Treatment:
 def _outcome_from(entry: dict[str, Any]) -> Outcome:
     _only(entry, "outcome", {"column", "low", "high", "missing", "binary"})
     column = _text(entry, "outcome", "column")
+    rule = entry.get("missing")
+    number = None if isinstance(rule, str) else rule
+    named: Any = rule if isinstance(rule, str) else None  # checked where it is kept
     if entry.get("binary") is True:
-        return Outcome(column, Binary(missing=entry.get("missing")))
+        return Outcome(column, Binary(missing=number), named)
     if "low" not in entry and "high" not in entry:
-        return Outcome(column)
-    return Outcome(column, _interval_from("outcome", entry))
+        return Outcome(column, None, named)
+    return Outcome(column, _interval_from("outcome", {**entry, "missing": number}), named)
 
 
 def _covariate_from(name: str, entry: object) -> Interval | Categories:
@@ -406,6 +445,8 @@ def _toml_lines(domain: Domain) -> Iterator[str]:
             yield f"high = {toml_text(domain.outcome.bounds.high)}"
         if domain.outcome.bounds.missing is not None:
             yield f"missing = {toml_text(domain.outcome.bounds.missing)}"
+    if domain.outcome.missing is not None:
+        yield f"missing = {toml_text(domain.outcome.missing)}"
     for name, kind in domain.covariates.items():
         yield ""
         yield f"[covariates.{toml_text(name)}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Literal, cast, get_args
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.charging import bill_for, charge_and_make, payer_for
-from private_ate.data.rules import Reading
+from private_ate.data.rules import Reading, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
@@ -21,7 +21,7 @@ from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimators.refusals import refuse_unanswerable
+from private_ate.estimators.refusals import refuse_missing_rule, refuse_unanswerable
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.privacy.accounting import concentrated_budget
@@ -32,6 +32,7 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
+from private_ate.settings import plain_settings, with_notes
 
 __all__ = [
     "METHODS",
@@ -198,6 +199,8 @@ def estimate_study(
     if study.domain.bounds.width == 0:
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
+    outcome = study.domain.outcome
+    refuse_missing_rule(method, request, outcome)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
@@ -214,7 +217,9 @@ def estimate_study(
         numerics=estimate.numerics,
     )
     size = study.size if estimate.size is None else estimate.size
-    return Release.of(estimate, guarantee, method=method.name, n=size, version=VERSION)
+    notes = rule_notes(outcome, request.level, leaves_out=method.leaves_out)
+    told = replace(estimate, settings=with_notes(plain_settings(estimate.settings), notes))
+    return Release.of(told, guarantee, method=method.name, n=size, version=VERSION)
 
 
 def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "SplitSizes",
     "plain_settings",
     "with_ledger_note",
+    "with_notes",
 ]
 
 Pair = tuple[float, float]
@@ -130,6 +131,13 @@ def plain_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
 def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str, Any]:
     """Return the settings of a release that was charged to a ledger."""
     return {**settings, "ledger": _plain(note)}
+
+
+def with_notes(settings: Mapping[str, Any], notes: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings of a release with more notes, after those of its method."""
+    if not notes:
+        return dict(settings)
+    return {**settings, "notes": [*_texts(settings.get("notes")), *notes]}
 
 
 def _plain(value: object) -> object:

@@ -58,6 +58,9 @@ class Block:
     takes_part : array of bool, shape (m,), or None
         False for rows whose treatment is missing or not a declared label; None if all take part.
         Methods that follow the paper's reading count such rows as control.
+    observed : array of bool, shape (m,), or None
+        False for rows without an outcome, where the domain says that they are left out; None if
+        it does not, and in a public view unless who lacks an outcome is public.
     """
 
     covariates: npt.NDArray[np.float64]
@@ -65,6 +68,16 @@ class Block:
     outcome: npt.NDArray[np.int32] | None
     first: int = 0
     takes_part: npt.NDArray[np.bool_] | None = None
+    observed: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """Which rows have a declared treatment and, where that matters, an outcome."""
+        present = np.ones(self.treatment.size, dtype=np.bool_)
+        for mask in (self.takes_part, self.observed):
+            if mask is not None:
+                present &= mask
+        return present
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +145,7 @@ class Study(Rows, Protocol):
 
     @property
     def everyone_takes_part(self) -> bool:
-        """Whether all rows have a declared treatment by the way they were encoded; public."""
+        """Whether no row could be left out, by the way the rows were encoded; public."""
 
     def public(self) -> Self:
         """Return a view without outcomes, for the public phase of the label level."""
@@ -237,6 +250,9 @@ class MatchingStudy(Study, Protocol):
 
     def reordered(self, order: npt.NDArray[np.int64]) -> Self:
         """Return the same rows in another order, behind the same boundary."""
+
+    def with_outcomes(self) -> Self:
+        """Return the rows that have an outcome, where who lacks one is public; else all rows."""
 
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""

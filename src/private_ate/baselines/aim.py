@@ -42,7 +42,7 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate
-from private_ate.settings import ColumnSizes, Settings
+from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 
 __all__ = ["AimOptions", "estimate_aim"]
@@ -123,6 +123,8 @@ class AimSettings(Settings):
         Coverage of the intervals.
     population : str
         Whom the effect speaks of.
+    notes : list of str
+        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("aim",)
@@ -137,6 +139,7 @@ class AimSettings(Settings):
     rho: float
     confidence: float
     population: str
+    notes: tuple[str, ...] | Absent = ABSENT
 
 
 def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:

@@ -136,6 +136,8 @@ class DoublyRobustSettings(Settings):
         Coverage of the intervals.
     interval_covers : str
         What the interval covers, and what not; only where one was paid for.
+    notes : list of str
+        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("doubly_robust",)
@@ -151,6 +153,7 @@ class DoublyRobustSettings(Settings):
     noise_standard_deviation: float
     confidence: float
     interval_covers: str | Absent = ABSENT
+    notes: tuple[str, ...] | Absent = ABSENT
 
 
 def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:

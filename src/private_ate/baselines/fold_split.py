@@ -28,7 +28,7 @@ from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.release import Estimate
-from private_ate.settings import Settings
+from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["FoldSplitOptions", "estimate_fold_split", "fold_sensitivity", "score_kernel"]
@@ -97,6 +97,8 @@ class FoldSplitSettings(Settings):
         What the noise interval covers, and what not.
     population : str
         Whom the effect speaks of.
+    notes : list of str
+        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("fold_split",)
@@ -111,6 +113,7 @@ class FoldSplitSettings(Settings):
     budget: Mapping[str, float]
     noise_interval_covers: str
     population: str
+    notes: tuple[str, ...] | Absent = ABSENT
 
 
 def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:

@@ -32,7 +32,7 @@ from private_ate.privacy.sums import (
     weighted_sum,
 )
 from private_ate.release import Estimate
-from private_ate.settings import Settings, SplitSizes
+from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["IpwOptions", "estimate_ipw", "fit_propensity", "propensity_sensitivity", "scores_of"]
@@ -91,6 +91,8 @@ class IpwSettings(Settings):
         What the noise interval covers, and what not.
     population : str
         Whom the effect speaks of.
+    notes : list of str
+        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("ipw",)
@@ -104,6 +106,7 @@ class IpwSettings(Settings):
     budget: Mapping[str, float]
     noise_interval_covers: str
     population: str
+    notes: tuple[str, ...] | Absent = ABSENT
 
 
 def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:

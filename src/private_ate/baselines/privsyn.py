@@ -38,7 +38,7 @@ from private_ate.privacy.entropy import Generator
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, require_rows
 from private_ate.release import Estimate
-from private_ate.settings import ColumnSizes, Settings
+from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 
 __all__ = [
@@ -118,6 +118,8 @@ class PrivSynSettings(Settings):
         Coverage of the intervals.
     population : str
         Whom the effect speaks of.
+    notes : list of str
+        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("privsyn",)
@@ -131,6 +133,7 @@ class PrivSynSettings(Settings):
     rho: float
     confidence: float
     population: str
+    notes: tuple[str, ...] | Absent = ABSENT
 
 
 def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:

@@ -25,7 +25,7 @@ from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS
 from private_ate.release import Estimate
-from private_ate.settings import Settings
+from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [
@@ -109,6 +109,8 @@ class SmoothMatchingSettings(Settings):
         What is said of the noise.
     population : str
         Whom the effect speaks of.
+    notes : list of str
+        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("smooth_matching", "difference_in_means")
@@ -119,6 +121,7 @@ class SmoothMatchingSettings(Settings):
     budget: Mapping[str, float]
     noise: str
     population: str
+    notes: tuple[str, ...] | Absent = ABSENT
 
 
 def estimate_smooth_matching(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:

@@ -17,6 +17,8 @@ _HEADER = """\
 # A number between bounds:  low = 16, high = 60   (optional: missing = 38)
 # Labels:                   categories = ["a", "b", "other"], other = "other"
 #   (other: the label for missing and undeclared ones; without it they are a category of their own)
+# Rows without an outcome:  missing = "public" if anybody may know who lacks one, "private" if not
+#                           (both leave them out), or the number that they count as
 """
 
 
@@ -59,6 +61,7 @@ def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | N
     lines = [_HEADER]
     lines += ["[treatment]", f"column = {_named(treatment)}", "treated = 1", "control = 0", ""]
     lines += ["[outcome]", f"column = {_named(outcome)}", "low = ???", "high = ???"]
+    lines += ["missing = ???"]
     for name, kind in schema.items():
         if name in (treatment, outcome):
             continue

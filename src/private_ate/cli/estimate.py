@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -29,6 +30,7 @@ def estimate(
     domain: flags.DomainFile = None,
     outcome_bounds: flags.OutcomeBounds = None,
     binary_outcome: flags.IsBinary = False,
+    missing_outcomes: flags.MissingOutcomes = None,
     bounds: flags.Bounds = None,
     categories: flags.Categories = None,
     treated: flags.Treated = None,
@@ -100,7 +102,8 @@ def estimate(
         require_writable(out)
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
-        bounds=bounds or [], categories=categories or [], treated=treated, control=control,
+        missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
+        treated=treated, control=control,
     )  # fmt: skip
     for path in (report, diagnostics):
         pages.require_folder(path)
@@ -165,6 +168,7 @@ def declared_domain(
     *,
     outcome_bounds: tuple[float, float] | None,
     binary: bool,
+    missing: str | None = None,
     bounds: list[str],
     categories: list[str],
     treated: str | None,
@@ -172,7 +176,7 @@ def declared_domain(
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
     from private_ate.data.inputs import resolve_domain  # keeps --help fast
-    from private_ate.domain import Binary, Domain, Interval, Outcome, Treatment
+    from private_ate.domain import Binary, Domain, Interval, Treatment
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
     labels = Treatment(
@@ -182,14 +186,18 @@ def declared_domain(
         base.treatment.other,
     )
     limits = base.outcome.bounds
+    filled = None if limits is None or missing is not None else limits.missing
     if binary:
-        limits = Binary()
+        limits = Binary(missing=filled)
     elif outcome_bounds is not None:
-        limits = Interval(*outcome_bounds)
+        limits = Interval(*outcome_bounds, filled)
+    named = replace(base.outcome, bounds=limits)
+    if missing is not None:
+        named = named.with_missing(_parse_missing(missing))
     covariates = dict(base.covariates)
     covariates.update(_parse_bounds(text) for text in bounds)
     covariates.update(_parse_categories(text) for text in categories)
-    return Domain(labels, Outcome(base.outcome.column, limits), covariates)
+    return Domain(labels, named, covariates)
 
 
 def method_options(method: str, level: str, settings: list[str]) -> object | None:
@@ -230,6 +238,14 @@ def require_writable(path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         msg = f"the file {str(path)!r} cannot be written; does its folder exist?"
         raise ArgumentError(msg)
+
+
+def _parse_missing(text: str) -> Literal["public", "private"] | float:
+    word = text.strip().lower()
+    rules: dict[str, Literal["public", "private"]] = {"public": "public", "private": "private"}
+    if word in rules:
+        return rules[word]
+    return real_number("missing outcomes (public, private or a number)", text, -1e150, 1e150)
 
 
 def _parse_bounds(text: str) -> tuple[str, Interval]:

@@ -20,6 +20,7 @@ __all__ = [
     "EstimandName",
     "IsBinary",
     "LevelName",
+    "MissingOutcomes",
     "Neighbors",
     "OutcomeBounds",
     "OutcomeColumn",
@@ -39,6 +40,7 @@ _FLAGS: Final = {
     "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
     "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, or --domain FILE",
     "leave out undeclared": "--leave-out-undeclared",
+    "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
@@ -72,6 +74,13 @@ OutcomeBounds = Annotated[
 ]
 IsBinary = Annotated[
     bool, typer.Option("--binary-outcome", help="Declare the outcome to be 0 or 1.")
+]
+MissingOutcomes = Annotated[
+    str | None,
+    typer.Option(
+        help="Rows without an outcome: public, private (left out), or what they count as.",
+        metavar="RULE",
+    ),
 ]
 Bounds = Annotated[list[str] | None, typer.Option(help="Declared bounds.", metavar="COL=LO:HI")]
 Categories = Annotated[list[str] | None, typer.Option(help="Declared labels.", metavar="COL=a|b|c")]

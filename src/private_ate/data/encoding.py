@@ -25,6 +25,7 @@ from private_ate.privacy.sums import quantize_outcomes
 __all__ = [
     "EncodedRows",
     "encode_covariates",
+    "encode_observed",
     "encode_outcome",
     "encode_participation",
     "encode_rows",
@@ -44,6 +45,7 @@ class EncodedRows:
     treatment: Bits = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     takes_part: Bits = field(repr=False)
+    observed: Bits | None = field(default=None, repr=False)
     found: PublicRows | None = field(default=None, repr=False)
 
 
@@ -121,14 +123,17 @@ def encode_rows(
     treatment = encode_treatment(table, domain)
     takes_part = encode_participation(table, domain)
     steps = encode_outcome(table, domain) if outcome else None
+    leaves_out = outcome and domain.outcome.missing is not None
+    observed = encode_observed(table, domain) if leaves_out else None
     if reading is None or gaps is None:
-        return EncodedRows(covariates, treatment, steps, takes_part)
+        return EncodedRows(covariates, treatment, steps, takes_part, observed)
     found = look_over(table, domain, reading, takes_part=takes_part, gaps=gaps, first=first)
     kept = found.kept
     if kept is not None:
         covariates, treatment, takes_part = covariates[:, kept], treatment[kept], takes_part[kept]
         steps = None if steps is None else steps[kept]
-    return EncodedRows(covariates, treatment, steps, takes_part, found)
+        observed = None if observed is None else observed[kept]
+    return EncodedRows(covariates, treatment, steps, takes_part, observed, found)
 
 
 def mark_missing(rows: EncodedRows, names: Sequence[str]) -> Bits:
@@ -147,6 +152,12 @@ def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
     bounds = domain.bounds
     values = table.numbers(domain.outcome.column)
     return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
+
+
+def encode_observed(table: Table, domain: Domain) -> Bits:
+    """Return True where there is an outcome; what cannot be read as a number is none."""
+    table.require(domain.outcome.column, "outcome")
+    return ~np.isnan(table.numbers(domain.outcome.column))
 
 
 def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:

@@ -1,19 +1,35 @@
 """What becomes of missing and undeclared entries: the rules in force, in sentences.
 
 The sentences follow from the domain, the level and the method alone. Counts stand beside them only
-where they are public: of treatment and covariates at label level.
+where they are public: of treatment and covariates at label level, and of outcomes where the domain
+says that it is public who lacks one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, assert_never
 
-from private_ate.domain import Domain, Treatment, label_text
+from private_ate.domain import Domain, Outcome, Treatment, label_text
 from private_ate.privacy.levels import Level, has_public_covariates
 
-__all__ = ["MissingRules", "Reading", "describe_rules"]
+__all__ = [
+    "PAPERS_READING",
+    "MissingRules",
+    "Reading",
+    "describe_rules",
+    "outcome_rule",
+    "rule_notes",
+]
+
+PAPERS_READING: Final = (
+    "a treatment that is missing or not a declared label counts as control, as in the paper"
+)
+_UNDECLARED: Final = (
+    "a missing outcome counts as the middle of the bounds; declare what it is: "
+    'missing = "public", "private" or a number'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +103,7 @@ def describe_rules(domain: Domain, reading: Reading) -> MissingRules:
     return MissingRules(
         _of_treatment(domain.treatment, reading),
         _of_covariates(reading) if domain.covariates else "no covariates are used",
-        _of_outcome(domain),
+        outcome_rule(domain.outcome, reading.level),
     )
 
 
@@ -102,7 +118,7 @@ def _of_treatment(treatment: Treatment, reading: Reading) -> str:
         return f"rows with a missing or undeclared treatment are {what}"
     if reading.leaves_out:
         return "a row with a missing or undeclared treatment takes no part"
-    return "anything but the treated label counts as control, as in the published method"
+    return PAPERS_READING
 
 
 def _of_covariates(reading: Reading) -> str:
@@ -120,8 +136,35 @@ def _of_covariates(reading: Reading) -> str:
     )
 
 
-def _of_outcome(domain: Domain) -> str:
-    bounds = domain.outcome.bounds
-    if bounds is None or bounds.missing is None:
-        return "a missing or unreadable outcome counts as the middle of its bounds"
-    return f"a missing or unreadable outcome counts as {bounds.missing:g}, as declared"
+def outcome_rule(outcome: Outcome, level: Level) -> str:
+    """Say in one sentence what becomes of a missing outcome; a function of declarations alone."""
+    if outcome.missing is None:
+        if outcome.fills_undeclared or outcome.bounds is None:
+            return _UNDECLARED
+        return f"a missing outcome counts as {outcome.bounds.fill:g}, as declared"
+    match level:
+        case "label":
+            if outcome.missing == "public":
+                return "rows without an outcome are left out and counted: who lacks one is public"
+            return (
+                "rows without an outcome are left out by a private ratio: who lacks one is private"
+            )
+        case "sample":
+            return (
+                "rows without an outcome take no part and noisy counts stand for n: whole records "
+                "are private, and so is who lacks an outcome"
+            )
+    assert_never(level)
+
+
+def rule_notes(outcome: Outcome, level: Level, *, leaves_out: bool) -> tuple[str, ...]:
+    """Return what every release says about missing values, whatever the data hold.
+
+    ``leaves_out`` says whether the method leaves out rows without a declared treatment.
+    """
+    notes = []
+    if level == "sample" and not leaves_out:
+        notes.append(PAPERS_READING)
+    if outcome.fills_undeclared or (level == "sample" and outcome.missing is not None):
+        notes.append(outcome_rule(outcome, level))
+    return tuple(notes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -26,7 +26,7 @@ from private_ate.data.entries import (
     parse_number,
 )
 from private_ate.data.files import Kind, read_file
-from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
+from private_ate.domain import Categories, Domain, Interval, label_text
 from private_ate.errors import ArgumentError, DomainError, SchemaError
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def complete_domain(
     if bounds is None and outcome:
         found = observed[domain.outcome.column]
         bounds = found if isinstance(found, Interval) else None
-    completed = Domain(domain.treatment, Outcome(domain.outcome.column, bounds), declared)
+    completed = Domain(domain.treatment, replace(domain.outcome, bounds=bounds), declared)
     _ = completed.bounds  # an error that says how to declare them
     return completed
 

@@ -70,6 +70,7 @@ class LocalStudy:
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     progress: Progress | None = field(default=None, repr=False, compare=False)
     takes_part: Bits | None = field(default=None, repr=False)
+    observed: Bits | None = field(default=None, repr=False)
     rules: MissingRules | None = None
 
     @classmethod
@@ -103,7 +104,7 @@ class LocalStudy:
     def _of(cls, columns: EncodedColumns, progress: Progress | None) -> LocalStudy:
         return cls(
             columns.domain, columns.covariates, columns.treatment, columns.outcome, progress,
-            columns.takes_part, columns.rules,
+            columns.takes_part, columns.observed, columns.rules,
         )  # fmt: skip
 
     @property
@@ -119,11 +120,12 @@ class LocalStudy:
     @property
     def everyone_takes_part(self) -> bool:
         """Whether no row could be left out; rows that were encoded from a table could."""
-        return self.takes_part is None
+        return self.takes_part is None and self.observed is None
 
     def public(self) -> Self:
-        """Return a view without outcomes."""
-        return replace(self, outcome=None)
+        """Return a view without outcomes; who lacks one is shown only if that is public."""
+        shown = self.observed if self.domain.outcome.missing == "public" else None
+        return replace(self, outcome=None, observed=shown)
 
     def unannounced(self) -> Self:
         """Return a view whose passes are not told to the progress bar."""
@@ -135,9 +137,10 @@ class LocalStudy:
         outcome = None if self.outcome is None else self.outcome[::stride].copy()
         covariates = np.ascontiguousarray(self.covariates[:, ::stride])
         takes_part = None if self.takes_part is None else self.takes_part[::stride].copy()
+        observed = None if self.observed is None else self.observed[::stride].copy()
         yield replace(
             self, covariates=covariates, treatment=self.treatment[::stride].copy(),
-            outcome=outcome, takes_part=takes_part,
+            outcome=outcome, takes_part=takes_part, observed=observed,
         )  # fmt: skip
 
     def reordered(self, order: Integers) -> Self:
@@ -149,13 +152,21 @@ class LocalStudy:
         )
         outcome = None if self.outcome is None else reorder_rows(self.outcome, order)
         takes_part = None if self.takes_part is None else reorder_rows(self.takes_part, order)
+        observed = None if self.observed is None else reorder_rows(self.observed, order)
         return replace(
             self,
             covariates=covariates,
             treatment=reorder_rows(self.treatment, order),
             outcome=outcome,
             takes_part=takes_part,
+            observed=observed,
         )
+
+    def with_outcomes(self) -> Self:
+        """Return the rows that have an outcome, where who lacks one is public; else all rows."""
+        if self.observed is None or self.domain.outcome.missing != "public":
+            return self
+        return self.reordered(np.flatnonzero(self.observed))
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, in row order."""
@@ -209,7 +220,9 @@ class LocalStudy:
         rows = order[stack.places]
         covariates = self.covariates[:, rows.reshape(-1)].reshape(-1, *rows.shape)
         outcome = self.outcome[rows]  # type: ignore[index]  # by_groups has looked
-        inside = stack.inside if self.takes_part is None else stack.inside & self.takes_part[rows]
+        inside = stack.inside
+        for mask in (self.takes_part, self.observed):
+            inside = inside if mask is None else inside & mask[rows]
         return Groups(np.moveaxis(covariates, 0, -1), self.treatment[rows], outcome, inside)
 
     def _fold(self, run: Callable[[int], S], title: str) -> S:
@@ -272,7 +285,10 @@ class LocalStudy:
         rows = slice(start, start + _BLOCK_ROWS)
         outcome = None if self.outcome is None else self.outcome[rows]
         takes_part = None if self.takes_part is None else self.takes_part[rows]
-        return Block(self.covariates[:, rows].T, self.treatment[rows], outcome, start, takes_part)
+        observed = None if self.observed is None else self.observed[rows]
+        return Block(
+            self.covariates[:, rows].T, self.treatment[rows], outcome, start, takes_part, observed
+        )
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""

@@ -102,6 +102,7 @@ class EncodedColumns:
     treatment: npt.NDArray[np.bool_] = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     rules: MissingRules | None = None
 
 
@@ -124,7 +125,9 @@ def encode_table(
         is_number = np.arange(len(rows.covariates) + len(marks)) < len(rows.covariates)
         columns = CompactColumns(rows.covariates, marks, is_number)
     takes_part = None if _everyone(domain, reading) else rows.takes_part
-    return EncodedColumns(settled, columns, rows.treatment, rows.outcome, takes_part, rules)
+    return EncodedColumns(
+        settled, columns, rows.treatment, rows.outcome, takes_part, rows.observed, rules
+    )
 
 
 def encode_stream(
@@ -147,6 +150,8 @@ def encode_stream(
     takes_part = _on_disk((table.capacity,), np.bool_)
     marks: dict[str, npt.NDArray[np.bool_]] = {}
     counts = PublicCounts()
+    left_out = outcome and domain.outcome.missing is not None
+    observed = _on_disk((table.capacity,), np.bool_) if left_out else None
     read = size = 0
     for chunk in table.chunks(columns):
         encoded = encode_rows(chunk, domain, reading, outcome=outcome, first=read)
@@ -156,6 +161,8 @@ def encode_stream(
         takes_part[rows] = encoded.takes_part
         if steps is not None:
             steps[rows] = encoded.outcome
+        if observed is not None:
+            observed[rows] = encoded.observed
         counts += _noted(encoded, marks, rows, table.capacity)
         tell_rows(progress, read, read + chunk.rows, table.rows)
         read += chunk.rows
@@ -171,7 +178,8 @@ def encode_stream(
     # Numbers alone need no unpacking.
     plain = filled.numbers if filled.is_number.all() else filled
     part = None if _everyone(domain, reading) else takes_part[:size]
-    return EncodedColumns(settled, plain, treatment[:size], whole, part, rules)
+    seen = None if observed is None else observed[:size]
+    return EncodedColumns(settled, plain, treatment[:size], whole, part, seen, rules)
 
 
 def _noted(

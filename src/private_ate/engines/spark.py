@@ -191,7 +191,10 @@ class SparkStudy:
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, partition by partition in order."""
         self._tell(title, 0)
-        runner = _runner(kernel, self.starts, shows_outcome=self.shows_outcome)
+        runner = _runner(
+            kernel, self.starts,
+            shows_outcome=self.shows_outcome, shows_observed=self._shows_observed,
+        )  # fmt: skip
         parts = self.blocks.mapPartitionsWithIndex(runner)
         result: S = without_words(lambda: _add_up(parts, len(self.starts)), UNFINISHED)
         self._tell(title, 1)
@@ -209,10 +212,17 @@ class SparkStudy:
         total = -(-grouping.count // stack)
         self._tell(title, 0)
         pieces = self.blocks.mapPartitionsWithIndex(_scatter(grouping, stack, self.starts))
-        values = pieces.groupByKey(min(total, _FAN_IN)).map(_gather(grouping, stack, kernel))
+        gather = _gather(grouping, stack, kernel, shows_observed=self._shows_observed)
+        values = pieces.groupByKey(min(total, _FAN_IN)).map(gather)
         parts = without_words(lambda: sorted(values.collect(), key=_first), UNFINISHED)
         self._tell(title, 1)
         return np.concatenate([part for _, part in parts])
+
+    @property
+    def _shows_observed(self) -> bool:
+        """Whether kernels may see who lacks an outcome, and need to."""
+        rule = self.domain.outcome.missing
+        return rule == "public" or (rule == "private" and self.shows_outcome)
 
     def _tell(self, title: str, done: int) -> None:
         """Tell that a pass began or ended; how many partitions there are may follow values."""
@@ -220,6 +230,10 @@ class SparkStudy:
             self.progress(title, done, 1)
 
     def reordered(self, *_: object) -> NoReturn:
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
+    def with_outcomes(self) -> NoReturn:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)
 
@@ -380,7 +394,11 @@ def _count_rows(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tup
 
 
 def _runner(
-    kernel: Callable[[Block], S], starts: tuple[int, ...], *, shows_outcome: bool
+    kernel: Callable[[Block], S],
+    starts: tuple[int, ...],
+    *,
+    shows_outcome: bool,
+    shows_observed: bool,
 ) -> Callable[[int, Iterable[tuple[int, bytes]]], Iterator[tuple[int, S]]]:
     """Return a map from a partition's blocks to its place and the sum of the kernel over them."""
 
@@ -389,9 +407,10 @@ def _runner(
         with single_threaded_blas():
             for rows, block in blocks:
                 # The bytes were written by an executor of this very run.
-                covariates, treatment, outcome, takes_part = pickle.loads(block)  # noqa: S301
+                covariates, treatment, outcome, takes_part, observed = pickle.loads(block)  # noqa: S301
                 shown = outcome if shows_outcome else None
-                part = kernel(Block(covariates.T, treatment, shown, start, takes_part))
+                seen = observed if shows_observed else None
+                part = kernel(Block(covariates.T, treatment, shown, start, takes_part, seen))
                 total = part if total is None else total + part
                 start += rows
         if total is not None:
@@ -400,7 +419,8 @@ def _runner(
     return run
 
 
-Piece = tuple[npt.NDArray[Any], ...]  # places, covariates, treatment, outcome, participation
+# Places, covariates, treatment, outcome, who takes part, whose outcome is observed.
+Piece = tuple[npt.NDArray[Any], ...]
 
 
 def _scatter(
@@ -425,7 +445,11 @@ def _scatter(
 
 
 def _gather(
-    grouping: Grouping, stack: int, kernel: Callable[[Groups], Integers]
+    grouping: Grouping,
+    stack: int,
+    kernel: Callable[[Groups], Integers],
+    *,
+    shows_observed: bool,
 ) -> Callable[[tuple[int, Iterable[Piece]]], tuple[int, Integers]]:
     """Return a map from the pieces of a stack to its number and the values of its groups."""
 
@@ -439,8 +463,11 @@ def _gather(
         covariates = columns[1][:, rows.reshape(-1)].reshape(-1, *rows.shape)
         stacked = np.moveaxis(covariates, 0, -1)
         with single_threaded_blas():
-            treatment, outcome, takes_part = (column[rows] for column in columns[2:])
-            values = kernel(Groups(stacked, treatment, outcome, chosen.inside & takes_part))
+            treatment, outcome, takes_part, observed = (column[rows] for column in columns[2:])
+            inside = chosen.inside & takes_part
+            if shows_observed:
+                inside &= observed
+            values = kernel(Groups(stacked, treatment, outcome, inside))
         return number, values
 
     return run

@@ -169,7 +169,8 @@ def encode_block(table: Table, domain: Domain, reading: Reading | None = None) -
         rows = encode_rows(table, domain, reading, outcome=True)
         marks = mark_missing(rows, domain.indicators)
         covariates = np.concatenate([rows.covariates, marks]) if len(marks) else rows.covariates
-        arrays = covariates, rows.treatment, rows.outcome, rows.takes_part
+        observed = np.ones_like(rows.treatment) if rows.observed is None else rows.observed
+        arrays = covariates, rows.treatment, rows.outcome, rows.takes_part, observed
         return rows.treatment.size, pickle.dumps(arrays, protocol=5)
     return FAILED, b""
 

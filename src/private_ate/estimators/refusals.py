@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from private_ate.domain import Outcome
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request, options_for
 
-__all__ = ["options_of", "refuse_unanswerable"]
+__all__ = ["options_of", "refuse_missing_rule", "refuse_unanswerable"]
 
 Options = TypeVar("Options")
 
@@ -31,6 +32,24 @@ def refuse_unanswerable(method: Method, request: Request) -> None:
     if request.rows_per_person != 1 and not method.several_rows:
         msg = f"method {method.name!r} protects one row per person; use method 'auto' for more"
         raise ArgumentError(msg)
+
+
+def refuse_missing_rule(method: Method, request: Request, outcome: Outcome) -> None:
+    """Refuse a declared rule for missing outcomes that a method does not follow; reads no value."""
+    if outcome.missing is None:
+        return
+    if request.level not in method.follows_at or outcome.missing not in method.follows:
+        able = [
+            repr(other.name)
+            for other in METHODS.values()
+            if request.level in other.follows_at and outcome.missing in other.follows
+        ]
+        msg = (
+            f"method {method.name!r} cannot leave out {outcome.missing} missing outcomes at "
+            f"{request.level} level; use method {' or '.join(able)}, or declare the number that a "
+            "missing outcome counts as"
+        )
+        raise ArgumentError(msg, parameter="missing outcomes")
 
 
 def options_of(request: Request, kind: type[Options], name: str) -> Options:

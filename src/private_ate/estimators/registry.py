@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from private_ate.arguments import shown
+from private_ate.domain import MissingOutcomes
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
@@ -71,6 +72,11 @@ class Method:
         Arms of the experiments that differ in what weights aim at.
     is_slow : bool
         Whether one release takes seconds to minutes.
+    follows : tuple of rules
+        Which declared rules for missing outcomes it follows at the levels in ``follows_at``;
+        at others, and under other rules, it refuses a domain that declares one.
+    follows_at : tuple of levels
+        Where it does.
     """
 
     name: str
@@ -89,6 +95,8 @@ class Method:
     figure: str = ""
     targets: tuple[Target, ...] = ()
     is_slow: bool = False
+    follows: tuple[MissingOutcomes, ...] = ()
+    follows_at: tuple[Level, ...] = ()
 
     @property
     def options(self) -> type[Any]:
@@ -115,6 +123,7 @@ _RECORDS: Final = (
         leaves_out=True,
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
+        follows=("public", "private"), follows_at=("label",),
     ),
     Method(
         "published", ("label", "sample"),
@@ -124,6 +133,7 @@ _RECORDS: Final = (
         after="Yuan et al. 2026 (PrivATE)",
         adjusts="all covariates, by matching; at sample level hardly at all",
         page="explanation/matching.md", figure="PrivATE",
+        follows=("public",), follows_at=("label",),
     ),
     Method(
         "blocks", ("sample",),
@@ -133,6 +143,7 @@ _RECORDS: Final = (
         leaves_out=True,
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
+        follows=("public", "private"), follows_at=("sample",),
     ),
     Method(
         "orthogonal", ("sample",),
@@ -142,6 +153,7 @@ _RECORDS: Final = (
         leaves_out=True,
         adjusts="all covariates, once n·ε suffices",
         page="explanation/matching.md", figure="orthogonal",
+        follows=("public", "private"), follows_at=("sample",),
     ),
     Method(
         "difference_in_means", ("sample",),

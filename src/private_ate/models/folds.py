@@ -61,4 +61,7 @@ def rows_of(block: Block, rows: slice) -> Block:
     outcome = None if block.outcome is None else block.outcome[rows]
     start = block.first + (rows.start or 0)
     takes_part = None if block.takes_part is None else block.takes_part[rows]
-    return Block(block.covariates[rows], block.treatment[rows], outcome, start, takes_part)
+    observed = None if block.observed is None else block.observed[rows]
+    return Block(
+        block.covariates[rows], block.treatment[rows], outcome, start, takes_part, observed
+    )

@@ -67,7 +67,10 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class LogisticObjective:
-    """The logistic loss of a model of treatment or of outcomes on scaled covariates."""
+    """The logistic loss of a model of treatment or of outcomes on scaled covariates.
+
+    A row that takes no part adds nothing to the loss.
+    """
 
     study: Study = field(repr=False)
     scaling: Scaling = field(repr=False)
@@ -156,14 +159,15 @@ def _kernel(
     def kernel(block: Block) -> LossSums:
         features = scaling.features(block)
         linear = point @ features
-        share = _share(block, model)
+        share, present = _share(block, model), block.present
         small = np.exp(-np.abs(linear))
         probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
-        loss = np.log1p(small).sum() + np.maximum(linear, 0.0).sum() - float(share @ linear)
-        gradient = features @ (probability - share)
+        loss = (np.log1p(small) + np.maximum(linear, 0.0) - share * linear) @ present
+        gradient = features @ ((probability - share) * present)
         if not curved:
             return LossSums(share.size, float(loss), gradient, _NO_HESSIAN)
-        features *= np.sqrt(probability * (1.0 - probability))  # in place: no second large array
+        # In place: no second large array.
+        features *= np.sqrt(probability * (1.0 - probability)) * present
         return LossSums(share.size, float(loss), gradient, features @ features.T)
 
     return kernel

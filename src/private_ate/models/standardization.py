@@ -53,25 +53,33 @@ class _Moments:
         return _Moments(tuple(a + b for a, b in zip(self.steps, other.steps, strict=True)))
 
 
-def release_scaling(
-    study: Study, noise: Noise, *, epsilon: Fraction, changes: int, stretch: float
+def release_scaling(  # a study, its noise and public parameters
+    study: Study,
+    noise: Noise,
+    *,
+    epsilon: Fraction,
+    changes: int,
+    stretch: float,
+    members: int | None = None,
 ) -> Scaling:
     """Release the means and mean squares of all covariates and scale by them.
 
-    Neighbours: ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every
-    coordinate of the sum adds values in [−1, 1], rounded to the grid one by one. Cost: ε, by the
-    L∞ law. Proof: docs/proofs/orthogonal.md.
+    ``members`` is the noisy number of rows that take part, where some may not. Neighbours:
+    ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every coordinate of the
+    sum adds values in [−1, 1], rounded to the grid one by one; a row that takes no part adds
+    zero. Cost: ε, by the L∞ law. Proof: docs/proofs/orthogonal.md.
     """
     bits = noise_bits(2 * changes, epsilon)
     sums = study.fold(lambda block: _moments(block, bits), title="standardisation")
     noisy = noise.cube(
         "standardisation", sums.steps, sensitivity=2 * changes << bits, epsilon=epsilon
     )
-    unit = study.size << (bits + 1)
+    size = study.size if members is None else members
+    unit = size << (bits + 1)
     released = np.array([value / unit for value in noisy]).reshape(2, study.dimension)
     mean = np.clip(released[0], -1.0, 1.0)
     square = np.clip((released[1] + 1) / 2, 0.0, 1.0)
-    noise_scale = changes / float(epsilon) / study.size
+    noise_scale = changes / float(epsilon) / size
     floor = max(8 * study.dimension * noise_scale / math.sqrt(3), _SMALLEST_SPREAD)
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
     spread = np.minimum(np.maximum(spread, floor), _LARGEST_SPREAD)
@@ -94,8 +102,9 @@ def noise_bits(sensitivity: float, epsilon: Fraction) -> int:
 
 def _moments(block: Block, bits: int) -> _Moments:
     grid = float(1 << bits)
+    present = block.present
     centred = 2 * block.covariates.T - 1
-    first = np.rint(centred * grid).astype(np.int64).sum(axis=1)
+    first = (np.rint(centred * grid) * present).astype(np.int64).sum(axis=1)
     np.square(centred, out=centred)
-    second = np.rint((2 * centred - 1) * grid).astype(np.int64).sum(axis=1)
+    second = (np.rint((2 * centred - 1) * grid) * present).astype(np.int64).sum(axis=1)
     return _Moments(tuple(int(step) for step in (*first, *second)))

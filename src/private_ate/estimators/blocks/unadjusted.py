@@ -316,6 +316,4 @@ def _outcomes(block: Block) -> Floats:
 
 def _weights(block: Block) -> Floats:
     """Return 1 for rows that take part and 0 for the others."""
-    if block.takes_part is None:
-        return np.ones(block.treatment.size)
-    return block.takes_part.astype(np.float64)
+    return block.present.astype(np.float64)

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Bits, Floats
 from private_ate.estimators.calibrated.features import UNEXPLAINED, FeatureMap
 from private_ate.estimators.calibrated.rich_features import RichFeatureMap, scatter
 from private_ate.estimators.calibrated.solver import (
@@ -36,6 +36,7 @@ __all__ = [
     "CapPoint",
     "CapProblem",
     "fold_with_base",
+    "members_of",
     "pose_problem",
     "predicted_error",
     "scatter",
@@ -63,7 +64,8 @@ class CapProblem:
     """The public inputs of both arms: features, targets and weights to stay close to."""
 
     features: FeatureMap | RichFeatureMap
-    arms: ArmSizes
+    arms: ArmSizes  # rows that carry weight: all, or those whose outcome is publicly known to exist
+    rows: int  # all rows, which the weights of either arm add up to
     targets: tuple[ArmProblem, ArmProblem]
     fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
     base: RowWeights | None  # weights to stay close to; None for equal weights
@@ -71,7 +73,7 @@ class CapProblem:
     @property
     def equal_weights(self) -> tuple[float, float]:
         """The weights of a plain difference in means."""
-        return self.arms.total / self.arms.treated, self.arms.total / self.arms.control
+        return self.rows / self.arms.treated, self.rows / self.arms.control
 
     def is_constant(self, arm: int, cap: float) -> bool:
         """Whether an arm's weights are all n/m: by the estimand, or as the cap leaves no room."""
@@ -145,12 +147,16 @@ def pose_problem(
     *,
     estimand: Estimand,
     base: RowWeights | None,
+    observed: ArmSizes | None = None,
 ) -> CapProblem:
     """Settle each arm's targets: balance with everybody, with one arm, or with base weights.
 
     The overlap population (ATO) counts every unit by its chance of treatment times that of none.
+    Where some rows are known to have no outcome, ``observed`` counts the others: they carry all
+    the weight and are balanced with everybody.
     """
     n = float(arms.total)
+    members = arms if observed is None else observed
     targets = np.zeros((2, features.size))
     if estimand == "ato":
         tilted = public.fold(_overlap_kernel(features), title="calibration")
@@ -162,10 +168,12 @@ def pose_problem(
         else:
             arm, size = {"att": (0, arms.treated), "atc": (1, arms.control)}[estimand]
             targets = np.tile(n * totals.features[arm] / size, (2, 1))
-    fixed = (estimand == "att", estimand == "atc")
-    return CapProblem(
-        features, arms, (ArmProblem(targets[0], n), ArmProblem(targets[1], n)), fixed, base
+    fixed = (
+        estimand == "att" and members.treated == arms.treated,
+        estimand == "atc" and members.control == arms.control,
     )
+    problems = ArmProblem(targets[0], n), ArmProblem(targets[1], n)
+    return CapProblem(features, members, arms.total, problems, fixed, base)
 
 
 def walk_caps(
@@ -222,6 +230,14 @@ def fold_with_base(
     if base is None:
         return study.fold(lambda block: kernel(block, None), title="calibration")
     return study.fold_with(base, kernel, title="calibration")
+
+
+def members_of(block: Block) -> tuple[Bits, Bits]:
+    """Return which rows of a public block carry weight in the treated and in the control arm."""
+    treated, control = block.treatment, ~block.treatment
+    if block.observed is None:
+        return treated, control
+    return treated & block.observed, control & block.observed
 
 
 def _walk(
@@ -317,7 +333,7 @@ def _sample_kernel(
         drawn = scatter(block.first, block.treatment.size)
         picked = [
             np.flatnonzero(arm & (drawn < share))
-            for arm, share in zip((block.treatment, ~block.treatment), shares, strict=True)
+            for arm, share in zip(members_of(block), shares, strict=True)
         ]
         rows = [features.map(block.covariates[index]) for index in picked]
         bases = [() if base is None else (base[index],) for index in picked]

@@ -80,7 +80,8 @@ def release_range(study: Study, epsilon: Fraction, rows: int, noise: Noise) -> O
     exp(−13) relative to the best, and there are 16384 of them. Fewer would make the choice nearly
     uniform whenever the bulk is a small part of the range, which is when clipping matters.
 
-    Neighbours: one person's outcomes replaced. Each bound is chosen by the exponential mechanism
+    Neighbours: one person's outcomes replaced, or missing in one of both tables: rows without an
+    outcome are not counted. Each bound is chosen by the exponential mechanism
     over the edges of 16384 cells, the score being minus the distance between the number of
     outcomes beyond an edge and the wanted number; a person's m rows move every score by at most m.
     Cost: ε, half for either bound. Proof: docs/proofs/calibrated.md.
@@ -134,16 +135,20 @@ def release_centred_range(
     Neighbours: one person's outcomes replaced. The cell is chosen by the exponential mechanism,
     the score being minus the number of outcomes by which it misses the median: ``min(n/2 − below
     the cell, up to its end − n/2, 0)``. A person's m rows move both counts, hence every score, by
-    at most m, and the number beyond by at most m. Cost: ε. Proof: docs/proofs/calibrated.md.
+    at most m, and the number beyond by at most m. Rows without an outcome are not counted; where
+    who lacks one is private, n is private too and scores are doubled, so that halves are whole:
+    they move by at most 2m. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
     bits = min(_CELL_BITS, max(1, (16 * OUTCOME_STEPS // width - 1).bit_length()))
     counts = study.fold(_histogram_kernel(bits), title="outcome range").counts
     below = [int(total) for total in np.append(0, counts.cumsum())]
-    counting, half = epsilon * _COUNTING, study.size // 2
+    counting = epsilon * _COUNTING
+    unit = 2 if study.domain.outcome.missing == "private" else 1
+    half = unit * below[-1] // 2
     cell = noise.choose(
         "outcome centre",
-        [min(half - first, last - half, 0) for first, last in pairwise(below)],
-        sensitivity=rows,
+        [min(half - unit * first, unit * last - half, 0) for first, last in pairwise(below)],
+        sensitivity=unit * rows,
         epsilon=epsilon - counting,
     )
     center = (2 * cell + 1) << (OUTCOME_BITS - bits - 1)
@@ -172,10 +177,11 @@ def _beyond_kernel(kept: OutcomeRange) -> Callable[[Block], _Count]:
 
 
 def _outcomes(block: Block) -> npt.NDArray[np.int32]:
+    """Return the outcomes of the rows that have one."""
     if block.outcome is None:
         msg = "the private phase needs a study with outcomes"
         raise TypeError(msg)
-    return block.outcome
+    return block.outcome if block.observed is None else block.outcome[block.observed]
 
 
 def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], _Histogram]:

@@ -20,6 +20,7 @@ from private_ate.estimators.calibrated.cap_path import (
     CapPoint,
     CapProblem,
     fold_with_base,
+    members_of,
     scatter,
 )
 from private_ate.estimators.calibrated.features import UNEXPLAINED
@@ -79,7 +80,7 @@ def settle_weights(public: MatchingStudy, path: CapPath, point: CapPoint) -> Cap
     lifts, cuts = [0.0, 0.0], [0.0, 0.0]
     for arm in (0, 1):
         weight = solutions[arm].sums.weight
-        gap, room = problem.arms.total - weight, sizes[arm] * point.cap - weight
+        gap, room = problem.rows - weight, sizes[arm] * point.cap - weight
         if gap > 0 and room > 0:
             lifts[arm] = min(gap / room, 1.0)
         elif gap < 0:
@@ -169,7 +170,7 @@ def _joint_kernel(
         if min(shares) < 1.0:
             drawn = scatter(block.first, block.treatment.size)
             free &= drawn < np.where(block.treatment, *shares)
-        members = np.stack([block.treatment, ~block.treatment])
+        members = np.stack(members_of(block))
         for arm in (0, 1):
             if problem.is_constant(arm, cap):
                 weights = np.where(members[arm], problem.equal_weights[arm], weights)

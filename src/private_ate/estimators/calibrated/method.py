@@ -18,11 +18,12 @@ from typing import Final, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Floats
-from private_ate.errors import ArgumentError
+from private_ate.arrays import Bits, Floats
+from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
     fold_with_base,
+    members_of,
     pose_problem,
     stop_after_minimum,
     walk_caps,
@@ -35,6 +36,12 @@ from private_ate.estimators.calibrated.clipping import (
 )
 from private_ate.estimators.calibrated.features import FeatureMap, fit_features
 from private_ate.estimators.calibrated.final_weights import CappedWeights, settle_weights
+from private_ate.estimators.calibrated.observed_means import (
+    ObservedMeans,
+    ObservedSums,
+    observe_arm,
+    release_observed_means,
+)
 from private_ate.estimators.calibrated.options import (
     CalibratedOptions,
     ClipPlan,
@@ -88,6 +95,16 @@ __all__ = [
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
 _PAIR_REACH: Final = 3.0  # root mean squares of the weights: more does not count in the variance
 _CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
+_LAPLACE_VARIANCE: Final = 5.0  # of a difference of two ratios, in squared sensitivities over ε²
+_LEFT_OUT: Final = (
+    "{0} of {1} rows have no outcome ({2} treated, {3} control) and were left out; the others are "
+    "weighted to resemble all rows, which assumes that missingness depends on covariates and "
+    "treatment alone"
+)
+_RATIO: Final = (
+    "rows without an outcome were left out by a private ratio, which assumes that within an arm "
+    "missingness depends on nothing that the outcome depends on"
+)
 _CENTRED: Final = (
     "the effect and its interval are those of outcomes clipped to 'clipped_to', eight "
     "outcome_sd around a private median; 'outcomes_beyond' tells how many were beyond"
@@ -125,17 +142,24 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     spread = outcome_share(study.domain.bounds, options)
     rows = request.rows_per_person
     public = study.public()
-    variance = staircase_variance(float(epsilon)) * (rows * clip.kept_share) ** 2
+    variance = _noise_variance(study, epsilon) * (rows * clip.kept_share) ** 2
     path = walk_caps(public, pose_caps(public, request), stop_after_minimum(variance, spread))
     weights = settle_weights(public, path, path.choose(variance, spread))
     kept, clip_settings = _release_clip(study, clip, request, noise)
-    sums = fold_with_base(
-        study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
-    )
-    released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
+    released: _ReleasedSums | _ReleasedMeans
+    if study.domain.outcome.missing == "private":
+        released, pairs = _release_means(
+            study, weights, kept, epsilon, request, noise, means=options.means
+        )
+    else:
+        sums = fold_with_base(
+            study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
+        )
+        pairs = sums.pairs
+        released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
     interval = None
     if pays_interval:
-        sampling = release_pair_variance(sums.pairs, request.epsilon * share, rows, noise)
+        sampling = release_pair_variance(pairs, request.epsilon * share, rows, noise)
         imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
         unit = study.domain.bounds.width / study.size
         deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
@@ -148,8 +172,44 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         **clip_settings,
         **released.means,
     )
+    settings = replace(settings, **_missing_settings(settings, weights, study, released))
     half = released.noise_half(request.coverage)
     return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
+
+
+def _noise_variance(study: MatchingStudy, epsilon: Fraction) -> float:
+    """Return the variance of the estimate's noise, in squared sensitivities; public."""
+    if study.domain.outcome.missing == "private":
+        return _LAPLACE_VARIANCE / float(epsilon) ** 2
+    return staircase_variance(float(epsilon))
+
+
+class _Missing(TypedDict, total=False):
+    """What a release says about rows without an outcome, where they are left out."""
+
+    left_out_outcome: int
+    observed_share: ArmNumbers
+    notes: tuple[str, ...]
+
+
+def _missing_settings(
+    settings: CalibratedSettings,
+    weights: CappedWeights,
+    study: MatchingStudy,
+    released: _ReleasedSums | _ReleasedMeans,
+) -> _Missing:
+    """Count left-out rows where they are public, report their released shares where not."""
+    notes = settings.notes if isinstance(settings.notes, tuple) else ()
+    if isinstance(released, _ReleasedMeans):
+        shares = ArmNumbers(released.released.treated.share, released.released.control.share)
+        return {"observed_share": shares, "notes": (*notes, _RATIO)}
+    if study.domain.outcome.missing != "public":
+        return {}
+    everyone = study.public().fold(_count_arms, title="arms")
+    used = weights.problem.arms
+    treated, control = everyone.treated - used.treated, everyone.control - used.control
+    note = _LEFT_OUT.format(treated + control, study.size, treated, control)
+    return {"left_out_outcome": treated + control, "notes": (*notes, note)}
 
 
 class _Clip(TypedDict, total=False):
@@ -198,6 +258,10 @@ def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
     """Run the public phase up to the caps: arms, propensity model, features and targets."""
     arms = public.fold(_count_arms, title="arms")
     require_both_arms(arms)
+    observed = None
+    if public.domain.outcome.missing == "public":
+        observed = public.fold(_count_observed, title="arms")
+        _require_outcomes(observed, request)
     if request.target == "track" and request.estimand != "ate":
         msg = "target 'track' follows matching for the ATE; other estimands need target 'balance'"
         raise ArgumentError(msg)
@@ -210,7 +274,23 @@ def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
     wanted = options.terms if isinstance(options, CalibratedOptions) else "growing"
     grows = base is None and wanted == "growing"
     features = grow_features(public, plain) if grows else plain
-    return pose_problem(public, features, arms, estimand=request.estimand, base=base)
+    return pose_problem(
+        public, features, arms, estimand=request.estimand, base=base, observed=observed
+    )
+
+
+def _require_outcomes(observed: ArmSizes, request: Request) -> None:
+    """Refuse what rows that are publicly known to have no outcome leave undone."""
+    if observed.smaller == 0:
+        empty = "treated" if observed.treated == 0 else "control"
+        msg = f"no {empty} unit has an outcome: check the outcome column"
+        raise SchemaError(msg)
+    if request.target == "track":
+        msg = (
+            "target 'track' follows matching on all rows, but some may have no outcome; "
+            "use target 'balance', or method 'published' for matching on those that have one"
+        )
+        raise ArgumentError(msg)
 
 
 class _Means(TypedDict, total=False):
@@ -243,6 +323,85 @@ class _ReleasedSums:
         # Two draws: the sum of both quantiles, which covers at least as much.
         sampling = staircase_and_normal_quantile(coverage, self.epsilon, 0.0, deviations)
         return self.noise_half(coverage) + sampling
+
+
+@dataclass(frozen=True, slots=True)
+class _ReleasedMeans:
+    """Two released ratios in units of the outcome, and what to report."""
+
+    released: ObservedMeans
+    width: float
+    means: _Means
+
+    @property
+    def ate(self) -> float:
+        """The noisy effect."""
+        return _clamp(self.width * self.released.effect, self.width)
+
+    def noise_half(self, coverage: float) -> float:
+        """Return the half-width that covers the noise alone."""
+        return self.width * self.released.noise_half(coverage)
+
+    def half_width(self, coverage: float, deviations: Floats) -> float:
+        """Return the half-width that covers the noise and a normal error of unsure size."""
+        return self.width * self.released.half_width(coverage, deviations / self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class _ObservedArms:
+    """What both arms' rows with an outcome add up to."""
+
+    treated: ObservedSums
+    control: ObservedSums
+
+    def __add__(self, other: _ObservedArms) -> _ObservedArms:
+        return _ObservedArms(self.treated + other.treated, self.control + other.control)
+
+
+def _release_means(
+    study: MatchingStudy,
+    weights: CappedWeights,
+    kept: OutcomeRange,
+    epsilon: Fraction,
+    request: Request,
+    noise: Noise,
+    *,
+    means: bool,
+) -> tuple[_ReleasedMeans, PairSums]:
+    """Release both arms' means over private sets of rows, then add up pairs by their shares."""
+    base, bounds = weights.problem.base, study.domain.bounds
+    arms = fold_with_base(study, base, _observed_kernel(weights, kept))
+    released = release_observed_means(
+        (arms.treated, arms.control), kept, study.size,
+        epsilon=epsilon, rows=request.rows_per_person, noise=noise,
+    )  # fmt: skip
+    shares = released.treated.share, released.control.share
+    pairs = NO_PAIRS
+    if request.confidence is not None and request.target == "balance":
+        kernel = _outcome_kernel(weights, kept, paired=True, shares=shares)
+        pairs = fold_with_base(study, base, kernel).pairs
+    middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
+    levels = [
+        min(max(middle + bounds.width * arm.mean, bounds.low), bounds.high)
+        for arm in (released.treated, released.control)
+    ]
+    shown = _means_and_ratios(levels, study) if means else _Means()
+    return _ReleasedMeans(released, bounds.width, shown), pairs
+
+
+def _observed_kernel(
+    weights: CappedWeights, kept: OutcomeRange
+) -> Callable[[Block, Floats | None], _ObservedArms]:
+    def kernel(block: Block, base: Floats | None) -> _ObservedArms:
+        steps = quantize_weights(weights.of(block, base))
+        centred, observed = kept.centre(_outcomes(block)), _observed(block)
+        treated, control = (
+            observe_arm(steps[arm], centred[arm], observed[arm])
+            for arm in (block.treatment, ~block.treatment)
+        )
+        return _ObservedArms(treated, control)
+
+    return kernel
 
 
 def _release_sums(
@@ -312,8 +471,16 @@ def _means_and_ratios(levels: list[float], study: MatchingStudy) -> _Means:
 
 
 def _outcome_kernel(
-    weights: CappedWeights, kept: OutcomeRange, *, paired: bool
+    weights: CappedWeights,
+    kept: OutcomeRange,
+    *,
+    paired: bool,
+    shares: tuple[float, float] | None = None,
 ) -> Callable[[Block, Floats | None], _OutcomeSums]:
+    """Return a kernel over both arms; released ``shares`` say that who has an outcome is private.
+
+    Where that is public, rows without an outcome are no members of their arm.
+    """
     slopes = weights.problem.features.coefficients[1:]
     limits = _pair_limits(weights)
 
@@ -323,14 +490,20 @@ def _outcome_kernel(
         rows = np.arange(values.size)
         if paired:
             rows = order_along(block.covariates @ slopes)
-        treated = block.treatment[rows]
+        arms = (block.treatment, ~block.treatment) if shares else members_of(block)
         totals, largest, pairs = [], [], NO_PAIRS
-        for members, limit in zip((rows[treated], rows[~treated]), limits, strict=True):
+        for arm, limit in enumerate(limits):
+            members = rows[arms[arm][rows]]
             steps = quantize_weights(values[members])
             outcomes = centred[members]
             totals.append(weighted_sum(steps, outcomes))
             largest.append(int(steps.max(initial=0)))
-            if paired:
+            if paired and shares is not None:
+                pairs += add_pairs(
+                    values[members], outcomes, kept.width, limit,
+                    observed=_observed(block)[members], share=shares[arm],
+                )  # fmt: skip
+            elif paired:
                 pairs += add_pairs(values[members], outcomes, kept.width, limit)
         return _OutcomeSums(totals[0], totals[1], largest[0], largest[1], pairs)
 
@@ -375,7 +548,7 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
         "ato": "all n units by their overlap, e(1 - e) (ATO)",
     }
     arms = weights.problem.arms
-    treated, control = (arms.total**2 / item.sums.squares for item in weights.solutions)
+    treated, control = (weights.problem.rows**2 / item.sums.squares for item in weights.solutions)
     return CalibratedSettings(
         estimand=request.estimand,
         target=request.target,
@@ -404,7 +577,7 @@ def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, tuple[fl
     before = (features.arm_means[0] - features.arm_means[1]) / features.pooled_deviation
     after = np.zeros_like(before)
     sums = [solution.sums.features[: features.linear.size] for solution in weights.solutions]
-    moved = (sums[0] - sums[1]) / features.linear_scale / weights.problem.arms.total
+    moved = (sums[0] - sums[1]) / features.linear_scale / weights.problem.rows
     after[features.linear] = moved / features.pooled_deviation[features.linear]
     return {
         name: (float(before[index]), float(after[index]))
@@ -417,11 +590,21 @@ def _count_arms(block: Block) -> ArmSizes:
     return ArmSizes(treated, block.treatment.size - treated)
 
 
+def _count_observed(block: Block) -> ArmSizes:
+    treated, control = (int(np.count_nonzero(arm)) for arm in members_of(block))
+    return ArmSizes(treated, control)
+
+
 def _outcomes(block: Block) -> npt.NDArray[np.int32]:
     if block.outcome is None:
         msg = "the private phase needs a study with outcomes"
         raise TypeError(msg)
     return block.outcome
+
+
+def _observed(block: Block) -> Bits:
+    """Say who has an outcome; everybody, where the study holds no such column."""
+    return np.ones(block.treatment.size, np.bool_) if block.observed is None else block.observed
 
 
 def _clamp(value: float, width: float) -> float:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Bits, Floats
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
@@ -92,10 +92,11 @@ def release_pair_variance(
 ) -> PairVariance:
     """Release ``Σ wᵢ² Var(Yᵢ)`` in units of the squared outcome range.
 
-    Neighbours: one person's outcomes replaced. Sensitivity: a unit is in one pair (or in the one
-    group of three at the end of an arm), whose squared differences lie in [0, 1], or in
-    less if outcomes are clipped: half the sum of its group's squared weights times that, times
-    the rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
+    Neighbours: one person's outcomes replaced, or missing in one of both tables. Sensitivity: a
+    unit is in one pair (or in the one group of three at the end of an arm), whose squared
+    differences lie in [0, 1], or in less if outcomes are clipped: half the sum of its group's
+    squared weights times that, times the rows a person may have. Cost: ε. Proof:
+    docs/proofs/calibrated.md.
     """
     sensitivity = max(1, rows * sums.sensitivity)
     noisy = noise.laplace("variance", [sums.total], sensitivity=sensitivity, epsilon=epsilon)[0]
@@ -130,27 +131,40 @@ def _laplace_cdf(value: float, scale: float) -> float:
 
 
 def add_pairs(
-    values: Floats, outcomes: npt.NDArray[np.int32], width: int, limit: float = math.inf
+    values: Floats,
+    outcomes: npt.NDArray[np.int32],
+    width: int,
+    limit: float = math.inf,
+    *,
+    observed: Bits | None = None,
+    share: float = 1.0,
 ) -> PairSums:
     """Add up squared differences of neighbours in one arm, in order along the score.
 
     An odd unit at the end is compared with the last one before it. Weights above the public limit
     count as the limit. A weight may be as large as n, so its square leaves 64 bits: large ones are
     Python integers, and the sensitivity is always that of the integers that are added.
+
+    Where who lacks an outcome is private, pairs with a missing member add nothing. ``share`` is
+    the released share of weight that is observed: it is the chance of a second member, and its
+    square divides the variance of a sum to give that of a ratio.
     """
-    whole = float((values**2).sum())
-    squares = np.minimum(values, limit) ** 2
+    whole = float((values**2).sum()) / share
+    squares = np.minimum(values, limit) ** 2 / share
     if values.size == 0:
         return NO_PAIRS
     if values.size == 1:
         return PairSums(0, 0, 0.0, whole / 4, 0.0)
     even = values.size - values.size % 2
-    halves = quantize_squares((squares[0:even:2] + squares[1:even:2]) / 2)
-    total = weighted_sum(halves, _squared(outcomes[0:even:2], outcomes[1:even:2]))
+    seen = np.ones(values.size, dtype=np.bool_) if observed is None else observed
+    halves = quantize_squares((squares[0:even:2] + squares[1:even:2]) / (2 * share**2))
+    both = seen[0:even:2] & seen[1:even:2]
+    total = weighted_sum(halves, _squared(outcomes[0:even:2], outcomes[1:even:2]) * both)
     sensitivity = int(halves.max())
     if even < values.size:
-        last = quantize_squares(squares[-1:] / 2)
-        total += weighted_sum(last, _squared(outcomes[-1:], outcomes[-2:-1]))
+        last = quantize_squares(squares[-1:] / (2 * share**2))
+        both = seen[-1:] & seen[-2:-1]
+        total += weighted_sum(last, _squared(outcomes[-1:], outcomes[-2:-1]) * both)
         sensitivity = max(sensitivity, int(halves[-1]) + int(last[0]))
     furthest = int(_squared(np.array([width]), np.zeros(1, dtype=np.int64))[0])
     return PairSums(total, sensitivity * furthest, float(squares.sum()), 0.0, whole)

@@ -49,7 +49,7 @@ class CalibratedSettings(Settings):
     population : str
         Whom the effect speaks of.
     arms : pair by arm
-        Sizes of the arms, which are public at label level.
+        Sizes of the arms, which are public at label level; without rows that were left out.
     effective_arms : pair by arm
         How many units of equal weight each arm is worth.
     balance : mapping
@@ -68,6 +68,10 @@ class CalibratedSettings(Settings):
         How many outcomes lie beyond the range around a private centre, where there is one.
     clipped_to : pair of float
         The privately chosen outcome bounds, where asked for.
+    left_out_outcome : int
+        Rows without an outcome that were left out, where who lacks one is public.
+    observed_share : pair by arm
+        The released share of weight with an outcome, where who lacks one is private.
     notes : list of str
         Warnings.
     budget : mapping
@@ -94,5 +98,7 @@ class CalibratedSettings(Settings):
     interval_covers: str | Absent = ABSENT
     outcomes_beyond: NoisyCount | Absent = ABSENT
     clipped_to: tuple[float, float] | Absent = ABSENT
+    left_out_outcome: int | Absent = ABSENT
+    observed_share: ArmNumbers | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]

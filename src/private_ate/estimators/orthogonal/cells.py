@@ -18,7 +18,7 @@ from private_ate.privacy.quantiles import staircase_variance
 
 __all__ = [
     "CellCounts", "CellModel", "CellNoise", "CellScore", "LimitedScore",
-    "choose_limit", "plain_score", "replay_variance", "smooth_cells",
+    "choose_limit", "plain_score", "replay_variance", "rough_effect", "smooth_cells",
 ]  # fmt: skip
 
 
@@ -43,7 +43,10 @@ class CellCounts:
 
 @dataclass(frozen=True, slots=True)
 class CellNoise:
-    """Laplace scales of the counts and sums, the range of outcomes and the number of rows."""
+    """Laplace scales of the counts and sums, the range of outcomes and the number of rows.
+
+    The number is n, or a noisy count where rows may take no part.
+    """
 
     count_scale: float
     sum_scale: float
@@ -120,7 +123,7 @@ def smooth_cells(cells: CellCounts, noise: CellNoise) -> CellModel:
     share, total = _smooth_shares(cells, noise, basis)
     weight = total / total.sum(axis=-1, keepdims=True)
     mean = _smooth_means(cells, noise, basis, weight * noise.size)
-    effect = _rough_effect(cells, noise, mean)
+    effect = rough_effect(cells, noise, mean)
     bound = _CENTRE_BOUND * noise.width
     centre = np.clip(mean + (1 - 2 * share) * effect[..., None], -bound, bound)
     return CellModel(weight, share, mean, centre)
@@ -226,8 +229,8 @@ def _smooth_means(cells: CellCounts, noise: CellNoise, basis: Floats, total: Flo
     return _blend(fitted, sums / total, uncertainty)
 
 
-def _rough_effect(cells: CellCounts, noise: CellNoise, mean: Floats) -> Floats:
-    """Return a shrunken difference in means of the arms, for centring only."""
+def rough_effect(cells: CellCounts, noise: CellNoise, mean: Floats) -> Floats:
+    """Return a shrunken difference in means of the arms, to centre outcomes and scores by."""
     arms = [np.maximum(count.sum(axis=-1), 10.0) for count in (cells.treated, cells.control)]
     raw = cells.treated_sum.sum(axis=-1) / arms[0] - cells.control_sum.sum(axis=-1) / arms[1]
     level = mean.mean(axis=-1) ** 2

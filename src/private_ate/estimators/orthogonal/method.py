@@ -19,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from private_ate.estimators.orthogonal.aggregate import Effect, release_effect, release_variance
+from private_ate.arrays import Floats
+from private_ate.estimators.blocks.unadjusted import Count, release_count
+from private_ate.estimators.orthogonal.aggregate import (
+    Effect,
+    Members,
+    release_effect,
+    release_variance,
+)
 from private_ate.estimators.orthogonal.cells import (
     CellModel,
     CellNoise,
@@ -28,6 +35,7 @@ from private_ate.estimators.orthogonal.cells import (
     choose_limit,
     plain_score,
     replay_variance,
+    rough_effect,
     smooth_cells,
 )
 from private_ate.estimators.orthogonal.plan import (
@@ -58,6 +66,7 @@ __all__ = ["OrthogonalOptions", "estimate_orthogonal"]
 
 _PROPENSITY_PART: Final = Fraction(3, 5)  # of the models' share, if there are two
 _REPLAYS: Final = 40
+_MEMBERS_PART: Final = Fraction(1, 5)  # of the counts' share, for how many rows take part
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +114,20 @@ def _compare(study: Study, request: Request, noise: Noise) -> _Part:
         with_interval=request.confidence is not None,
     )
     count_epsilon, sum_epsilon = request.epsilon * shares.counts, request.epsilon * shares.sums
-    arms = release_arms(
+    count, arms = release_arms(
         study, noise, count_epsilon=count_epsilon, sum_epsilon=sum_epsilon, changes=changes
     )
-    law = CellNoise(changes / float(count_epsilon), changes / float(sum_epsilon), 1.0, study.size)
+    law = CellNoise(count.scale, changes / float(sum_epsilon), 1.0, count.members)
     score = plain_score(arms, law)
     partition = OneCell()
     epsilon = request.epsilon * shares.effect
-    effect = release_effect(study, partition, score, noise, epsilon=epsilon, changes=changes)
+    mean = (arms.treated_sum + arms.control_sum) / count.members
+    members = _members(study, count, rough_effect(arms, law, mean))
+    effect = release_effect(
+        study, partition, score, noise, members, epsilon=epsilon, changes=changes
+    )
     variance = _sampling_variance(
-        study, partition, score, noise, effect, request, request.epsilon * shares.interval
+        study, partition, score, noise, effect, members, request, request.epsilon * shares.interval
     )
     return _Part(effect, variance, None)
 
@@ -126,7 +139,14 @@ def _adjust(
     changes = request.rows_per_person
     shares = options.budget(with_interval=request.confidence is not None)
     budget = {step: request.epsilon * share for step, share in shares.items()}
-    strata = _fit_strata(study, plan, budget, changes, noise)
+    count = Count(0.0, float(study.size), 0.0)
+    if not study.everyone_takes_part:
+        counting = budget["counts"] * _MEMBERS_PART
+        budget["counts"] -= counting
+        count = release_count(
+            study, noise, epsilon=counting, changes=changes, step="rows that take part"
+        )
+    strata = _fit_strata(study, plan, budget, changes, noise, count.members)
     cells = release_cells(
         study, strata, noise,
         count_epsilon=budget["counts"], sum_epsilon=budget["sums"], changes=changes,
@@ -135,27 +155,44 @@ def _adjust(
         2 * changes / float(budget["counts"]),
         strata.width * changes / float(budget["sums"]),
         strata.width,
-        study.size,
+        count.members,
     )
     model = smooth_cells(cells, law)
     epsilon = budget["effect"]
     limited = choose_limit(model, law, epsilon=epsilon, changes=changes)
-    effect = release_effect(study, strata, limited.score, noise, epsilon=epsilon, changes=changes)
+    members = _members(study, count, rough_effect(cells, law, model.mean))
+    effect = release_effect(
+        study, strata, limited.score, noise, members, epsilon=epsilon, changes=changes
+    )
     variance = _sampling_variance(
-        study, strata, limited.score, noise, effect, request, budget["interval"]
+        study, strata, limited.score, noise, effect, members, request, budget["interval"]
     )
     if variance is not None:
         variance += _cell_variance(model, law, limited, effect)
     return _Part(effect, variance, limited.limit)
 
 
+def _members(study: Study, count: Count, effect: Floats) -> Members:
+    """Return what stands for n: n itself, or the released count and a value to anchor scores."""
+    if study.everyone_takes_part:
+        return Members(study.size)
+    # The sum of two counts under the L∞ law has a variance of eight squared scales.
+    return Members(count.members, float(effect.reshape(-1)[0]), math.sqrt(8) * count.scale)
+
+
 def _fit_strata(
-    study: Study, plan: Layout, budget: dict[str, Fraction], changes: int, noise: Noise
+    study: Study,
+    plan: Layout,
+    budget: dict[str, Fraction],
+    changes: int,
+    noise: Noise,
+    members: int,
 ) -> Strata:
     """Release the scaling, the model or models on it, and where the cells lie."""
     scaling = release_scaling(
-        study, noise, epsilon=budget["scaling"], changes=changes, stretch=plan.stretch
-    )
+        study, noise,
+        epsilon=budget["scaling"], changes=changes, stretch=plan.stretch, members=members,
+    )  # fmt: skip
     part = _PROPENSITY_PART if plan.prognosis else Fraction(1)
     weights = noise.objective(
         "propensity model",
@@ -172,15 +209,18 @@ def _fit_strata(
             epsilon=budget["models"] * (1 - part),
         )
     strata = Strata(scaling, weights[1:], prognosis, plan.cells)
-    return release_strata(study, strata, noise, epsilon=budget["score"], changes=changes)
+    return release_strata(
+        study, strata, noise, epsilon=budget["score"], changes=changes, members=members
+    )
 
 
-def _sampling_variance(
+def _sampling_variance(  # noqa: PLR0913  # what was released before, and the step's budget
     study: Study,
     partition: Partition,
     score: CellScore,
     noise: Noise,
     effect: Effect,
+    members: Members,
     request: Request,
     epsilon: Fraction,
 ) -> float | None:
@@ -190,9 +230,9 @@ def _sampling_variance(
     changes = request.rows_per_person
     square = release_variance(
         study, partition, score, noise,
-        effect=_bounded(effect.value), epsilon=epsilon, changes=changes,
+        effect=_bounded(effect.value), size=members.size, epsilon=epsilon, changes=changes,
     )  # fmt: skip
-    return changes * square / study.size
+    return changes * square / members.size + effect.count_variance
 
 
 def _cell_variance(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.special import expit, ndtr
 
 from private_ate.arrays import Floats, Integers
+from private_ate.estimators.blocks.unadjusted import Count, release_count
 from private_ate.estimators.orthogonal.cells import CellCounts
 from private_ate.models.folds import Total, by_chunks
 from private_ate.models.standardization import Scaling, noise_bits
@@ -134,10 +135,17 @@ class _Counts:
 
 
 def release_strata(
-    study: Study, strata: Strata, noise: Noise, *, epsilon: Fraction, changes: int
+    study: Study,
+    strata: Strata,
+    noise: Noise,
+    *,
+    epsilon: Fraction,
+    changes: int,
+    members: int | None = None,
 ) -> Strata:
     """Release the score's mean and mean deviation and place the cells by them.
 
+    ``members`` is the noisy number of rows that take part, where some may not; those add nothing.
     Neighbours: ``changes`` rows replaced, given the released weights. Sensitivity: a score lies
     in ±‖w‖₁ and a deviation is clipped to [0, R₂], both in units of that bound; half of ε each.
     Proof: docs/proofs/orthogonal.md.
@@ -146,11 +154,11 @@ def release_strata(
     reach = float(np.abs(strata.slopes).sum())
     furthest = min(3 * norm, 2 * reach)
     bits = noise_bits(changes, epsilon / 2)
-    unit = study.size << (bits + 1)
+    unit = (study.size if members is None else members) << (bits + 1)
 
     def mean_kernel(block: Block) -> Total:
         score = strata.score(strata.scaling.features(block)) / reach
-        return _quantized(np.clip(score, -1.0, 1.0), bits)
+        return _quantized(np.clip(score, -1.0, 1.0) * block.present, bits)
 
     total = study.fold(by_chunks(mean_kernel), title="score").steps
     noisy = noise.laplace(
@@ -160,7 +168,8 @@ def release_strata(
 
     def deviation_kernel(block: Block) -> Total:
         score = strata.score(strata.scaling.features(block))
-        return _quantized(np.clip(np.abs(score - centre) / furthest, 0.0, 1.0), bits)
+        away = np.clip(np.abs(score - centre) / furthest, 0.0, 1.0)
+        return _quantized(away * block.present, bits)
 
     total = study.fold(by_chunks(deviation_kernel), title="score").steps
     noisy = noise.laplace("score spread", [total], sensitivity=changes << bits, epsilon=epsilon / 2)
@@ -180,9 +189,9 @@ def release_cells(
     """Release counts and outcome sums of every arm and cell.
 
     Neighbours: ``changes`` rows replaced, given the cells. Sensitivity (L1): a row leaves one
-    count and enters another, ``2·changes``; it moves the sums by the range of outcomes at most,
-    because outcomes are centred: ``|y − y'|`` in one sum or ``|y| + |y'|`` in two. Proof:
-    docs/proofs/orthogonal.md.
+    count and enters another, ``2·changes``, or less if it takes no part; it moves the sums by the
+    range of outcomes at most, because outcomes are centred: ``|y − y'|`` in one sum or
+    ``|y| + |y'|`` in two. Proof: docs/proofs/orthogonal.md.
     """
     exact = _count_cells(study, partition)
     rows = noise.laplace(
@@ -209,37 +218,34 @@ def release_arms(
     count_epsilon: Fraction,
     sum_epsilon: Fraction,
     changes: int,
-) -> CellCounts:
-    """Release the number of treated rows and the outcome sums of both arms.
+) -> tuple[Count, CellCounts]:
+    """Release how many rows there are in the arms and the outcome sums of both arms.
 
-    Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` for the count, as n is public,
-    and ``changes`` times the declared range (L1) for the sums. Proof: docs/proofs/orthogonal.md.
+    Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` for the count of treated rows,
+    as n is public, or in both counts (L∞) where rows may take no part; ``changes`` times the
+    declared range (L1) for the sums. Proof: docs/proofs/orthogonal.md.
     """
+    count = release_count(study, noise, epsilon=count_epsilon, changes=changes)
     exact = _count_cells(study, OneCell())
-    rows = noise.laplace(
-        "treated count",
-        [int(exact.rows[1]) << _COUNT_BITS],
-        sensitivity=changes << _COUNT_BITS,
-        epsilon=count_epsilon,
-    )
     sums = noise.laplace(
         "arm sums", exact.sums.tolist(), sensitivity=changes * OUTCOME_STEPS, epsilon=sum_epsilon
     )
-    treated = np.array([rows[0] / (1 << (_COUNT_BITS + 1))])
+    treated = np.array([count.treated])
     control_sum, treated_sum = (np.array([value / (2 * OUTCOME_STEPS)]) for value in sums)
-    return CellCounts(treated, study.size - treated, treated_sum, control_sum)
+    return count, CellCounts(treated, count.total - treated, treated_sum, control_sum)
 
 
 def _count_cells(study: Study, partition: Partition) -> _Counts:
-    """Count rows and add outcomes by arm and cell, exactly."""
+    """Count rows that take part and add their outcomes by arm and cell, exactly."""
     size = 2 * partition.count
 
     def kernel(block: Block) -> _Counts:
         rows = partition.rows(block)
         place = rows.cell + partition.count * rows.treated
         # At most 2¹² integers below 2³⁰ are exact in doubles; 2³³ of them fit into 64 bits.
-        sums = np.bincount(place, weights=rows.outcome, minlength=size)
-        counts = np.bincount(place, minlength=size).astype(np.int64)
+        present = block.present
+        sums = np.bincount(place, weights=rows.outcome * present, minlength=size)
+        counts = np.bincount(place[present], minlength=size).astype(np.int64)
         return _Counts(counts, sums.astype(np.int64))
 
     return study.fold(by_chunks(kernel), title="cells")

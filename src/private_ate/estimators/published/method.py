@@ -10,7 +10,7 @@ leads from the paper's numbers to functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, TypedDict, assert_never
 
@@ -49,6 +49,10 @@ _LARGEST_LIMIT = 1 << 40  # beyond any number of rows
 _NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
 _TOO_TIGHT: Final = (
     "the limit is so tight that matching equals the difference in means; raise ε or set k"
+)
+_LEFT_OUT: Final = (
+    "{} of {} rows have no outcome and were left out before matching: the effect is that of the "
+    "others, and nothing corrects for missingness that depends on treatment and covariates"
 )
 _TOO_NOISY: Final = (
     "scores carry noise far wider than their range, so this matching removes no confounding"
@@ -108,13 +112,34 @@ def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> 
     """
     options = options_of(request, PublishedOptions, "published")
     require_rows(study.size, MOST_SORTED_ROWS)
-    shuffled = study.reordered(noise.secret_order(study.size))
     match request.level:
         case "label":
-            return private_ate_at_label_level(shuffled, request, options, noise)
+            used = study.with_outcomes()
+            if used.size == 0:
+                msg = "no unit has an outcome: check the outcome column"
+                raise SchemaError(msg)
+            shuffled = used.reordered(noise.secret_order(used.size))
+            estimate = private_ate_at_label_level(shuffled, request, options, noise)
+            return _tell_left_out(estimate, study, used)
         case "sample":
+            shuffled = study.reordered(noise.secret_order(study.size))
             return private_ate_at_sample_level(shuffled, request, options, noise)
     assert_never(request.level)
+
+
+def _tell_left_out(estimate: Estimate, study: MatchingStudy, used: MatchingStudy) -> Estimate:
+    """Say how many rows have no outcome, where that is public, and that n counts the others."""
+    settings = estimate.settings
+    if study.domain.outcome.missing != "public" or not isinstance(settings, PublishedLabelSettings):
+        return estimate
+    left_out = study.size - used.size
+    notes = settings.notes if isinstance(settings.notes, tuple) else ()
+    told = replace(
+        settings,
+        left_out_outcome=left_out,
+        notes=(*notes, _LEFT_OUT.format(left_out, study.size)),
+    )
+    return replace(estimate, settings=told, size=used.size)
 
 
 def private_ate_at_label_level(

@@ -49,6 +49,8 @@ class PublishedLabelSettings(Settings):
         Whether the limit is so tight that matching adjusts for next to nothing.
     noise_interval_covers : str
         What the noise interval covers, and what not.
+    left_out_outcome : int
+        Rows without an outcome that were left out, where who lacks one is public.
     notes : list of str
         Warnings.
     """
@@ -68,6 +70,7 @@ class PublishedLabelSettings(Settings):
     largest_weight: ArmNumbers
     equals_difference_in_means: bool
     noise_interval_covers: str
+    left_out_outcome: int | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
 
 
