@@ -21,6 +21,7 @@ __all__ = [
     "Domain",
     "Interval",
     "Outcome",
+    "StudyLabel",
     "Treatment",
     "label_text",
     "toml_text",
@@ -143,10 +144,29 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome column and its declared bounds, None until a level needs them."""
+    """The outcome column and its declared bounds, None until a level needs them.
+
+    ``unit`` is what it is measured in, for people who read a release.
+    """
 
     column: str
     bounds: Interval | None = None
+    unit: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _require_name("unit of the outcome", self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLabel:
+    """What the curator calls the data and this state of them; goes into releases as it is."""
+
+    dataset: str | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        _require_name("data set", self.dataset)
+        _require_name("data set's version", self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +187,22 @@ class Domain:
     treatment: Treatment
     outcome: Outcome
     covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
+    study: StudyLabel = field(default_factory=StudyLabel)
 
     def __init__(
         self,
         treatment: str | Treatment,
         outcome: str | tuple[str, Interval] | Outcome,
         covariates: Mapping[str, Interval | Categories] | None = None,
+        *,
+        study: StudyLabel | None = None,
     ) -> None:
         object.__setattr__(
             self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
         )
         object.__setattr__(self, "outcome", _as_outcome(outcome))
         object.__setattr__(self, "covariates", dict(covariates or {}))
+        object.__setattr__(self, "study", study or StudyLabel())
         self._check()
 
     def _check(self) -> None:
@@ -231,9 +255,9 @@ class Domain:
         except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
             msg = f"the domain is not valid TOML: {cause}"
             raise DomainError(msg) from cause
-        unknown = sorted(set(table) - {"treatment", "outcome", "covariates"})
+        unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates"})
         if unknown:
-            known = "treatment, outcome, covariates"
+            known = "study, treatment, outcome, covariates"
             msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
             raise DomainError(msg)
         for required in ("treatment", "outcome"):
@@ -248,6 +272,7 @@ class Domain:
             treatment=_treatment_from(table["treatment"]),
             outcome=_outcome_from(table["outcome"]),
             covariates={name: _covariate_from(name, entry) for name, entry in covariates.items()},
+            study=_study_from(table.get("study", {})),
         )
 
     def write(self, path: str | Path) -> None:
@@ -291,6 +316,23 @@ def _features(name: str, kind: Interval | Categories) -> tuple[str, ...]:
     return tuple(f"{name}={label}" for label in kind.labels)
 
 
+def _require_name(what: str, text: object) -> None:
+    """Refuse a text that would not fit on a line of a release."""
+    if text is None:
+        return
+    if not isinstance(text, str) or not 0 < len(text) <= 200 or not text.isprintable():
+        msg = f"the {what} is named by a printable text of 1 to 200 characters"
+        raise DomainError(msg)
+
+
+def _study_from(entry: object) -> StudyLabel:
+    if not isinstance(entry, dict):
+        msg = "[study] is a table with the data set's name and version"
+        raise DomainError(msg)
+    _only(entry, "study", {"dataset", "version"})
+    return StudyLabel(entry.get("dataset"), entry.get("version"))
+
+
 def _treatment_from(entry: dict[str, Any]) -> Treatment:
     _only(entry, "treatment", {"column", "treated", "control"})
     return Treatment(
@@ -299,13 +341,13 @@ def _treatment_from(entry: dict[str, Any]) -> Treatment:
 
 
 def _outcome_from(entry: dict[str, Any]) -> Outcome:
-    _only(entry, "outcome", {"column", "low", "high", "missing", "binary"})
-    column = _text(entry, "outcome", "column")
+    _only(entry, "outcome", {"column", "low", "high", "missing", "binary", "unit"})
+    column, unit = _text(entry, "outcome", "column"), entry.get("unit")
     if entry.get("binary") is True:
-        return Outcome(column, Binary(missing=entry.get("missing")))
+        return Outcome(column, Binary(missing=entry.get("missing")), unit=unit)
     if "low" not in entry and "high" not in entry:
-        return Outcome(column)
-    return Outcome(column, _interval_from("outcome", entry))
+        return Outcome(column, unit=unit)
+    return Outcome(column, _interval_from("outcome", entry), unit=unit)
 
 
 def _covariate_from(name: str, entry: object) -> Interval | Categories:
@@ -346,6 +388,7 @@ def _text(entry: dict[str, Any], table: str, key: str) -> str:
 
 
 def _toml_lines(domain: Domain) -> Iterator[str]:
+    yield from _study_lines(domain.study)
     yield "[treatment]"
     yield f"column = {toml_text(domain.treatment.column)}"
     yield f"treated = {toml_text(domain.treatment.treated)}"
@@ -361,6 +404,8 @@ def _toml_lines(domain: Domain) -> Iterator[str]:
             yield f"high = {toml_text(domain.outcome.bounds.high)}"
         if domain.outcome.bounds.missing is not None:
             yield f"missing = {toml_text(domain.outcome.bounds.missing)}"
+    if domain.outcome.unit is not None:
+        yield f"unit = {toml_text(domain.outcome.unit)}"
     for name, kind in domain.covariates.items():
         yield ""
         yield f"[covariates.{toml_text(name)}]"
@@ -372,6 +417,13 @@ def _toml_lines(domain: Domain) -> Iterator[str]:
         yield f"high = {toml_text(kind.high)}"
         if kind.missing is not None:
             yield f"missing = {toml_text(kind.missing)}"
+
+
+def _study_lines(study: StudyLabel) -> Iterator[str]:
+    named = {"dataset": study.dataset, "version": study.version}
+    lines = [f"{key} = {toml_text(name)}" for key, name in named.items() if name is not None]
+    if lines:
+        yield from ("[study]", *lines, "")
 
 
 def toml_text(value: object) -> str:

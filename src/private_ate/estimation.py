@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Literal, cast, get_args
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, whole_number
 from private_ate.charging import bill_for, charge_and_make, payer_for
+from private_ate.contents.about import About
+from private_ate.contents.steps import list_steps
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, StudyLabel, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
@@ -68,6 +71,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     progress: Progress | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
+    dataset_version: str | None = None,
     request_id: str | None = None,
     analyst: str | None = None,
 ) -> Release:
@@ -113,7 +117,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     ledger : Ledger, path or URL, optional
         The budget ledger that is charged before any noise is drawn; it keeps the release.
     dataset : str, optional
-        The data set in the ledger; may be left out when it holds one only.
+        What the data set is called, in the release and in the ledger; may be left out when the
+        ledger holds one only. The domain's ``study`` can name it too.
+    dataset_version : str, optional
+        What this state of the data is called, for the release. Never a hash of the data.
     request_id : str, optional
         Makes a repeat safe: the same id returns the stored release and spends nothing.
     analyst : str, optional
@@ -124,6 +131,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     Release
         The noisy effect, what it promises and how it came about.
     """
+    # Before a record is read: how long that takes is not told.
+    asked_at = datetime.now(UTC).isoformat(timespec="seconds")
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design,
@@ -132,6 +141,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
+    label = StudyLabel(dataset, dataset_version)
     payer = payer_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
@@ -154,7 +164,13 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             nullcontext(cast("LocalStudy", data)) if opened is None else opened.encoded(progress)
         )
         with rows as study:
-            return estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
+            made = estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
+        return replace(
+            made,
+            dataset=label.dataset or made.dataset,
+            dataset_version=label.version or made.dataset_version,
+            released_at=asked_at if seed is None else None,
+        )
 
     if payer is None:
         return make(None)
@@ -197,7 +213,18 @@ def estimate_study(
         numerics=estimate.numerics,
     )
     size = study.size if estimate.size is None else estimate.size
-    return Release.of(estimate, guarantee, method=method.name, n=size, version=VERSION)
+    about = _about(study, request, is_declared=not void)
+    return Release.of(
+        estimate, guarantee, about,
+        steps=list_steps(noise.spends), method=method.name, n=size, version=VERSION,
+    )  # fmt: skip
+
+
+def _about(study: LocalStudy | SparkStudy, request: Request, *, is_declared: bool) -> About:
+    """Say what a release is about, from what was declared."""
+    about = About.of(study.domain, design=request.design, bounds_are_declared=is_declared)
+    rules = getattr(study, "rules", None)
+    return about if rules is None else replace(about, missing=rules.to_dict())
 
 
 def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:

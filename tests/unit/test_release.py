@@ -12,8 +12,10 @@ from private_ate import ArgumentError, Domain, Interval, Release, estimate_ate
 from private_ate.report.text import summarize
 
 DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
-FIELDS = ["ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",
-          "guarantee", "method", "n", "settings", "version"]  # fmt: skip
+FIELDS = ["schema", "warnings", "ate", "interval", "noise_interval", "estimand", "adjusted",
+          "design", "treatment", "outcome", "covariates", "effects", "epsilon", "delta", "level",
+          "adjacency", "guarantee", "not_protected", "steps", "method", "n", "missing", "dataset",
+          "dataset_version", "released_at", "settings", "version"]  # fmt: skip
 
 
 @pytest.fixture(params=["label", "sample"])

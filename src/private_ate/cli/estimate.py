@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -69,7 +70,11 @@ def estimate(
         str | None, typer.Option(help="Budget ledger: file or postgresql:// URL.", metavar="LEDGER")
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="The data set's name in the ledger.", metavar="NAME")
+        str | None,
+        typer.Option(help="The data set's name in the release and the ledger.", metavar="NAME"),
+    ] = None,
+    dataset_version: Annotated[
+        str | None, typer.Option(help="What this state of the data is called.", metavar="NAME")
     ] = None,
     request_id: Annotated[
         str | None, typer.Option(help="Repeats with this id return the stored release.")
@@ -124,6 +129,7 @@ def estimate(
             progress=progress,
             ledger=ledger,
             dataset=dataset,
+            dataset_version=dataset_version,
             request_id=request_id,
             analyst=analyst,
         )
@@ -164,7 +170,7 @@ def declared_domain(
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
     from private_ate.data.inputs import resolve_domain  # keeps --help fast
-    from private_ate.domain import Binary, Domain, Interval, Outcome, Treatment
+    from private_ate.domain import Binary, Domain, Interval, Treatment
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
     labels = Treatment(
@@ -180,7 +186,8 @@ def declared_domain(
     covariates = dict(base.covariates)
     covariates.update(_parse_bounds(text) for text in bounds)
     covariates.update(_parse_categories(text) for text in categories)
-    return Domain(labels, Outcome(base.outcome.column, limits), covariates)
+    measured = replace(base.outcome, bounds=limits)
+    return replace(base, treatment=labels, outcome=measured, covariates=covariates)
 
 
 def method_options(method: str, level: str, settings: list[str]) -> object | None:

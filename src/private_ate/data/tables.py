@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -17,7 +17,7 @@ import numpy as np
 from private_ate.arrays import Bits, Floats
 from private_ate.data.entries import TRUTH, label_of, numbers_of, parse_number
 from private_ate.data.files import Kind, read_file
-from private_ate.domain import Categories, Domain, Interval, Outcome
+from private_ate.domain import Categories, Domain, Interval
 from private_ate.errors import ArgumentError, DomainError, SchemaError
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def complete_domain(
     if bounds is None and outcome:
         found = observed[domain.outcome.column]
         bounds = found if isinstance(found, Interval) else None
-    completed = Domain(domain.treatment, Outcome(domain.outcome.column, bounds), declared)
+    completed = replace(domain, outcome=replace(domain.outcome, bounds=bounds), covariates=declared)
     _ = completed.bounds  # an error that says how to declare them
     return completed
 
