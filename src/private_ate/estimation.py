@@ -18,7 +18,7 @@ from private_ate.contents.about import About
 from private_ate.contents.steps import list_steps
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
-from private_ate.domain import Domain, StudyLabel, Treatment
+from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
@@ -29,7 +29,7 @@ from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
-from private_ate.privacy.ledger.ledger import Ledger
+from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
@@ -141,7 +141,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
-    label = StudyLabel(dataset, dataset_version)
+    for role, name in (("data set", dataset), ("data set's version", dataset_version)):
+        if name is not None:
+            check_name(role, name)
     payer = payer_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
@@ -167,8 +169,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             made = estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
         return replace(
             made,
-            dataset=label.dataset or made.dataset,
-            dataset_version=label.version or made.dataset_version,
+            dataset=dataset or made.dataset,
+            dataset_version=dataset_version or made.dataset_version,
             released_at=asked_at if seed is None else None,
         )
 

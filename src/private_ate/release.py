@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ from private_ate.contents.about import (
     TreatmentNote,
     released_estimand,
 )
-from private_ate.contents.protection import list_unprotected
-from private_ate.contents.reading import FIELDS, OLD_FIELDS, SCHEMA, read_fields
+from private_ate.contents.protection import list_unprotected, warn_of_epsilon
+from private_ate.contents.reading import FIELDS, OLD_FIELDS, SCHEMA, plain_field, read_fields
 from private_ate.privacy.budget import Guarantee, Level
 from private_ate.settings import Facts, Settings, plain_settings
 
@@ -155,7 +155,8 @@ class Release:
         """Put an estimate, the guarantee under which it was made and its subject together."""
         settings = plain_settings(estimate.settings)
         facts = Facts.of(settings)
-        adjusted = _is_adjusted(estimate, facts) and bool(about.covariates)
+        said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
+        adjusted = said is not False and bool(about.covariates)  # who does not say adjusts
         return cls(
             ate=estimate.ate,
             interval=estimate.interval,
@@ -178,7 +179,7 @@ class Release:
             treatment=about.treatment,
             outcome=about.outcome,
             covariates=about.covariates,
-            warnings=estimate.warnings,
+            warnings=(*estimate.warnings, *warn_of_epsilon(guarantee.epsilon)),
             missing=about.missing,
             dataset=about.dataset,
             dataset_version=about.dataset_version,
@@ -199,7 +200,7 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain values; ε as the decimal number it was given as."""
         names = FIELDS if self.schema == SCHEMA else OLD_FIELDS
-        plain = {name: _plain(getattr(self, name)) for name in names}
+        plain = {name: plain_field(getattr(self, name)) for name in names}
         plain["epsilon"] = float(self.epsilon)
         return plain
 
@@ -213,6 +214,12 @@ class Release:
 
         return release_page(self, facts)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from private_ate.report.html import release_card  # report reads releases
+
+        return release_card(self)
+
     @classmethod
     def from_json(cls, text: str) -> Release:
         """Read back a release that :meth:`to_json` wrote, of this version or of an older one."""
@@ -222,21 +229,6 @@ class Release:
         from private_ate.report.text import summarize  # report reads releases
 
         return summarize(self)
-
-
-def _is_adjusted(estimate: Estimate, facts: Facts) -> bool:
-    """Say whether covariates were adjusted for; a method that does not say always does."""
-    said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
-    return True if said is None else said
-
-
-def _plain(value: object) -> object:
-    """Return a field as values that JSON knows."""
-    if isinstance(value, Effect | OutcomeNote | Step | TreatmentNote):
-        return {name: _plain(held) for name, held in asdict(value).items()}
-    if isinstance(value, Mapping):
-        return dict(value)
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)

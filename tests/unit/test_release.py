@@ -10,6 +10,7 @@ import pytest
 
 from private_ate import ArgumentError, Domain, Interval, Release, estimate_ate
 from private_ate.report.text import summarize
+from private_ate.report.words import number_text, uncertainty
 
 DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 FIELDS = ["schema", "warnings", "ate", "interval", "noise_interval", "estimand", "adjusted",
@@ -59,7 +60,7 @@ def test_the_summary_says_what_is_promised(release):
     assert text == summarize(release)
     assert f"pure 0.7-DP, {release.level} level" in text
     assert "by more than 2.01×" in " ".join(text.split())
-    assert f"{release.ate:.6g}" in text
+    assert number_text(release.ate, uncertainty(release)) in text
     assert "same n, one unit's" in text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -91,8 +92,10 @@ def estimate(
     """
     from private_ate.cli import pages  # keeps --help fast
     from private_ate.cli.progress import watch  # keeps --help fast
+    from private_ate.contents.protection import warn_of_epsilon  # as above
     from private_ate.data.files import write_whole  # as above
     from private_ate.estimation import estimate_ate  # as above
+    from private_ate.privacy.budget import parse_epsilon  # as above
 
     if out is not None:
         require_writable(out)
@@ -106,6 +109,8 @@ def estimate(
     if diagnostics is not None and here is None:
         msg = "the curator's page needs all rows on this machine; leave out --engine spark"
         raise ArgumentError(msg)
+    warned = warn_of_epsilon(parse_epsilon(epsilon))
+    _warn(warned)  # while it can still be changed
     with watch("estimating", quiet=json) as progress:
         release = estimate_ate(
             data,
@@ -135,6 +140,8 @@ def estimate(
         )
     if out is not None:
         write_whole(out, release.to_json() + "\n")
+    if json:  # a table is headed by them
+        _warn(text for text in release.warnings if text not in warned)
     show(release, as_json=json)  # first: what was paid for is not lost if a page fails
     if report is not None:
         facts = pages.public_facts(release, here, known, named_covariates(covariates))
@@ -142,6 +149,11 @@ def estimate(
     if diagnostics is not None and here is not None:
         text = pages.curator_text(release, here, known, named_covariates(covariates))
         write_whole(diagnostics, text)
+
+
+def _warn(texts: Iterable[str]) -> None:
+    for text in texts:
+        typer.echo(f"warning: {text}", err=True)
 
 
 def show(release: Release, *, as_json: bool) -> None:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+import math
+from fractions import Fraction
+from typing import Final, assert_never
 
 from private_ate.privacy.levels import Level
 
-__all__ = ["list_unprotected"]
+__all__ = ["list_unprotected", "warn_of_epsilon"]
+
+_LARGE: Final = 10
+
+
+def warn_of_epsilon(epsilon: Fraction) -> tuple[str, ...]:
+    """Return a warning if ε is so large that it promises next to nothing."""
+    if epsilon <= _LARGE:
+        return ()
+    factor = math.exp(min(float(epsilon), 700.0))
+    reach = f"one person may change the chance of a result by a factor of {factor:.2g}"
+    return (f"ε = {float(epsilon):g} is above {_LARGE}: {reach}, which is hardly a promise",)
 
 
 def list_unprotected(

@@ -1,4 +1,4 @@
-"""Releases as JSON: the fields of both schemas, what each may hold, and how it is read.
+"""Releases as JSON: the fields of both schemas, what each may hold, how they are read.
 
 Schema 1 is what version 0.1 wrote: twelve fields. Schema 2 also says what the release is about.
 """
@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, Final, cast, get_args
 
 from private_ate.contents.about import (
@@ -24,7 +25,7 @@ from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.settings import Facts
 
-__all__ = ["DESIGNS", "FIELDS", "OLD_FIELDS", "SCHEMA", "read_fields"]
+__all__ = ["DESIGNS", "FIELDS", "OLD_FIELDS", "SCHEMA", "plain_field", "read_fields"]
 
 SCHEMA: Final = 2
 DESIGNS: Final = ("unknown", "observational", "randomized")
@@ -38,6 +39,8 @@ FIELDS: Final = (
     "guarantee", "not_protected", "steps", "method", "n", "missing", "dataset", "dataset_version",
     "released_at", "settings", "version",
 )  # fmt: skip
+# Methods of 0.1 that did not say so in their settings (docs/explanation/published-sample-level.md).
+_NEVER_ADJUSTED: Final = (("difference_in_means", "sample"), ("published", "sample"))
 Check = Callable[[object], bool]
 
 
@@ -64,6 +67,15 @@ def read_fields(text: str) -> dict[str, Any]:
     return _with_values(plain) if "schema" in plain else _with_defaults(plain)
 
 
+def plain_field(value: object) -> object:
+    """Return a field of a release as values that JSON knows."""
+    if isinstance(value, Effect | OutcomeNote | Step | TreatmentNote):
+        return {name: plain_field(held) for name, held in asdict(value).items()}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [plain_field(one) for one in value] if isinstance(value, tuple) else value
+
+
 def _with_values(plain: dict[str, Any]) -> dict[str, Any]:
     """Turn the plain lists and objects of schema 2 into values."""
     treatment, outcome = plain["treatment"], plain["outcome"]
@@ -87,7 +99,7 @@ def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     facts = Facts.of(plain["settings"])
     adjusted = facts.adjusted
     if adjusted is None:
-        adjusted = plain["method"] != "difference_in_means"
+        adjusted = (plain["method"], plain["level"]) not in _NEVER_ADJUSTED
     design = facts.design if facts.design in DESIGNS else "unknown"
     estimand = released_estimand(facts.estimand, design, adjusted=adjusted)
     return plain | {

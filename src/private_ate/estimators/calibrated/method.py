@@ -51,6 +51,7 @@ from private_ate.estimators.calibrated.pair_variance import (
 from private_ate.estimators.calibrated.rich_features import grow_features
 from private_ate.estimators.calibrated.settings import CalibratedSettings, NoisyCount
 from private_ate.estimators.calibrated.solver import Solution
+from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
 from private_ate.estimators.published.method import require_both_arms
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -149,7 +150,22 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         **released.means,
     )
     half = released.noise_half(request.coverage)
-    return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
+    return Estimate(
+        released.ate, (released.ate - half, released.ate + half), interval, settings,
+        warnings=_warn(public, weights, settings, request),
+    )  # fmt: skip
+
+
+def _warn(
+    public: MatchingStudy, weights: CappedWeights, settings: CalibratedSettings, request: Request
+) -> tuple[str, ...]:
+    """Sound the overlap alarm; everything that it looks at is public."""
+    arms, worth = settings.arms, settings.effective_arms
+    weighted = WeightedArms(
+        (arms.treated, arms.control), (worth.treated, worth.control), settings.balance
+    )
+    coefficients = weights.problem.features.coefficients
+    return warn_of_overlap(public, coefficients, weighted, request.estimand)
 
 
 class _Clip(TypedDict, total=False):
