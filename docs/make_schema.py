@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import private_ate
+from private_ate.contents.about import Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
+from private_ate.contents.reading import DESIGNS, FIELDS, OLD_FIELDS, SCHEMA
 from private_ate.settings import Absent, LedgerNote, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,16 +31,58 @@ PAGE = ROOT / "docs" / "reference" / "release.md"
 MARK = "<!-- what follows is written by docs/make_schema.py -->\n"
 
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-_FIELDS: dict[str, dict[str, Any]] = {
+_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+_TEXT_OR_NULL: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+_VALUES = (TreatmentNote, OutcomeNote, Effect, Step, LedgerNote)
+_DESCRIBED: dict[str, dict[str, Any]] = {
+    "schema": {"const": SCHEMA, "description": "The version of this schema."},
+    "warnings": _TEXTS | {"description": "What to know before the number is used."},
     "ate": {
         "$ref": "#/$defs/number",
-        "description": "The released effect, in units of the outcome.",
+        "description": "The headline: the released effect, or difference in means, in units of "
+        "the outcome.",
     },
     "interval": {
         "$ref": "#/$defs/interval",
-        "description": "Confidence interval for the effect, low end first; null if none was "
-        "paid for.",
+        "description": "Confidence interval for it, low end first; null if none was paid for.",
     },
+    "estimand": {
+        "enum": list(typing.get_args(ReleasedEstimand)),
+        "description": "What was estimated; “difference” is a difference in means, not adjusted "
+        "for covariates, which is an effect only if treatment was random.",
+    },
+    "adjusted": {"type": "boolean", "description": "Whether covariates were adjusted for."},
+    "design": {"enum": list(DESIGNS), "description": "How treatment came about, as declared."},
+    "treatment": {
+        "$ref": "#/$defs/TreatmentNote",
+        "description": "The treatment and its arms.",
+    },
+    "outcome": {
+        "$ref": "#/$defs/OutcomeNote",
+        "description": "The outcome, its declared bounds and its unit.",
+    },
+    "covariates": _TEXTS | {"description": "Columns that the method could adjust for."},
+    "effects": {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Effect"},
+        "minItems": 1,
+        "description": "The table of effects; its first row is the headline.",
+    },
+    "not_protected": _TEXTS | {"description": "What the promise does not cover."},
+    "steps": {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Step"},
+        "description": "Every step that saw private values.",
+    },
+    "missing": {
+        "type": "object",
+        "description": "The rules for missing values in force, and counts where they are public.",
+    },
+    "dataset": _TEXT_OR_NULL | {"description": "What the curator calls the data; never a hash."},
+    "dataset_version": _TEXT_OR_NULL
+    | {"description": "What the curator calls this state of the data; never a hash."},
+    "released_at": _TEXT_OR_NULL
+    | {"description": "When the release was asked for, in UTC; null if it was seeded."},
     "noise_interval": {
         "$ref": "#/$defs/interval",
         "description": "Range of the estimate without noise, low end first; null where none is "
@@ -77,6 +121,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
     "version": {"type": "string", "description": "The version of private-ate."},
 }
+_FIELDS = {name: _DESCRIBED[name] for name in FIELDS}
+_OLD_FIELDS = {name: _DESCRIBED[name] for name in OLD_FIELDS}
 
 
 def schema() -> dict[str, Any]:
@@ -85,20 +131,27 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://github.com/private-ate/private-ate/release.schema.json",
-        "title": "A release of private-ate 0.1",
+        "title": "A release of private-ate, schema 2",
         "description": "A treatment effect that may be shown to anybody, and what it promises.",
         "$ref": "#/$defs/envelope",
         "allOf": [_condition(kind) for kind in kinds],
         "$defs": {
             "envelope": _object(_FIELDS, list(_FIELDS)),
+            "envelope_1": _object(_OLD_FIELDS, list(_OLD_FIELDS)),
             "number": {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST},
             "interval": {
                 "anyOf": [_tuple([{"$ref": "#/$defs/number"}] * 2), {"type": "null"}],
             },
-            "LedgerNote": _of_dataclass(LedgerNote),
+            **_values(),
             **{kind.__name__: _settings(kind) for kind in kinds},
         },
     }
+
+
+def _values() -> dict[str, Any]:
+    found = {kind.__name__: _of_dataclass(kind) for kind in _VALUES}
+    found["TreatmentNote"]["properties"]["arms"]["minItems"] = 2
+    return found
 
 
 _LARGEST = sys.float_info.max
@@ -213,7 +266,16 @@ def tables() -> str:
         where = " and ".join(kind.levels)
         parts += [f"## Settings of {names}, {where} level\n"]
         parts += [*_table(whole["$defs"][kind.__name__]), ""]
-    parts += ["## Note of a ledger\n", *_table(whole["$defs"]["LedgerNote"])]
+    titles = {
+        "TreatmentNote": "Treatment",
+        "OutcomeNote": "Outcome",
+        "Effect": "A row of the effects",
+        "Step": "A step",
+        "LedgerNote": "Note of a ledger",
+    }
+    for kind, title in titles.items():
+        parts += [f"## {title}\n", *_table(whole["$defs"][kind]), ""]
+    parts.pop()
     return "\n".join(parts) + "\n"
 
 
@@ -230,8 +292,10 @@ def _shape(value: dict[str, Any]) -> str:  # noqa: PLR0911  # an answer per shap
     """Say in a few words what a value looks like."""
     match value:
         case {"$ref": reference}:
-            named = {"number": "number", "interval": "two numbers or null", "LedgerNote": "object"}
-            return named[reference.rpartition("/")[2]]
+            named = {"number": "number", "interval": "two numbers or null"}
+            return named.get(reference.rpartition("/")[2], "object")
+        case {"const": value}:
+            return f"`{value}`"
         case {"enum": words}:
             return " or ".join(f"`{word}`" for word in words)
         case {"anyOf": options}:

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from private_ate.baselines.ipw import IpwOptions
     from private_ate.baselines.privsyn import PrivSynOptions
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
-    from private_ate.domain import Binary, Categories, Domain, Interval, Outcome, Treatment
+    from private_ate.domain import (
+        Binary,
+        Categories,
+        Domain,
+        Interval,
+        Outcome,
+        StudyLabel,
+        Treatment,
+    )
     from private_ate.effects import (
         ArmMeans,
         EValue,
@@ -48,11 +56,11 @@ if TYPE_CHECKING:
     from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.privacy.ledger.ledger import Ledger
-    from private_ate.release import Diagnostics, Release
+    from private_ate.release import Diagnostics, Effect, Release
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
-    "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "Treatment"),
+    "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "StudyLabel", "Treatment"),
     "estimation": ("estimate_ate",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.overlap": ("describe_overlap",),
@@ -68,7 +76,7 @@ _HOMES = {
     "report.html": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
-    "release": ("Diagnostics", "Release"),
+    "release": ("Diagnostics", "Effect", "Release"),
     "errors": (
         "ArgumentError",
         "BudgetError",
@@ -99,6 +107,7 @@ __all__ = [
     "DomainError",
     "DoublyRobustOptions",
     "EValue",
+    "Effect",
     "FoldSplitOptions",
     "Interval",
     "IpwOptions",
@@ -116,6 +125,7 @@ __all__ = [
     "Release",
     "SchemaError",
     "SmoothMatchingOptions",
+    "StudyLabel",
     "StudySizes",
     "Treatment",
     "UndeclaredError",

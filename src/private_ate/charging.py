@@ -128,7 +128,11 @@ class Till:
             head=self.receipt.head,
             left=float(self.receipt.left.epsilon_text),
         )
-        noted = replace(release, settings=with_ledger_note(release.settings, note))
+        noted = replace(
+            release,
+            settings=with_ledger_note(release.settings, note),
+            dataset=release.dataset or self.charge.dataset,
+        )
         self.ledger.store(self.charge, noted.to_json())
         return noted
 
@@ -142,8 +146,8 @@ def payer_for(
 ) -> Payer | None:
     """Check where a request is to be charged; None without a ledger."""
     if ledger is None:
-        if any(value is not None for value in (dataset, request_id, analyst)):
-            msg = "dataset, request_id and analyst belong to a ledger; give ledger= too"
+        if request_id is not None or analyst is not None:
+            msg = "request_id and analyst belong to a ledger; give ledger= too"
             raise ArgumentError(msg)
         return None
     if not isinstance(ledger, Ledger | str | Path):

@@ -23,6 +23,7 @@ __all__ = [
     "Interval",
     "MissingOutcomes",
     "Outcome",
+    "StudyLabel",
     "Treatment",
     "label_text",
     "toml_text",
@@ -170,13 +171,16 @@ class Outcome:
     ``missing`` says what becomes of rows without an outcome: "public" if anybody may know who
     lacks one, "private" if not; either way they are left out. With None a missing outcome counts
     as the number that the bounds declare for it, or as their middle.
+    ``unit`` is what it is measured in, for people who read a release.
     """
 
     column: str
     bounds: Interval | None = None
     missing: MissingOutcomes | None = None
+    unit: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        _require_name("unit of the outcome", self.unit)
         if self.missing is None:
             return
         if self.missing not in get_args(MissingOutcomes):
@@ -206,6 +210,18 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class StudyLabel:
+    """What the curator calls the data and this state of them; goes into releases as it is."""
+
+    dataset: str | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        _require_name("data set", self.dataset)
+        _require_name("data set's version", self.version)
+
+
+@dataclass(frozen=True, slots=True)
 class Domain:
     """What is known about every column before the data are read.
 
@@ -226,13 +242,16 @@ class Domain:
     treatment: Treatment
     outcome: Outcome
     covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
-    indicators: tuple[str, ...] = ()
+    study: StudyLabel = field(default_factory=StudyLabel)
+    indicators: tuple[str, ...] = field(default=(), init=False)
 
     def __init__(
         self,
         treatment: str | Treatment,
         outcome: str | tuple[str, Interval] | Outcome,
         covariates: Mapping[str, Interval | Categories] | None = None,
+        *,
+        study: StudyLabel | None = None,
     ) -> None:
         object.__setattr__(
             self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
@@ -240,6 +259,7 @@ class Domain:
         object.__setattr__(self, "outcome", _as_outcome(outcome))
         object.__setattr__(self, "covariates", dict(covariates or {}))
         object.__setattr__(self, "indicators", ())
+        object.__setattr__(self, "study", study or StudyLabel())
         self._check()
 
     def _check(self) -> None:
@@ -309,9 +329,9 @@ class Domain:
         except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
             msg = f"the domain is not valid TOML: {cause}"
             raise DomainError(msg) from cause
-        unknown = sorted(set(table) - {"treatment", "outcome", "covariates"})
+        unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates"})
         if unknown:
-            known = "treatment, outcome, covariates"
+            known = "study, treatment, outcome, covariates"
             msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
             raise DomainError(msg)
         for required in ("treatment", "outcome"):
@@ -326,6 +346,7 @@ class Domain:
             treatment=_treatment_from(table["treatment"]),
             outcome=_outcome_from(table["outcome"]),
             covariates={name: _covariate_from(name, entry) for name, entry in covariates.items()},
+            study=_study_from(table.get("study", {})),
         )
 
     def write(self, path: str | Path) -> None:
@@ -369,6 +390,23 @@ def _features(name: str, kind: Interval | Categories) -> tuple[str, ...]:
     return tuple(f"{name}={label}" for label in kind.labels)
 
 
+def _require_name(what: str, text: object) -> None:
+    """Refuse a text that would not fit on a line of a release."""
+    if text is None:
+        return
+    if not isinstance(text, str) or not 0 < len(text) <= 200 or not text.isprintable():
+        msg = f"the {what} is named by a printable text of 1 to 200 characters"
+        raise DomainError(msg)
+
+
+def _study_from(entry: object) -> StudyLabel:
+    if not isinstance(entry, dict):
+        msg = "[study] is a table with the data set's name and version"
+        raise DomainError(msg)
+    _only(entry, "study", {"dataset", "version"})
+    return StudyLabel(entry.get("dataset"), entry.get("version"))
+
+
 def _treatment_from(entry: dict[str, Any]) -> Treatment:
     _only(entry, "treatment", {"column", "treated", "control", "other"})
     return Treatment(
@@ -378,16 +416,17 @@ def _treatment_from(entry: dict[str, Any]) -> Treatment:
 
 
 def _outcome_from(entry: dict[str, Any]) -> Outcome:
-    _only(entry, "outcome", {"column", "low", "high", "missing", "binary"})
-    column = _text(entry, "outcome", "column")
+    _only(entry, "outcome", {"column", "low", "high", "missing", "binary", "unit"})
+    column, unit = _text(entry, "outcome", "column"), entry.get("unit")
     rule = entry.get("missing")
     number = None if isinstance(rule, str) else rule
     named: Any = rule if isinstance(rule, str) else None  # checked where it is kept
     if entry.get("binary") is True:
-        return Outcome(column, Binary(missing=number), named)
+        return Outcome(column, Binary(missing=number), named, unit=unit)
     if "low" not in entry and "high" not in entry:
-        return Outcome(column, None, named)
-    return Outcome(column, _interval_from("outcome", {**entry, "missing": number}), named)
+        return Outcome(column, None, named, unit=unit)
+    bounds = _interval_from("outcome", {**entry, "missing": number})
+    return Outcome(column, bounds, named, unit=unit)
 
 
 def _covariate_from(name: str, entry: object) -> Interval | Categories:
@@ -428,37 +467,41 @@ def _text(entry: dict[str, Any], table: str, key: str) -> str:
 
 
 def _toml_lines(domain: Domain) -> Iterator[str]:
-    yield "[treatment]"
-    yield f"column = {toml_text(domain.treatment.column)}"
-    yield f"treated = {toml_text(domain.treatment.treated)}"
-    yield f"control = {toml_text(domain.treatment.control)}"
-    if domain.treatment.other is not None:
-        yield f"other = {toml_text(domain.treatment.other)}"
+    """Yield the lines of all tables; what was not declared has none."""
+    study, treatment, outcome = domain.study, domain.treatment, domain.outcome
+    if study != StudyLabel():
+        yield from _table("study", {"dataset": study.dataset, "version": study.version})
+        yield ""
+    labels = {"treated": treatment.treated, "control": treatment.control}
+    yield from _table("treatment", {"column": treatment.column, **labels, "other": treatment.other})
     yield ""
-    yield "[outcome]"
-    yield f"column = {toml_text(domain.outcome.column)}"
-    if domain.outcome.bounds is not None:
-        if domain.outcome.bounds.is_binary:
-            yield "binary = true"
-        else:
-            yield f"low = {toml_text(domain.outcome.bounds.low)}"
-            yield f"high = {toml_text(domain.outcome.bounds.high)}"
-        if domain.outcome.bounds.missing is not None:
-            yield f"missing = {toml_text(domain.outcome.bounds.missing)}"
-    if domain.outcome.missing is not None:
-        yield f"missing = {toml_text(domain.outcome.missing)}"
+    bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
+    rules = {} if outcome.missing is None else {"missing": outcome.missing}
+    yield from _table(
+        "outcome", {"column": outcome.column, **bounds, **rules, "unit": outcome.unit}
+    )
     for name, kind in domain.covariates.items():
         yield ""
-        yield f"[covariates.{toml_text(name)}]"
-        if isinstance(kind, Categories):
-            yield f"categories = [{', '.join(toml_text(label) for label in kind.labels)}]"
-            if kind.other is not None:
-                yield f"other = {toml_text(kind.other)}"
-            continue
-        yield f"low = {toml_text(kind.low)}"
-        yield f"high = {toml_text(kind.high)}"
-        if kind.missing is not None:
-            yield f"missing = {toml_text(kind.missing)}"
+        entries = (
+            _interval_entries(kind)
+            if isinstance(kind, Interval)
+            else {"categories": kind.labels, "other": kind.other}
+        )
+        yield from _table(f"covariates.{toml_text(name)}", entries)
+
+
+def _interval_entries(bounds: Interval) -> dict[str, object]:
+    ends: dict[str, object] = {"low": bounds.low, "high": bounds.high}
+    return {**({"binary": True} if bounds.is_binary else ends), "missing": bounds.missing}
+
+
+def _table(title: str, entries: Mapping[str, object]) -> Iterator[str]:
+    yield f"[{title}]"
+    for key, value in entries.items():
+        if isinstance(value, tuple):
+            yield f"{key} = [{', '.join(toml_text(item) for item in value)}]"
+        elif value is not None:
+            yield f"{key} = {toml_text(value)}"
 
 
 def toml_text(value: object) -> str:

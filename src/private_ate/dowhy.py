@@ -22,6 +22,7 @@ from private_ate.estimation import estimate_ate
 from private_ate.estimators.request import Estimand
 from private_ate.privacy.budget import Level
 from private_ate.release import Pair, Release
+from private_ate.report.words import estimand_name
 from private_ate.settings import Facts
 
 try:
@@ -181,7 +182,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         """Say in a line what was estimated."""
         del estimand
         release = self._released()
-        return f"private-ate, {release.method}, {release.guarantee}"
+        return f"{estimand_name(release)}; private-ate, {release.method}, {release.guarantee}"
 
     def estimate_confidence_intervals(
         self,

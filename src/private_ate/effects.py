@@ -90,7 +90,9 @@ def odds_ratio(release: Release) -> float:
 def standard_error(release: Release) -> float | None:
     """Return the standard error of a normal estimate whose interval would be as wide.
 
-    Noise and sampling are both in it. None if the release has no interval.
+    It holds whatever the interval covers (``settings["interval_covers"]``): noise and sampling,
+    and at label level also doubt about the imbalance that weights have left. None if the release
+    has no interval.
     """
     if release.interval is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Literal, cast, get_args
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.charging import bill_for, charge_and_make, payer_for
+from private_ate.contents.about import About
+from private_ate.contents.steps import list_steps
 from private_ate.data.rules import Reading, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
@@ -27,7 +30,7 @@ from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
-from private_ate.privacy.ledger.ledger import Ledger
+from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
@@ -72,6 +75,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     progress: Progress | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
+    dataset_version: str | None = None,
     request_id: str | None = None,
     analyst: str | None = None,
 ) -> Release:
@@ -121,7 +125,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     ledger : Ledger, path or URL, optional
         The budget ledger that is charged before any noise is drawn; it keeps the release.
     dataset : str, optional
-        The data set in the ledger; may be left out when it holds one only.
+        What the data set is called, in the release and in the ledger; may be left out when the
+        ledger holds one only. The domain's ``study`` can name it too.
+    dataset_version : str, optional
+        What this state of the data is called, for the release. Never a hash of the data.
     request_id : str, optional
         Makes a repeat safe: the same id returns the stored release and spends nothing.
     analyst : str, optional
@@ -132,6 +139,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     Release
         The noisy effect, what it promises and how it came about.
     """
+    # Before a record is read: how long that takes is not told.
+    asked_at = datetime.now(UTC).isoformat(timespec="seconds")
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design,
@@ -147,6 +156,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             "public; at sample level nothing may depend on which rows those are"
         )
         raise ArgumentError(msg)
+    for role, name in (("data set", dataset), ("data set's version", dataset_version)):
+        if name is not None:
+            check_name(role, name)
     payer = payer_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
@@ -172,7 +184,13 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             else opened.encoded(progress, reading)
         )
         with rows as study:
-            return estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
+            made = estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
+        return replace(
+            made,
+            dataset=dataset or made.dataset,
+            dataset_version=dataset_version or made.dataset_version,
+            released_at=asked_at if seed is None else None,
+        )
 
     if payer is None:
         return make(None)
@@ -219,7 +237,17 @@ def estimate_study(
     size = study.size if estimate.size is None else estimate.size
     notes = rule_notes(outcome, request.level, leaves_out=method.leaves_out)
     told = replace(estimate, settings=with_notes(plain_settings(estimate.settings), notes))
-    return Release.of(told, guarantee, method=method.name, n=size, version=VERSION)
+    about = _about(study, request, is_declared=not void)
+    return Release.of(
+        told, guarantee, about,
+        steps=list_steps(noise.spends), method=method.name, n=size, version=VERSION,
+    )  # fmt: skip
+
+
+def _about(study: LocalStudy | SparkStudy, request: Request, *, is_declared: bool) -> About:
+    """Say what a release is about, from what was declared."""
+    about = About.of(study.domain, design=request.design, bounds_are_declared=is_declared)
+    return about if study.rules is None else replace(about, missing=study.rules.to_dict())
 
 
 def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:

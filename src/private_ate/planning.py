@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, Final, assert_never
 
 from private_ate.arguments import real_number, settle, truth_value, whole_number
+from private_ate.contents.numbers import number_text
 from private_ate.data.inputs import prepare_table
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
@@ -110,6 +111,12 @@ class PlanRow:
     half_width: float
     note: str
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The numbers as people read them, with the digits that the expected error supports."""
+        numbers = (self.noise_error, self.sampling_error, self.expected_error, self.half_width)
+        return tuple(number_text(number, self.expected_error) for number in numbers)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -133,8 +140,7 @@ class Plan:
     def __str__(self) -> str:
         head = f"{'ε':>8} {'noise':>11} {'sampling':>11} {'error':>11} {'half-width':>11}  note"
         lines = [
-            f"{row.epsilon:8g} {row.noise_error:11.4g} {row.sampling_error:11.4g} "
-            f"{row.expected_error:11.4g} {row.half_width:11.4g}  {row.note}"
+            f"{row.epsilon:8g} " + " ".join(f"{text:>11}" for text in row.texts) + f"  {row.note}"
             for row in self.rows
         ]
         return "\n".join([head, *lines, *([self.answer] if self.answer else []), self.caveat])

@@ -3,67 +3,31 @@
 from __future__ import annotations
 
 import json
-import math
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any
 
-from private_ate.errors import ArgumentError
-from private_ate.privacy.budget import Guarantee, Level, parse_epsilon
-from private_ate.settings import Settings, plain_settings
+from private_ate.contents.about import (
+    ARMS,
+    About,
+    Effect,
+    OutcomeNote,
+    Pair,
+    ReleasedEstimand,
+    Step,
+    TreatmentNote,
+    released_estimand,
+)
+from private_ate.contents.protection import list_unprotected, warn_of_epsilon
+from private_ate.contents.reading import FIELDS, OLD_FIELDS, SCHEMA, plain_field, read_fields
+from private_ate.privacy.budget import Guarantee, Level
+from private_ate.settings import Facts, Settings, plain_settings
 
 if TYPE_CHECKING:
     from private_ate.report.html import PublicFacts
 
-__all__ = ["Diagnostics", "Estimate", "Overlap", "Release"]
-
-Pair = tuple[float, float]
-_FIELDS = (
-    "ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",
-    "guarantee", "method", "n", "settings", "version",
-)  # fmt: skip
-
-
-def _finite(text: str) -> float:
-    """Read a number; infinities and NaN, which a release never holds, are refused."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
-
-
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= sys.float_info.max  # False for NaN too
-
-
-def _is_pair(value: object) -> bool:
-    return value is None or (
-        isinstance(value, list) and len(value) == 2 and all(_is_number(end) for end in value)
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-_SHAPES: Final[dict[str, Callable[[object], bool]]] = {
-    "ate": _is_number,
-    "interval": _is_pair,
-    "noise_interval": _is_pair,
-    "epsilon": _is_number,
-    "delta": lambda value: _is_number(value) and 0 <= cast("float", value) < 1,
-    "level": lambda value: value in get_args(Level),
-    "adjacency": _is_text,
-    "guarantee": _is_text,
-    "method": _is_text,
-    "n": lambda value: type(value) is int and value > 0,
-    "settings": lambda value: isinstance(value, dict),
-    "version": _is_text,
-}
+__all__ = ["Diagnostics", "Effect", "Estimate", "Overlap", "Pair", "Release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +36,9 @@ class Estimate:
 
     Methods that keep another promise than pure ε under replace-one say so: ``delta``, their own
     ``adjacency``, a noisy ``size`` where n itself is private, ``numerics`` where the proof speaks
-    of ideal numbers, and ``void`` with the reason why nothing is promised.
+    of ideal numbers, and ``void`` with the reason why nothing is promised. ``adjusted`` and
+    ``estimand`` say what the number is where that is not what the settings and the request say;
+    ``warnings`` head the release and rest on public facts alone.
     """
 
     ate: float
@@ -84,6 +50,9 @@ class Estimate:
     size: int | None = None
     numerics: str = ""
     void: str = ""
+    adjusted: bool | None = None
+    estimand: ReleasedEstimand | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +62,9 @@ class Release:
     Attributes
     ----------
     ate : float
-        The released average treatment effect, in units of the outcome.
+        The headline: the released effect, or difference in means, in units of the outcome.
     interval : pair of float or None
-        Confidence interval for the effect, where the method pays for one.
+        Confidence interval for it, where the method pays for one.
     noise_interval : pair of float or None
         Range of the estimate without noise; says nothing about sampling or confounding.
     epsilon, delta : Fraction, float
@@ -104,6 +73,29 @@ class Release:
         Who is protected, which data sets are neighbours, what is promised.
     method, n, settings, version : str, int, dict, str
         How the number came about; public facts only.
+    schema : int
+        2, or 1 for a release that version 0.1 wrote, which knows nothing of what follows.
+    estimand : str
+        What was estimated: "ate", "att", "atc", "ato", or "difference" where arms that nobody
+        declared to be randomised were compared as they are.
+    adjusted : bool
+        Whether covariates were adjusted for.
+    design : str
+        How treatment came about, as declared.
+    treatment, outcome, covariates : TreatmentNote, OutcomeNote, tuple of str
+        Columns, arms, bounds and unit.
+    effects : tuple of Effect
+        The table of effects; its first row is the headline.
+    warnings : tuple of str
+        What to know before the number is used.
+    missing : mapping
+        The rules for missing values in force.
+    dataset, dataset_version, released_at : str or None
+        What the curator calls the data, and when the release was asked for.
+    steps : tuple of Step
+        Every step that saw private values, with its mechanism, cost and public noise.
+    not_protected : tuple of str
+        What the promise does not cover.
     """
 
     ate: float
@@ -118,12 +110,53 @@ class Release:
     n: int
     settings: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
+    schema: int = 1
+    estimand: ReleasedEstimand = "ate"
+    adjusted: bool = True
+    design: str = "unknown"
+    treatment: TreatmentNote | None = None
+    outcome: OutcomeNote | None = None
+    covariates: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    warnings: tuple[str, ...] = ()
+    missing: Mapping[str, Any] = field(default_factory=dict)
+    dataset: str | None = None
+    dataset_version: str | None = None
+    released_at: str | None = None
+    steps: tuple[Step, ...] = ()
+    not_protected: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.effects:
+            object.__setattr__(self, "effects", (self._headline(),))
+
+    def _headline(self) -> Effect:
+        """Return the headline as a row of the table of effects."""
+        column = "outcome" if self.outcome is None else self.outcome.column
+        control, *_, treated = ARMS if self.treatment is None else self.treatment.arms
+        return Effect(
+            outcome=column, subgroup=None, arm=treated, against=control, estimand=self.estimand,
+            estimate=self.ate, interval=self.interval, simultaneous=self.interval,
+            noise_interval=self.noise_interval,
+        )  # fmt: skip
 
     @classmethod
     def of(
-        cls, estimate: Estimate, guarantee: Guarantee, *, method: str, n: int, version: str
+        cls,
+        estimate: Estimate,
+        guarantee: Guarantee,
+        about: About,
+        *,
+        steps: tuple[Step, ...],
+        method: str,
+        n: int,
+        version: str,
     ) -> Release:
-        """Put an estimate and the guarantee under which it was made together."""
+        """Put an estimate, the guarantee under which it was made and its subject together."""
+        settings = plain_settings(estimate.settings)
+        facts = Facts.of(settings)
+        said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
+        adjusted = said is not False and bool(about.covariates)  # who does not say adjusts
         return cls(
             ate=estimate.ate,
             interval=estimate.interval,
@@ -135,8 +168,28 @@ class Release:
             guarantee=str(guarantee),
             method=method,
             n=n,
-            settings=plain_settings(estimate.settings),
+            settings=settings,
             version=version,
+            schema=SCHEMA,
+            estimand=released_estimand(
+                estimate.estimand or facts.estimand, about.design, adjusted=adjusted
+            ),
+            adjusted=adjusted,
+            design=about.design,
+            treatment=about.treatment,
+            outcome=about.outcome,
+            covariates=about.covariates,
+            warnings=(*estimate.warnings, *warn_of_epsilon(guarantee.epsilon)),
+            missing=about.missing,
+            dataset=about.dataset,
+            dataset_version=about.dataset_version,
+            steps=steps,
+            not_protected=list_unprotected(
+                guarantee.level,
+                is_private=guarantee.is_private,
+                hides_size=guarantee.adjacency.startswith("add/remove"),
+                rows_per_person=facts.rows_per_person,
+            ),
         )
 
     @property
@@ -146,11 +199,9 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain values; ε as the decimal number it was given as."""
-        plain = {name: getattr(self, name) for name in _FIELDS}
+        names = FIELDS if self.schema == SCHEMA else OLD_FIELDS
+        plain = {name: plain_field(getattr(self, name)) for name in names}
         plain["epsilon"] = float(self.epsilon)
-        plain["settings"] = dict(self.settings)
-        for name in ("interval", "noise_interval"):
-            plain[name] = None if plain[name] is None else list(plain[name])
         return plain
 
     def to_json(self) -> str:
@@ -163,40 +214,21 @@ class Release:
 
         return release_page(self, facts)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from private_ate.report.html import release_card  # report reads releases
+
+        return release_card(self)
+
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """Read back a release that :meth:`to_json` wrote."""
-        try:
-            plain = json.loads(text, parse_float=_finite, parse_constant=_finite)
-        except (ValueError, TypeError, RecursionError) as cause:
-            msg = "this is not a release in JSON"
-            raise ArgumentError(msg) from cause
-        if not isinstance(plain, dict) or set(plain) != set(_FIELDS):
-            msg = f"a release in JSON has exactly the fields {', '.join(_FIELDS)}"
-            raise ArgumentError(msg)
-        wrong = [name for name, fits in _SHAPES.items() if not fits(plain[name])]
-        if wrong:
-            msg = f"the release's {wrong[0]} is not what a release holds"
-            raise ArgumentError(msg)
-        plain["epsilon"] = parse_epsilon(plain["epsilon"])
-        for name in ("interval", "noise_interval"):
-            plain[name] = _pair(name, plain[name])
-        return cls(**plain)
+        """Read back a release that :meth:`to_json` wrote, of this version or of an older one."""
+        return cls(**read_fields(text))
 
     def __str__(self) -> str:
         from private_ate.report.text import summarize  # report reads releases
 
         return summarize(self)
-
-
-def _pair(name: str, ends: object) -> Pair | None:
-    match ends:
-        case None:
-            return None
-        case [int() | float() as low, int() | float() as high]:
-            return low, high
-    msg = f"the {name} of a release in JSON is a pair of numbers or null"
-    raise ArgumentError(msg)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,8 @@ class Facts:
         How treatment came about, where somebody declared it.
     neighbors : int or None
         Neighbours that a unit was matched with; None where the method did not match.
+    limit : float or None
+        About how often a unit is used at most (K), where overlap limits whom the effect is about.
     confidence : float
         Coverage of the intervals.
     rows_per_person : int
@@ -192,6 +194,7 @@ class Facts:
     adjusted: bool | None = None
     design: str = "unknown"
     neighbors: int | None = None
+    limit: float | None = None
     confidence: float = 0.95
     rows_per_person: int = 1
     population: str | None = None
@@ -213,9 +216,10 @@ class Facts:
         return cls(
             estimand=_text(settings.get("estimand")) or "ate",
             target=_text(settings.get("target")) or "balance",
-            adjusted=_truth(settings.get("adjusted")),
+            adjusted=_adjusted(settings),
             design=_text(settings.get("design")) or "unknown",
             neighbors=_count(settings.get("neighbors")),
+            limit=_number(settings.get("matching_limit_K")),
             confidence=_share(settings.get("confidence"), 0.95),
             rows_per_person=_count(settings.get("rows_per_person")) or 1,
             population=_text(settings.get("population")),
@@ -258,6 +262,12 @@ class PublicUse:
         if type(rows) is not int or not isinstance(balance, Mapping):
             return None
         return cls(rows, tuple(balance))
+
+
+def _adjusted(settings: Mapping[str, Any]) -> bool | None:
+    if settings.get("equals_difference_in_means") is True:
+        return False
+    return _truth(settings.get("adjusted"))
 
 
 def _truth(value: object) -> bool | None:

@@ -67,7 +67,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
     release_ : Release
         What may be shown to anybody.
     ate_, interval_ : float, pair or None
-        The effect and its interval, from the release.
+        The effect and its interval, from the release; a difference in means that was not adjusted
+        for covariates where ``release_.estimand`` says "difference".
     """
 
     _is_clone: ClassVar[bool] = False

@@ -120,6 +120,18 @@ def test_settings_of_another_method_are_refused(path):
     assert all(objections(plain | {"settings": settings}) for settings in others)
 
 
+def spoiled(value: object) -> list[object]:
+    """Return a value with one of its parts changed or left out, deep inside."""
+    if isinstance(value, list):
+        return [[*value[1:], one] for one in spoiled(value[0])] if value else []
+    if not isinstance(value, dict):
+        return []
+    odd = [None, 1, 1.5, "a", [], [1], [1, 2], ["a"], ["a", "b"], [1, None], {}, "difference"]
+    changed = [value | {key: one} for key in list(value)[:12] for one in odd]
+    lacking = [{k: held for k, held in value.items() if k != key} for key in list(value)[:12]]
+    return [*changed, *lacking, value | {"truth": 1}]
+
+
 @pytest.mark.parametrize("name", list(SCHEMA["$defs"]["envelope"]["properties"]))
 def test_the_schema_and_from_json_refuse_the_same_fields(name):
     plain = SOME
@@ -127,10 +139,12 @@ def test_the_schema_and_from_json_refuse_the_same_fields(name):
         None, True, False, 0, 1, -1, 0.5, -0.0, 0.999, 1e-13, 1e-12, 10**6, 1000001, 10**308,
         10**400, -(10**400), "", "1", "label", "sample", "Label", [], [1], [1, 2], [2, 1], [1, "a"],
         [1, True], [None, None], [1, 2, 3], [1, 10**400], {}, {"a": 1}, {"0": 1, "1": 2},
+        2, 3, ["a"], ["a", None], [{}], "ate", "ATE", "difference", "randomized", plain[name],
+        *spoiled(plain[name]),
     ]  # fmt: skip
 
     verdicts = {
-        json.dumps(value)[:30]: (
+        json.dumps(value)[-3000:]: (
             ENVELOPE.is_valid(plain | {name: value}),
             can_be_read(plain | {name: value}),
         )

@@ -28,7 +28,7 @@ from private_ate import (
 from private_ate.charging import binding_of
 from private_ate.data.entries import has_decimal_comma, is_missing
 from private_ate.data.public_columns import Entries, PublicCounts
-from private_ate.data.rules import MissingRules, Reading
+from private_ate.data.rules import PAPERS_READING, MissingRules, Reading
 from private_ate.engines.opening import open_table
 from private_ate.estimation import estimate_study, method_for
 from private_ate.estimators.registry import METHODS
@@ -368,7 +368,7 @@ READINGS = {
     "blocks": "a row with a missing or undeclared treatment takes no part",
     "orthogonal": "a row with a missing or undeclared treatment takes no part",
 }
-PAPER = "anything but the treated label counts as control, as in the published method"
+PAPER = PAPERS_READING
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ import pytest
 
 from private_ate import ArgumentError, Domain, Interval, Release, estimate_ate
 from private_ate.report.text import summarize
+from private_ate.report.words import number_text, uncertainty
 
 DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
-FIELDS = ["ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",
-          "guarantee", "method", "n", "settings", "version"]  # fmt: skip
+FIELDS = ["schema", "warnings", "ate", "interval", "noise_interval", "estimand", "adjusted",
+          "design", "treatment", "outcome", "covariates", "effects", "epsilon", "delta", "level",
+          "adjacency", "guarantee", "not_protected", "steps", "method", "n", "missing", "dataset",
+          "dataset_version", "released_at", "settings", "version"]  # fmt: skip
 
 
 @pytest.fixture(params=["label", "sample"])
@@ -57,7 +60,7 @@ def test_the_summary_says_what_is_promised(release):
     assert text == summarize(release)
     assert f"pure 0.7-DP, {release.level} level" in text
     assert "by more than 2.01×" in " ".join(text.split())
-    assert f"{release.ate:.6g}" in text
+    assert number_text(release.ate, uncertainty(release)) in text
     assert "same n, one unit's" in text
 
 

@@ -114,7 +114,7 @@ def test_a_release_with_odd_settings_can_still_be_shown(name, value):
 
 
 def test_an_estimand_that_nobody_knows_yet_is_named_as_it_is():
-    release = replace(golden("calibrated"), settings={"estimand": "xyz"})
+    release = replace(golden("calibrated"), schema=1, settings={"estimand": "xyz"})
 
     assert estimand_name(release) == "treatment effect (XYZ)"
     assert "effect (XYZ)" in str(release)

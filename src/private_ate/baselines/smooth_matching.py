@@ -43,6 +43,8 @@ __all__ = [
 _FINE = 34  # bits of the output grid below 2B/n, the least value of the smooth sensitivity
 _SMALLEST_EPSILON = Fraction(1, 10**6)  # below it floats cannot tell neighbouring scales apart
 _MOST_CELLS = 1 << 16
+_MATCHED = "all n units (ATE); units without a match in their cell count as zero effect"
+_COMPARED = "all n units, arms compared as they are (the ATE if treatment was random)"
 _TOGETHER = 1 << 20  # pairs of a cell and a distance looked at together
 
 
@@ -166,10 +168,10 @@ def release_matched_effect(
         confidence=request.coverage,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise="its scale depends on the records and is not shown",
-        population="all n units (ATE); units without a match in their cell count as zero effect",
+        population=_MATCHED if names else _COMPARED,
     )
     numerics = "" if delta else "idealized numerics"
-    return Estimate(ate, None, None, settings, delta=delta, numerics=numerics)
+    return Estimate(ate, None, None, settings, delta=delta, numerics=numerics, adjusted=bool(names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -78,7 +79,11 @@ def estimate(
         str | None, typer.Option(help="Budget ledger: file or postgresql:// URL.", metavar="LEDGER")
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="The data set's name in the ledger.", metavar="NAME")
+        str | None,
+        typer.Option(help="The data set's name in the release and the ledger.", metavar="NAME"),
+    ] = None,
+    dataset_version: Annotated[
+        str | None, typer.Option(help="What this state of the data is called.", metavar="NAME")
     ] = None,
     request_id: Annotated[
         str | None, typer.Option(help="Repeats with this id return the stored release.")
@@ -95,8 +100,10 @@ def estimate(
     """
     from private_ate.cli import pages  # keeps --help fast
     from private_ate.cli.progress import watch  # keeps --help fast
+    from private_ate.contents.protection import warn_of_epsilon  # as above
     from private_ate.data.files import write_whole  # as above
     from private_ate.estimation import estimate_ate  # as above
+    from private_ate.privacy.budget import parse_epsilon  # as above
 
     if out is not None:
         require_writable(out)
@@ -111,6 +118,8 @@ def estimate(
     if diagnostics is not None and here is None:
         msg = "the curator's page needs all rows on this machine; leave out --engine spark"
         raise ArgumentError(msg)
+    warned = warn_of_epsilon(parse_epsilon(epsilon))
+    _warn(warned)  # while it can still be changed
     with watch("estimating", quiet=json) as progress:
         release = estimate_ate(
             data,
@@ -135,11 +144,14 @@ def estimate(
             progress=progress,
             ledger=ledger,
             dataset=dataset,
+            dataset_version=dataset_version,
             request_id=request_id,
             analyst=analyst,
         )
     if out is not None:
         write_whole(out, release.to_json() + "\n")
+    if json:  # a table is headed by them
+        _warn(text for text in release.warnings if text not in warned)
     show(release, as_json=json)  # first: what was paid for is not lost if a page fails
     if report is not None:
         facts = pages.public_facts(release, here, known, named_covariates(covariates))
@@ -147,6 +159,11 @@ def estimate(
     if diagnostics is not None and here is not None:
         text = pages.curator_text(release, here, known, named_covariates(covariates))
         write_whole(diagnostics, text)
+
+
+def _warn(texts: Iterable[str]) -> None:
+    for text in texts:
+        typer.echo(f"warning: {text}", err=True)
 
 
 def show(release: Release, *, as_json: bool) -> None:
@@ -197,7 +214,7 @@ def declared_domain(
     covariates = dict(base.covariates)
     covariates.update(_parse_bounds(text) for text in bounds)
     covariates.update(_parse_categories(text) for text in categories)
-    return Domain(labels, named, covariates)
+    return replace(base, treatment=labels, outcome=named, covariates=covariates)
 
 
 def method_options(method: str, level: str, settings: list[str]) -> object | None:

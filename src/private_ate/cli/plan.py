@@ -138,8 +138,7 @@ def _show(planned: Plan, *, as_json: bool) -> None:
         table.add_column(name, justify="right")
     table.add_column("note")
     for row in planned.rows:
-        numbers = (row.noise_error, row.sampling_error, row.expected_error, row.half_width)
-        table.add_row(f"{row.epsilon:g}", *(f"{number:.4g}" for number in numbers), row.note)
+        table.add_row(f"{row.epsilon:g}", *row.texts, row.note)
     console = Console(highlight=False)
     console.print(table)
     if planned.answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from private_ate.data.files import without_words
@@ -97,7 +97,7 @@ def settle_names(
     require_declared(named, names, outcome=from_data, looked_up=looked_up)
     require_types(columns, named, names)
     unread = {name: named.covariates.get(name, Interval(0, 1)) for name in names}
-    return PreparedTable(columns, Domain(named.treatment, named.outcome, unread), named)
+    return PreparedTable(columns, replace(named, covariates=unread), named)
 
 
 def settle_domain(
@@ -137,7 +137,7 @@ def resolve_domain(
         msg = "the domain is a Domain; read one from TOML with Domain.read(path)"
         raise ArgumentError(msg)
     if isinstance(treatment, Treatment):
-        domain = Domain(treatment, domain.outcome, domain.covariates)
+        domain = replace(domain, treatment=treatment)
     elif treatment is not None and treatment != domain.treatment.column:
         _mismatch("treatment", treatment, domain.treatment.column)
     if outcome is not None and outcome != domain.outcome.column:

@@ -308,7 +308,7 @@ def complete_domain(
     if bounds is None and outcome:
         found = observed[domain.outcome.column]
         bounds = found if isinstance(found, Interval) else None
-    completed = Domain(domain.treatment, replace(domain.outcome, bounds=bounds), declared)
+    completed = replace(domain, outcome=replace(domain.outcome, bounds=bounds), covariates=declared)
     _ = completed.bounds  # an error that says how to declare them
     return completed
 

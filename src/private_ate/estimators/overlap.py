@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from private_ate.data.inputs import prepare_table, resolve_domain
 from private_ate.data.tables import Covariates
-from private_ate.domain import Domain, Interval, Outcome, Treatment
+from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import fit_logistic
 from private_ate.release import Overlap
@@ -38,10 +38,10 @@ def describe_overlap(
     """
     named = resolve_domain(domain, treatment, outcome)
     # The outcome is not read, so any bounds do where none are declared.
-    unread = Outcome(named.outcome.column, named.outcome.bounds or Interval(0, 1))
+    unread = replace(named.outcome, bounds=named.outcome.bounds or Interval(0, 1))
     prepared = prepare_table(
         data, treatment=None, outcome=None, covariates=covariates,
-        domain=Domain(named.treatment, unread, named.covariates),
+        domain=replace(named, outcome=unread),
         level="label", from_data=False,
     )  # fmt: skip
     study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)

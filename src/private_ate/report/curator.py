@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from private_ate.report.html import balance_table
 from private_ate.report.markup import Markup, element, page
 from private_ate.report.overlap import overlap_figure
-from private_ate.report.words import half_width, number_text, pair_text
+from private_ate.report.parts import balance_table, warning_boxes
+from private_ate.report.words import estimand_name, noun, number_text, pair_text, uncertainty
 
 if TYPE_CHECKING:
     from private_ate.release import Diagnostics, Release
@@ -27,6 +27,7 @@ def curator_page(diagnostics: Diagnostics, release: Release | None = None) -> st
                 "sees private values: it is for the person who holds the data, and for nobody "
                 "else. Deciding after reading it which release to publish weakens the promise of "
                 "that release."),
+        *_warnings(release),
         *_effects(diagnostics, release),
         element("h2", "Balance"),
         balance_table(diagnostics.balance),
@@ -43,18 +44,23 @@ def refused_page(reason: str) -> str:
                 watermark=_MARK)  # fmt: skip
 
 
+def _warnings(release: Release | None) -> list[Markup]:
+    return [] if release is None else warning_boxes(release)
+
+
 def _effects(diagnostics: Diagnostics, release: Release | None) -> list[Markup]:
-    scale = half_width(release) if release else 0.0
+    error = uncertainty(release) if release else 0.0
     rows = [
         ("matching, no limits, no noise", diagnostics.exact_effect),
         ("matching within the published limits, no noise", diagnostics.limited_effect),
         ("difference in means, no noise", diagnostics.plain_difference),
     ]
     if release is not None:
-        rows.insert(0, (f"released ({release.method}, {release.level} level)", release.ate))
+        how = f"{release.method}, {release.level} level"
+        rows.insert(0, (f"released: {estimand_name(release)} ({how})", release.ate))
     cells = [
         element("tr", element("th", name, scope="row"),
-                element("td", number_text(value, scale), class_="number"))
+                element("td", number_text(value, error), class_="number"))
         for name, value in rows
     ]  # fmt: skip
     parts = [
@@ -62,19 +68,19 @@ def _effects(diagnostics: Diagnostics, release: Release | None) -> list[Markup]:
         element("table", element("caption", "In units of the outcome."), element("tbody", *cells)),
     ]
     if release is not None:
-        parts += _comparison(diagnostics, release, scale)
+        parts += _comparison(diagnostics, release, error)
     return parts
 
 
-def _comparison(diagnostics: Diagnostics, release: Release, scale: float) -> list[Markup]:
-    distance = number_text(release.ate - diagnostics.exact_effect, scale)
-    texts = [f"The released effect lies {distance} from matching without noise."]
+def _comparison(diagnostics: Diagnostics, release: Release, error: float) -> list[Markup]:
+    distance = number_text(release.ate - diagnostics.exact_effect, error)
+    texts = [f"The released {noun(release)} lies {distance} from matching without noise."]
     if release.interval is not None:
         inside = release.interval[0] <= diagnostics.exact_effect <= release.interval[1]
         where = "inside" if inside else "outside"
         texts.append(
             f"The exact effect lies {where} the released interval "
-            f"{pair_text(release.interval, scale)}."
+            f"{pair_text(release.interval, error)}."
         )
     return [element("p", " ".join(texts))]
 

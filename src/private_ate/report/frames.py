@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from private_ate.planning import Plan
     from private_ate.release import Overlap, Release
 
-__all__ = ["balance_frame", "budget_frame", "error_frame", "overlap_frame", "plan_frame"]
+__all__ = [
+    "balance_frame",
+    "budget_frame",
+    "effects_frame",
+    "error_frame",
+    "overlap_frame",
+    "plan_frame",
+]
 
 
 def balance_frame(balance: Mapping[str, Sequence[float]]) -> pl.DataFrame:
@@ -49,6 +56,35 @@ def plan_frame(plan: Plan) -> pl.DataFrame:
     import polars as pl  # as above
 
     return pl.DataFrame(plan.to_dict()["rows"])
+
+
+def effects_frame(release: Release) -> pl.DataFrame:
+    """Return a row per effect, with what was estimated and whether it was adjusted for."""
+    import polars as pl  # as above
+
+    rows = [
+        {
+            "outcome": effect.outcome,
+            "subgroup": effect.subgroup,
+            "arm": effect.arm,
+            "against": effect.against,
+            "estimand": effect.estimand,
+            "adjusted": release.adjusted,
+            "estimate": float(effect.estimate),
+            **_ends("interval", effect.interval),
+            **_ends("simultaneous", effect.simultaneous),
+            **_ends("noise_interval", effect.noise_interval),
+        }
+        for effect in release.effects
+    ]
+    texts = dict.fromkeys(("outcome", "subgroup", "arm", "against", "estimand"), pl.String)
+    numbers = dict.fromkeys(list(rows[0])[len(texts) + 1 :], pl.Float64)
+    return pl.DataFrame(rows, schema={**texts, "adjusted": pl.Boolean, **numbers})
+
+
+def _ends(name: str, pair: Sequence[float] | None) -> dict[str, float | None]:
+    low, high = (None, None) if pair is None else (float(pair[0]), float(pair[1]))
+    return {f"{name}_low": low, f"{name}_high": high}
 
 
 def budget_frame(release: Release) -> pl.DataFrame:

@@ -6,33 +6,45 @@ Only what is in the release, and public facts that the caller adds, can get onto
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from private_ate.effects import e_value
 from private_ate.release import Overlap
-from private_ate.report.drawings import Mark, draw_bar, draw_intervals, draw_track
-from private_ate.report.markup import Markup, element, page
+from private_ate.report.markup import Markup, element, join, page
 from private_ate.report.overlap import overlap_figure
+from private_ate.report.parts import (
+    balance_table,
+    budget_part,
+    effect_part,
+    promise_part,
+    warning_boxes,
+)
+from private_ate.report.text import summary_rows
 from private_ate.report.words import (
     PAPER,
     estimand_name,
-    formal_promise,
-    half_width,
+    headline,
+    noun,
     number_text,
-    pair_text,
-    percent,
     plain_promise,
     publishable_sentence,
     python_call,
+    uncertainty,
 )
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
 
-__all__ = ["PublicFacts", "balance_table", "release_page", "releases_page"]
+__all__ = [
+    "PublicFacts",
+    "balance_table",
+    "release_card",
+    "release_page",
+    "releases_page",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +73,19 @@ class PublicFacts:
 def release_page(release: Release, facts: PublicFacts | None = None) -> str:
     """Return one self-contained HTML document for a release."""
     facts = facts or PublicFacts()
-    subject = (
-        f"Effect of {facts.treatment} on {facts.outcome}"
-        if facts.treatment and facts.outcome
-        else "A treatment effect, released with differential privacy"
-    )
+    subject = _subject(release, facts)
     return page(subject, element("h1", subject), *_sections(release, facts), _footer(release))
+
+
+def _subject(release: Release, facts: PublicFacts) -> str:
+    """Name the page after its columns and what was estimated of them."""
+    treatment = facts.treatment or (release.treatment.column if release.treatment else "")
+    outcome = facts.outcome or (release.outcome.column if release.outcome else "")
+    if not treatment or not outcome:
+        return f"{headline(release)}, released with differential privacy"
+    if release.estimand == "difference":
+        return f"{outcome} by {treatment}: {estimand_name(release)}"
+    return f"Effect of {treatment} on {outcome}"
 
 
 def releases_page(
@@ -81,36 +100,14 @@ def releases_page(
     return page(title, *parts, _footer(releases[0][0]))
 
 
-def balance_table(balance: Mapping[str, Sequence[float]]) -> Markup:
-    """Return a love plot as a table: each covariate, its differences and where they lie."""
-    reach = 1.1 * max([0.2, *(abs(side) for pair in balance.values() for side in pair)])
+def release_card(release: Release) -> str:
+    """Return the summary as a fragment for a notebook: warnings first, then a table."""
     rows = [
-        element("tr",
-            element("th", name, scope="row"),
-            element("td", _difference(before), class_="number"),
-            element("td", _difference(after), class_="number"),
-            element("td", draw_track(before, after, reach, describe=(
-                f"{name}: {before:.3f} before, {after:.3f} after")), class_="track"),
-        )
-        for name, (before, after) in balance.items()
-    ]  # fmt: skip
-    head = element(
-        "tr",
-        element("th", "covariate", scope="col"),
-        element("th", "before", scope="col", class_="number"),
-        element("th", "after", scope="col", class_="number"),
-        element("th", "difference", scope="col"),
-    )
-    caption = element(
-        "caption",
-        "Standardised mean differences between the arms, before (hollow) and after weighting "
-        "(full). Thin lines: ±0.1.",
-    )
-    return element("table", caption, element("thead", head), element("tbody", *rows))
-
-
-def _difference(value: float) -> str:
-    return f"{round(value, 3) + 0.0:.3f}".replace("-", "−")  # adding zero turns −0 into 0
+        element("tr", element("th", name.strip(), scope="row"), element("td", value))
+        for name, value in summary_rows(release)
+    ]
+    caption = element("caption", f"{headline(release)}, released by private-ate")
+    return join(*warning_boxes(release), element("table", caption, element("tbody", *rows)))
 
 
 def _sections(release: Release, facts: PublicFacts, heading: str = "") -> list[Markup]:
@@ -118,91 +115,23 @@ def _sections(release: Release, facts: PublicFacts, heading: str = "") -> list[M
     parts = [element("h2", heading)] if heading else []
     if not release.is_private:
         parts.append(element("p", plain_promise(release), class_="warning", role="note"))
-    parts += _effect(release)
-    parts += _promise(release, level)
-    parts += _budget(release, level)
+    parts += warning_boxes(release)
+    parts += effect_part(release)
+    parts += promise_part(release, level)
+    parts += budget_part(release, level)
     parts += _population(release, facts, level)
     parts += _citation(release, level)
     parts += _repeat(release, facts, level)
     return parts
 
 
-def _effect(release: Release) -> list[Markup]:
-    scale = half_width(release)
-    kind = percent(release)
-    facts = Facts.of(release.settings)
-    marks, texts = [], []
-    for pair, name, covers, strong in (
-        (release.interval, "interval for the effect", facts.interval_covers, True),
-        (
-            release.noise_interval,
-            "interval for the noise alone",
-            facts.noise_interval_covers,
-            False,
-        ),
-    ):
-        if pair is None:
-            continue
-        written = f"{kind} {name}: {pair_text(pair, scale)}"
-        marks.append(Mark(f"{kind} {name}", release.ate, *pair, strong=strong))
-        texts.append(element("li", written, f", covers {covers}." if covers else "."))
-    what = estimand_name(release)
-    parts = [
-        element("p", what[0].upper() + what[1:].rstrip(","), class_="soft"),
-        element("p", number_text(release.ate, scale), class_="effect"),
-    ]
-    if marks:
-        describe = f"{what} {number_text(release.ate, scale)}; " + "; ".join(
-            f"{mark.name} {pair_text((mark.low, mark.high), scale)}" for mark in marks
-        )
-        drawn = draw_intervals(marks, describe=describe)
-        caption = element("figcaption", "In units of the outcome. The vertical line is no effect.")
-        parts += [element("figure", drawn, caption), element("ul", *texts)]
-    parts += [element("p", f"Note: {note}.") for note in facts.notes]
-    return parts
-
-
-def _promise(release: Release, level: str) -> list[Markup]:
-    return [
-        element(level, "What is promised"),
-        element("p", plain_promise(release), class_="promise"),
-        element("p", formal_promise(release), class_="soft"),
-    ]
-
-
-def _budget(release: Release, level: str) -> list[Markup]:
-    steps = Facts.of(release.settings).budget
-    if not steps:
-        return []
-    total = float(release.epsilon)
-    rows = [
-        element("tr",
-            element("th", step, scope="row"),
-            element("td", f"{spent:.4g}", class_="number"),
-            element("td", draw_bar(spent / total, describe=(
-                f"{step}: {100 * spent / total:.3g} % of ε")), class_="track"),
-        )
-        for step, spent in steps.items()
-    ]  # fmt: skip
-    head = element(
-        "tr",
-        element("th", "step", scope="col"),
-        element("th", "ε", scope="col", class_="number"),
-        element("th", "share", scope="col"),
-    )
-    caption = element("caption", f"Every step that saw private values, of ε = {total:g} in all.")
-    return [
-        element(level, "Where ε went"),
-        element("table", caption, element("thead", head), element("tbody", *rows)),
-    ]
-
-
 def _population(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
     known = Facts.of(release.settings)
     parts = [
-        element(level, "Whom the effect speaks of"),
+        element(level, f"Whom the {noun(release)} speaks of"),
         element("p", f"{release.n:,} units. Population: "
                 f"{known.population or 'all n units (ATE)'}."),
+        *_source(release),
     ]  # fmt: skip
     arms, effective = known.arms, known.effective_arms
     if arms is not None:
@@ -215,16 +144,31 @@ def _population(release: Release, facts: PublicFacts, level: str) -> list[Markup
         parts.append(element("p", f"{text}."))
     means = known.means
     if means is not None:
-        scale = half_width(release)
+        error = uncertainty(release)
         parts.append(element("p", "Mean outcome "
-            f"{number_text(means.treated, scale)} if all were treated, "
-            f"{number_text(means.control, scale)} if none were.",
+            f"{number_text(means.treated, error)} if all were treated, "
+            f"{number_text(means.control, error)} if none were.",
             *_ratios(known), *_confounding(release, means.control)))  # fmt: skip
     if known.balance:
         parts.append(balance_table(known.balance))
     if facts.overlap is not None:
         parts.append(overlap_figure(facts.overlap))
     return parts
+
+
+def _source(release: Release) -> list[Markup]:
+    """Say which data the release is about, where the curator gave them a name."""
+    named = [
+        f"{title} {text}"
+        for title, text in (
+            ("Data set", release.dataset),
+            ("version", release.dataset_version),
+            ("asked for at", release.released_at),
+        )
+        if text is not None
+    ]
+    line = ", ".join(named)
+    return [element("p", f"{line[0].upper()}{line[1:]}.")] if named else []
 
 
 def _ratios(known: Facts) -> list[str]:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
 from private_ate.privacy.levels import private_part
-from private_ate.report.words import is_mere_difference
+from private_ate.report.words import (
+    assumption,
+    headline,
+    noise_error,
+    number_text,
+    uncertainty,
+)
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
@@ -19,10 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["release_table", "summarize", "summary_rows"]
 
 _WIDTH = 88
-_TITLES = (
-    "Average treatment effect, released by private-ate",
-    "Difference in means, not adjusted, released by private-ate",
-)
 _LEVELS = {
     "label": "outcomes are private; covariates and treatment are public",
     "sample": "whole records are private; only n and the declared domain are public",
@@ -40,14 +42,16 @@ def summarize(release: Release) -> str:
         )
         for name, value in rows
     ]
-    return "\n".join([_TITLES[is_mere_difference(release)], *lines])
+    warned = [textwrap.fill(f"WARNING: {text}", _WIDTH) for text in release.warnings]
+    return "\n".join([*warned, _title(release), *lines])
 
 
 def release_table(release: Release) -> Table:
     """Return the release as a rich table, which wraps to the width of the terminal."""
     from rich.table import Table  # not needed for plain text
 
-    title = _TITLES[is_mere_difference(release)]
+    warned = [f"WARNING: {text}" for text in release.warnings]
+    title = "\n".join([*warned, _title(release)])
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -56,24 +60,29 @@ def release_table(release: Release) -> Table:
     return table
 
 
+def _title(release: Release) -> str:
+    name = headline(release).removesuffix(" (ATE)")
+    return f"{name}, released by private-ate"
+
+
 def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
     facts = Facts.of(release.settings)
-    if is_mere_difference(release):
-        yield "difference in means", f"{release.ate:.6g}"
-        yield "  assumes", "nothing was adjusted for: an effect only if treatment was random"
-    else:
-        yield f"effect ({facts.estimand.upper()})", f"{release.ate:.6g}"
+    digits = uncertainty(release)
+    yield _name(release), number_text(release.ate, digits)
+    if assumption(release):
+        yield "  assumes", assumption(release)
     error = standard_error(release)
     if error is not None:
-        yield "standard error", f"{error:.4g} (noise and sampling, from the interval)"
+        known = number_text(error, error)
+        yield "standard error", f"{known} (noise and sampling, from the interval)"
     share = f"{100 * facts.confidence:g} %"
     if release.interval is not None:
-        yield f"{share} interval", _pair(release.interval)
+        yield f"{share} interval", _pair(release.interval, digits)
         if facts.interval_covers is not None:
             yield "  covers", facts.interval_covers
     if release.noise_interval is not None:
-        yield f"{share} noise interval", _pair(release.noise_interval)
+        yield f"{share} noise interval", _pair(release.noise_interval, noise_error(release))
         if facts.noise_interval_covers is not None:
             yield "  covers", facts.noise_interval_covers
     hides_size = release.adjacency.startswith("add/remove")
@@ -83,7 +92,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     if facts.population is not None:
         yield "population", facts.population
     yield from _balance(facts)
-    yield from _ratios(facts)
+    yield from _ratios(facts, digits)
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
@@ -103,13 +112,14 @@ def _balance(facts: Facts) -> Iterator[tuple[str, str]]:
         )
 
 
-def _ratios(facts: Facts) -> Iterator[tuple[str, str]]:
+def _ratios(facts: Facts, digits: float) -> Iterator[tuple[str, str]]:
     means = facts.means
     if means is not None:
-        yield "means", f"{means.treated:.6g} if treated, {means.control:.6g} if not"
+        treated, control = (number_text(mean, digits) for mean in (means.treated, means.control))
+        yield "means", f"{treated} if treated, {control} if not"
     for name, ratio in (("risk ratio", facts.risk_ratio), ("odds ratio", facts.odds_ratio)):
         if ratio is not None:
-            yield name, f"{ratio:.4g}"
+            yield name, f"{ratio:.3g}"
 
 
 def _meaning(release: Release) -> Iterator[tuple[str, str]]:
@@ -127,5 +137,13 @@ def _meaning(release: Release) -> Iterator[tuple[str, str]]:
     )
 
 
-def _pair(pair: tuple[float, float]) -> str:
-    return f"[{pair[0]:.6g}, {pair[1]:.6g}]"
+def _name(release: Release) -> str:
+    """Return what stands beside the number: an estimand by its letters, or what was compared."""
+    if release.estimand == "difference":
+        return "difference in means"
+    known = Facts.of(release.settings).estimand if release.schema == 1 else release.estimand
+    return f"effect ({known.upper()})"
+
+
+def _pair(pair: tuple[float, float], digits: float) -> str:
+    return f"[{number_text(pair[0], digits)}, {number_text(pair[1], digits)}]"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from private_ate.contents.numbers import number_text, pair_text
+from private_ate.effects import standard_error
 from private_ate.estimators.registry import is_default
 from private_ate.settings import Facts
 
@@ -13,15 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PAPER",
+    "assumption",
     "estimand_name",
     "formal_promise",
-    "is_mere_difference",
+    "headline",
+    "noise_error",
+    "noun",
     "number_text",
     "pair_text",
     "percent",
     "plain_promise",
     "publishable_sentence",
     "python_call",
+    "uncertainty",
 ]
 
 PAPER = (
@@ -34,6 +41,7 @@ _NAMES = {
     "att": "average treatment effect on the treated (ATT)",
     "atc": "average treatment effect on the controls (ATC)",
     "ato": "average treatment effect in the overlap population (ATO)",
+    "difference": "difference in means, not adjusted for covariates",
 }
 _PRIVATE = {"label": "outcome", "sample": "whole record"}
 _PUBLIC = {
@@ -44,16 +52,32 @@ _PUBLIC = {
 
 def estimand_name(release: Release) -> str:
     """Return the estimand in full; a comparison that may be confounded is not called an effect."""
-    if is_mere_difference(release):
-        return "difference in means, not adjusted for covariates,"
-    estimand = Facts.of(release.settings).estimand
-    return _NAMES.get(estimand, f"treatment effect ({estimand.upper()})")
-
-
-def is_mere_difference(release: Release) -> bool:
-    """Say whether arms that nobody declared to be randomised were compared as they are."""
     facts = Facts.of(release.settings)
-    return facts.adjusted is False and facts.design != "randomized"
+    if release.schema == 1 and facts.estimand not in _NAMES:  # of a method that nobody knows here
+        return f"treatment effect ({facts.estimand.upper()})"
+    name = _NAMES[release.estimand]
+    is_limited = release.estimand == "ate" and release.adjusted and facts.limit is not None
+    return f"{name}, overlap-limited (K = {facts.limit:g})" if is_limited else name
+
+
+def headline(release: Release) -> str:
+    """Return the estimand as the head of a page."""
+    name = estimand_name(release)
+    return name[0].upper() + name[1:]
+
+
+def noun(release: Release) -> str:
+    """Return what the number may be called in one word."""
+    return "difference" if release.estimand == "difference" else "effect"
+
+
+def assumption(release: Release) -> str:
+    """Say what has to hold for arms that were compared as they are; empty where they were not."""
+    if release.adjusted:
+        return ""
+    if release.estimand == "difference":
+        return "nothing was adjusted for: an effect only if treatment was random"
+    return "nothing was adjusted for: treatment was random, as declared"
 
 
 def plain_promise(release: Release) -> str:
@@ -95,15 +119,16 @@ def formal_promise(release: Release) -> str:
 
 
 def publishable_sentence(release: Release) -> str:
-    """Return a sentence for a paper: effect, interval, promise and program."""
-    scale = half_width(release)
-    text = f"The {estimand_name(release)} was {number_text(release.ate, scale)}"
+    """Return a sentence for a paper: effect, interval, promise and program, and its caveats."""
+    error = uncertainty(release)
+    comma = "," if "," in estimand_name(release) else ""
+    text = f"The {estimand_name(release)}{comma} was {number_text(release.ate, error)}"
     if release.interval is not None:
-        text += f" ({percent(release)} interval {pair_text(release.interval, scale)})"
+        text += f" ({percent(release)} interval {pair_text(release.interval, error)})"
     elif release.noise_interval is not None:
         text += (
             f" ({percent(release)} interval for the privacy noise alone "
-            f"{pair_text(release.noise_interval, scale)})"
+            f"{pair_text(release.noise_interval, noise_error(release))})"
         )
     cost = f"ε = {float(release.epsilon):g}"
     if release.delta > 0:
@@ -113,7 +138,9 @@ def publishable_sentence(release: Release) -> str:
         if release.is_private
         else "computed WITHOUT a privacy guarantee"
     )
-    return f"{text}, {promise}, by private-ate {release.version}, method {release.method}."
+    text += f", {promise}, by private-ate {release.version}, method {release.method}."
+    caveats = [assumption(release), *release.warnings]
+    return " ".join([text, *(f"Caveat: {each}." for each in caveats if each)])
 
 
 def python_call(release: Release) -> str:
@@ -127,7 +154,7 @@ def python_call(release: Release) -> str:
     ]
     asked: tuple[tuple[str, object, object], ...] = (
         ("estimand", facts.estimand, "ate"),
-        ("design", facts.design, "unknown"),
+        ("design", release.design, "unknown"),
         ("target", facts.target, "balance"),
         ("rows_per_person", facts.rows_per_person, 1),
         ("neighbors", facts.neighbors, None),
@@ -145,25 +172,19 @@ def python_call(release: Release) -> str:
     )
 
 
-def half_width(release: Release) -> float:
-    """Return the half-width of the widest interval, or zero."""
-    pairs = [pair for pair in (release.interval, release.noise_interval) if pair is not None]
-    return max((pair[1] - pair[0] for pair in pairs), default=0.0) / 2
+def uncertainty(release: Release) -> float:
+    """Return the standard error by whose digits numbers are written, or zero if none is known.
+
+    Where no interval was paid for it is that of the noise alone.
+    """
+    return standard_error(release) or noise_error(release)
 
 
-def number_text(value: float, scale: float) -> str:
-    """Write a number with as many digits as three of its uncertainty's call for."""
-    if scale <= 0 or not math.isfinite(scale):
-        return f"{value:.6g}"
-    decimals = max(0, 2 - math.floor(math.log10(scale)))
-    if decimals > 9 or abs(value) >= 1e12:
-        return f"{value:.4g}".replace("-", "−")
-    return f"{value:,.{decimals}f}".replace("-", "−")
-
-
-def pair_text(pair: tuple[float, float], scale: float) -> str:
-    """Write an interval."""
-    return f"{number_text(pair[0], scale)} to {number_text(pair[1], scale)}"
+def noise_error(release: Release) -> float:
+    """Return the standard error of the noise, by whose digits its interval is written, or zero."""
+    if release.noise_interval is None:
+        return 0.0
+    return standard_error(replace(release, interval=release.noise_interval)) or 0.0
 
 
 def percent(release: Release) -> str:

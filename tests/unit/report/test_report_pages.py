@@ -233,14 +233,19 @@ def test_diagnostics_show_balance_weights_overlap_and_no_values_in_their_repr(st
 
 
 @pytest.mark.parametrize(
-    ("value", "scale", "text"),
+    ("value", "error", "text"),
     [
-        (7.96252, 1.05, "7.96"),
-        (-1234.5, 800.0, "−1,234"),
-        (0.0123456, 0.004, "0.01235"),
+        (8.18735, 0.33, "8.19"),
+        (7.96252, 1.05, "8.0"),
+        (-1794.34, 633.0, "−1,790"),
+        (-7820.4, 3440.0, "−7,800"),
+        (0.0123456, 0.004, "0.0123"),
+        (-0.0004, 0.3, "0.00"),
         (1.0, 0.0, "1"),
+        (-3.14159, 0.0, "−3.142"),
         (3e15, 1e12, "3e+15"),
+        (1e-12, 1e-13, "1e−12"),
     ],
 )
-def test_numbers_have_the_digits_their_uncertainty_deserves(value, scale, text):
-    assert number_text(value, scale) == text
+def test_numbers_have_the_digits_their_standard_error_supports(value, error, text):
+    assert number_text(value, error) == text

@@ -99,6 +99,7 @@ class _Result:
     noise: float
     half: float | None
     facts: _Facts
+    is_overlap_weighted: bool = False
 
 
 def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
@@ -121,6 +122,7 @@ def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
         noise_interval=_around(result.effect, result.noise, width),
         interval=None if result.half is None else _around(result.effect, result.half, width),
         settings=_settings(request, result, noise),
+        estimand="ato" if result.is_overlap_weighted else None,
     )
 
 
@@ -274,6 +276,7 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
         reach,
         half,
         _facts(cut, rule.window(cut.size), reach, study.domain.bounds.width),
+        cut.plan.model == "overlap",
     )
 
 

@@ -58,6 +58,7 @@ from private_ate.estimators.calibrated.pair_variance import (
 from private_ate.estimators.calibrated.rich_features import grow_features
 from private_ate.estimators.calibrated.settings import CalibratedSettings, NoisyCount
 from private_ate.estimators.calibrated.solver import Solution
+from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
 from private_ate.estimators.published.method import require_both_arms
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -174,7 +175,22 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     )
     settings = replace(settings, **_missing_settings(settings, weights, study, released))
     half = released.noise_half(request.coverage)
-    return Estimate(released.ate, (released.ate - half, released.ate + half), interval, settings)
+    return Estimate(
+        released.ate, (released.ate - half, released.ate + half), interval, settings,
+        warnings=_warn(public, weights, settings, request),
+    )  # fmt: skip
+
+
+def _warn(
+    public: MatchingStudy, weights: CappedWeights, settings: CalibratedSettings, request: Request
+) -> tuple[str, ...]:
+    """Sound the overlap alarm; everything that it looks at is public."""
+    arms, worth = settings.arms, settings.effective_arms
+    weighted = WeightedArms(
+        (arms.treated, arms.control), (worth.treated, worth.control), settings.balance
+    )
+    coefficients = weights.problem.features.coefficients
+    return warn_of_overlap(public, coefficients, weighted, request.estimand)
 
 
 def _noise_variance(study: MatchingStudy, epsilon: Fraction) -> float:

@@ -65,6 +65,7 @@ from private_ate.study import Study
 __all__ = ["OrthogonalOptions", "estimate_orthogonal"]
 
 _PROPENSITY_PART: Final = Fraction(3, 5)  # of the models' share, if there are two
+_OVERLAP_LIMIT = 2  # the limit at which units count by their overlap alone
 _REPLAYS: Final = 40
 _MEMBERS_PART: Final = Fraction(1, 5)  # of the counts' share, for how many rows take part
 
@@ -102,6 +103,7 @@ def estimate_orthogonal(study: Study, request: Request, noise: Noise) -> Estimat
         noise_interval=_around(part.effect, part.effect.noise_quantile(coverage), width),
         interval=None if part.variance is None else _interval(part, coverage, width),
         settings=_settings(request, options, plan, part, noise),
+        estimand="ato" if part.limit == _OVERLAP_LIMIT else None,
     )
 
 

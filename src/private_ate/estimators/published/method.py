@@ -16,6 +16,7 @@ from typing import Final, TypedDict, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.errors import ArgumentError, SchemaError
+from private_ate.estimators.overlap_alarm import measure_weights, warn_of_overlap
 from private_ate.estimators.published.effect import estimate_effect
 from private_ate.estimators.published.limits import FixedLimit, LimitRule, LimitsInUse
 from private_ate.estimators.published.matching import match_similar_units
@@ -46,6 +47,7 @@ __all__ = [
 _SAMPLE_RIDGE = 0.01
 _SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over its square root
 _LARGEST_LIMIT = 1 << 40  # beyond any number of rows
+_READABLE = 10  # ε of the scores from which their noise is a tenth of their range
 _NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
 _TOO_TIGHT: Final = (
     "the limit is so tight that matching equals the difference in means; raise ε or set k"
@@ -166,7 +168,15 @@ def private_ate_at_label_level(
         noise_interval_covers="the estimate without noise; not sampling, not confounding",
         notes=(_TOO_TIGHT,) if too_tight else ABSENT,
     )
-    return effect.sums.estimate(study, request.coverage, settings)
+    public = study.public()
+    weighted = measure_weights(public, effect.weights, pool.arms, study.domain.features)
+    return replace(
+        effect.sums.estimate(study, request.coverage, settings),
+        adjusted=not too_tight,
+        warnings=warn_of_overlap(
+            public, regression.coefficients, weighted, "ate", by=" with method 'auto'"
+        ),
+    )
 
 
 def private_ate_at_sample_level(
@@ -194,6 +204,7 @@ def private_ate_at_sample_level(
     )
     rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
     effect = estimate_effect(study, pool, rule, rows_per_person, noise)
+    adjusted = of_scores >= _READABLE * rows_per_person  # public numbers alone
     settings = PublishedSampleSettings(
         **_common(request, effect.plan, ridge, noise),
         noisy_arms=ArmCounts(pool.arms.treated, pool.arms.control),
@@ -201,9 +212,9 @@ def private_ate_at_sample_level(
         noise_interval_covers=(
             "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
         ),
-        notes=(_TOO_NOISY,),
+        notes=() if adjusted else (_TOO_NOISY,),
     )
-    return effect.sums.estimate(study, request.coverage, settings)
+    return replace(effect.sums.estimate(study, request.coverage, settings), adjusted=adjusted)
 
 
 def require_both_arms(arms: ArmSizes) -> None:

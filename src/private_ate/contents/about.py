@@ -1,0 +1,189 @@
+"""What a release is about: declared knowledge and the request; nothing comes from a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast, get_args
+
+from private_ate.domain import Domain, label_text
+
+__all__ = [
+    "ARMS",
+    "About",
+    "Effect",
+    "OutcomeNote",
+    "Pair",
+    "ReleasedEstimand",
+    "Step",
+    "TreatmentNote",
+    "released_estimand",
+]
+
+Pair = tuple[float, float]
+ReleasedEstimand = Literal["ate", "att", "atc", "ato", "difference"]
+ARMS = ("control", "treated")  # what arms are called where a release does not know their labels
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentNote:
+    """The treatment of a release.
+
+    Attributes
+    ----------
+    column : str
+        The treatment's column.
+    arms : list of str
+        Labels of the arms, the reference first.
+    reference : str
+        The arm that the others are compared with.
+    """
+
+    column: str
+    arms: tuple[str, ...]
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeNote:
+    """The outcome of a release.
+
+    Attributes
+    ----------
+    column : str
+        The outcome's column.
+    bounds : pair of float or None
+        The declared bounds, low end first; null where they were looked up in the data.
+    unit : str or None
+        The unit in which it is measured, where somebody declared one.
+    """
+
+    column: str
+    bounds: Pair | None
+    unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One row of the table of effects.
+
+    Attributes
+    ----------
+    outcome : str
+        The outcome's column.
+    subgroup : str or None
+        Whom the row speaks of; null for all units.
+    arm : str
+        The arm whose effect it is.
+    against : str
+        The arm that it is compared with.
+    estimand : str
+        What was estimated; "difference" is a difference in means that nobody may call an effect.
+    estimate : float
+        The released number, in units of the outcome.
+    interval : pair of float or None
+        Confidence interval, low end first; null if none was paid for.
+    simultaneous : pair of float or None
+        Interval that covers together with those of all other rows; with one row the interval.
+    noise_interval : pair of float or None
+        Range of the estimate without noise; null where none is known.
+    """
+
+    outcome: str
+    subgroup: str | None
+    arm: str
+    against: str
+    estimand: ReleasedEstimand
+    estimate: float
+    interval: Pair | None
+    simultaneous: Pair | None
+    noise_interval: Pair | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step that saw private values.
+
+    Attributes
+    ----------
+    name : str
+        What was released.
+    mechanism : str
+        The law of its noise.
+    metric : str
+        In which sense neighbours are within the sensitivity.
+    epsilon : float
+        ε that it spent.
+    delta : float
+        δ that it spent.
+    rho : float
+        What it spent of zero-concentrated privacy, where it is priced in that.
+    part : str
+        The rows that it read, if no other step did; steps of different parts do not add up.
+    sensitivity : list of int or None
+        How far neighbours can be apart, in steps of its own grid; null where that is private.
+    scale : list of float or None
+        Standard deviation of its noise in the same steps; null where nothing was added to a number
+        or the scale is private.
+    """
+
+    name: str
+    mechanism: str
+    metric: str
+    epsilon: float
+    delta: float
+    rho: float
+    part: str
+    sensitivity: tuple[int, ...] | None
+    scale: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a release says about its subject, all of it public.
+
+    Attributes
+    ----------
+    design : str
+        How treatment came about, as declared.
+    treatment, outcome : TreatmentNote, OutcomeNote
+        Columns and what was declared of them.
+    covariates : tuple of str
+        Columns that the method could adjust for.
+    missing : mapping
+        The rules for missing values in force.
+    dataset, dataset_version : str or None
+        What the curator calls the data and this state of them.
+    """
+
+    design: str
+    treatment: TreatmentNote
+    outcome: OutcomeNote
+    covariates: tuple[str, ...]
+    missing: Mapping[str, Any] = field(default_factory=dict)
+    dataset: str | None = None
+    dataset_version: str | None = None
+
+    @classmethod
+    def of(cls, domain: Domain, *, design: str, bounds_are_declared: bool = True) -> About:
+        """Read the subject off a domain; bounds that come from the data are not told."""
+        treatment, outcome = domain.treatment, domain.outcome
+        control, treated = label_text(treatment.control), label_text(treatment.treated)
+        ends = None
+        if bounds_are_declared and outcome.bounds is not None:
+            ends = (outcome.bounds.low, outcome.bounds.high)
+        return cls(
+            design=design,
+            treatment=TreatmentNote(treatment.column, (control, treated), control),
+            outcome=OutcomeNote(outcome.column, ends, outcome.unit),
+            covariates=tuple(domain.covariates),
+            dataset=domain.study.dataset,
+            dataset_version=domain.study.version,
+        )
+
+
+def released_estimand(asked: str, design: str, *, adjusted: bool) -> ReleasedEstimand:
+    """Name what was estimated: arms compared as they are make an effect in a trial only."""
+    if not adjusted and design != "randomized":
+        return "difference"
+    return cast("ReleasedEstimand", asked) if asked in get_args(ReleasedEstimand) else "ate"
