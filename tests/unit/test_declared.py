@@ -480,8 +480,8 @@ def test_a_binding_with_the_last_label_as_other_still_matches(tmp_path, monkeypa
     asked = {"level": "label", "epsilon": 1, "ledger": ledger}
     now = charging._declaration
 
-    def earlier(kind):
-        text = now(kind)
+    def earlier(kind, rule=None):
+        text = now(kind, rule)
         return (
             text
             if isinstance(kind, Interval) or kind.other
