@@ -103,7 +103,7 @@ class LocalStudy:
     def _of(cls, columns: EncodedColumns, progress: Progress | None) -> LocalStudy:
         return cls(
             columns.domain, columns.covariates, columns.treatment, columns.outcome, progress,
-            columns.takes_part, columns.rules,
+            columns.takes_part, rules=columns.rules,
         )  # fmt: skip
 
     @property

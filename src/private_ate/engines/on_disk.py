@@ -124,7 +124,7 @@ def encode_table(
         is_number = np.arange(len(rows.covariates) + len(marks)) < len(rows.covariates)
         columns = CompactColumns(rows.covariates, marks, is_number)
     takes_part = None if _everyone(domain, reading) else rows.takes_part
-    return EncodedColumns(settled, columns, rows.treatment, rows.outcome, takes_part, rules)
+    return EncodedColumns(settled, columns, rows.treatment, rows.outcome, takes_part, rules=rules)
 
 
 def encode_stream(
@@ -171,7 +171,7 @@ def encode_stream(
     # Numbers alone need no unpacking.
     plain = filled.numbers if filled.is_number.all() else filled
     part = None if _everyone(domain, reading) else takes_part[:size]
-    return EncodedColumns(settled, plain, treatment[:size], whole, part, rules)
+    return EncodedColumns(settled, plain, treatment[:size], whole, part, rules=rules)
 
 
 def _noted(
