@@ -198,6 +198,7 @@ def estimate_study(
     if study.domain.bounds.width == 0:
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
+    _refuse_looked_over(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
@@ -215,6 +216,15 @@ def estimate_study(
     )
     size = study.size if estimate.size is None else estimate.size
     return Release.of(estimate, guarantee, method=method.name, n=size, version=VERSION)
+
+
+def _refuse_looked_over(study: LocalStudy | SparkStudy, request: Request) -> None:
+    """Refuse at sample level rows that were left out, and features made, by what records hold."""
+    rules = study.rules
+    looked = rules is not None and rules.left_out_treatment is not None
+    if looked and not has_public_covariates(request.level):
+        msg = "this study was encoded for label level, where columns are public; encode it anew"
+        raise ArgumentError(msg)
 
 
 def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
