@@ -134,6 +134,34 @@ MUTANTS = (
         "    def cauchy(self)",
         "tests/meta/test_mechanisms.py",
     ),
+    Mutant(
+        "records of the sample level are looked over",
+        "data/rules.py",
+        "return has_public_covariates(self.level)",
+        "return True",
+        "tests/attacks/test_undeclared.py",
+    ),
+    Mutant(
+        "an error about public columns binds nothing",
+        "charging.py",
+        "            self.bind()\n",
+        "",
+        "tests/attacks/test_undeclared.py",
+    ),
+    Mutant(
+        "an undeclared treatment is kept without a word",
+        "data/public_columns.py",
+        "    if not reading.leave_out_undeclared:\n",
+        "    if not reading.level:\n",
+        "tests/unit/test_declared.py",
+    ),
+    Mutant(
+        "a missing covariate has no indicator",
+        "data/public_columns.py",
+        "domain.with_indicators(counts.missing)",
+        "domain.with_indicators(())",
+        "tests/unit/test_declared.py",
+    ),
 )
 
 

@@ -219,6 +219,7 @@ def estimate_study(
         raise ArgumentError(msg)
     outcome = study.domain.outcome
     refuse_missing_rule(method, request, outcome)
+    _refuse_looked_over(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
@@ -248,6 +249,15 @@ def _about(study: LocalStudy | SparkStudy, request: Request, *, is_declared: boo
     """Say what a release is about, from what was declared."""
     about = About.of(study.domain, design=request.design, bounds_are_declared=is_declared)
     return about if study.rules is None else replace(about, missing=study.rules.to_dict())
+
+
+def _refuse_looked_over(study: LocalStudy | SparkStudy, request: Request) -> None:
+    """Refuse at sample level rows that were left out, and features made, by what records hold."""
+    rules = study.rules
+    looked = rules is not None and rules.left_out_treatment is not None
+    if looked and not has_public_covariates(request.level):
+        msg = "this study was encoded for label level, where columns are public; encode it anew"
+        raise ArgumentError(msg)
 
 
 def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:

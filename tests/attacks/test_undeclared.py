@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from private_ate import (
+    ArgumentError,
     Categories,
     Domain,
     Interval,
@@ -173,6 +174,13 @@ def test_a_private_column_of_a_bound_data_set_is_refused_before_it_is_looked_at(
         estimate_ate(frame, domain=probing, level="label", epsilon=1, ledger=ledger)
     assert ledger.accounts()[0].left.epsilon_text == "5"
     ledger.close()
+
+
+def test_a_study_that_was_looked_over_is_never_released_at_sample_level():
+    study = encoded(pd.DataFrame(columns("x", None)).astype(object), "label")
+    assert estimate_ate(study, level="label", epsilon=1).n == ROWS
+    with pytest.raises(ArgumentError, match="was encoded for label level"):
+        estimate_ate(study, level="sample", epsilon=1)
 
 
 def test_at_sample_level_no_error_binds_anything(tmp_path):

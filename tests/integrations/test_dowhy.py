@@ -9,7 +9,7 @@ pytest.importorskip("dowhy", reason="DOWHY WAS NOT TESTED: install the extra dow
 
 from private_ate import Domain
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.errors import ArgumentError, BudgetError
+from private_ate.errors import ArgumentError, BudgetError, UndeclaredError
 
 METHOD = "backdoor.private_ate.dowhy.PrivateATE"
 CAUSES = ["age", "pressure_before", "weight", "smoker", "diabetes"]
@@ -206,3 +206,18 @@ def test_a_ledger_counts_refits_and_stops_them(model, study, tmp_path):
             estimand, estimate, method_name="data_subset_refuter", num_simulations=5, n_jobs=1
         )
     assert spent_on({"ledger": str(path)}) == ["4"]
+
+
+def test_undeclared_treatments_are_counted_and_left_out_at_label_level(study):
+    import polars as pl
+
+    third = pl.when(pl.int_range(pl.len()) < 40).then(pl.lit("both")).otherwise(pl.col("drug"))
+    odd = SimpleNamespace(frame=study.frame.with_columns(drug=third), domain=study.domain)
+
+    with pytest.raises(UndeclaredError, match=r"in 40 of 1500 rows \('both' in 40\)"):
+        ask(model_of(odd), odd)
+    _, estimate = ask(model_of(odd), odd, leave_out_undeclared=True)
+
+    assert estimate.release.n == 1460
+    _, silent = ask(model_of(odd), odd, level="sample")
+    assert silent.release.n == 1500

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from private_ate.errors import ArgumentError, DomainError
+from private_ate.errors import ArgumentError, DomainError, UndeclaredError
 from private_ate.sklearn import PrivateATE
 
 # Seeded, because the checks fit clones over and over: such releases promise nothing.
@@ -83,3 +83,32 @@ def test_bounds_that_are_missing_are_asked_for(study, estimator, error):
 def test_a_treatment_that_is_missing_is_asked_for(study):
     with pytest.raises(ArgumentError, match="give fit a treatment"):
         PrivateATE(outcome_bounds=(0, 1), covariate_bounds=(0, 1)).fit(*study[:2])
+
+
+def test_odd_treatments_are_counted_and_left_out_at_label_level(study):
+    covariates, outcome, treatment = study
+    odd = treatment.astype(object)
+    odd[:30], odd[30:50] = 2, None
+    covariates[60:90, 1] = np.nan
+    estimator = PrivateATE(level="label", epsilon="2", outcome_bounds=(-8, 8))
+
+    with pytest.raises(UndeclaredError, match=r"missing in 20 of 2000 rows.*'2' in 30"):
+        estimator.fit(covariates, outcome, treatment=odd)
+
+    assert (
+        "_has_released" not in vars(estimator) or not estimator._has_released
+    )  # nothing was spent
+    lenient = PrivateATE(
+        level="label", epsilon="2", outcome_bounds=(-8, 8), leave_out_undeclared=True
+    ).fit(covariates, outcome, treatment=odd)
+    assert lenient.release_.n == 1950
+    assert "x1 (missing)" in lenient.release_.settings["balance"]
+
+
+def test_odd_treatments_pass_without_a_word_at_sample_level(study):
+    covariates, outcome, treatment = study
+    odd = treatment.astype(object)
+    odd[:30], odd[30:50] = 2, None
+    asked = {"epsilon": "2", "outcome_bounds": (-8, 8), "covariate_bounds": (-4, 4)}
+    fitted = PrivateATE(**asked).fit(covariates, outcome, treatment=odd)
+    assert fitted.release_.n == 2000

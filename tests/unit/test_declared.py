@@ -564,3 +564,14 @@ def test_b_takes_no_part_at_sample_level():
         for one in (found, moved)
     ]
     assert releases[0] == releases[1]
+
+
+@pytest.mark.parametrize("asked", [{"method": "published"}, {"target": "track"},
+                                   {"estimand": "att"}, {"estimand": "ato"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("form", ["polars", "streamed csv"])
+def test_every_label_method_takes_indicators(asked, form, tmp_path):
+    odd = study(age=dict.fromkeys(range(0, ROWS, 7)), ward={4: "east"}, arm={5: None})
+    data, limits = shaped(odd, form, tmp_path)
+    release = label(data, leave_out_undeclared=True, **asked, **limits)
+    assert release.n == ROWS - 1
+    assert np.isfinite(release.ate)

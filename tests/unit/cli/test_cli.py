@@ -175,7 +175,9 @@ ROLES = ["--treatment", "drug", "--outcome", "drop"]
         ([*FLAGS, *LABEL, "--treated", "no"], "same label"),
         ([*FLAGS, *LABEL, "--domain", "absent.toml"], "cannot be read"),
         ([*FLAGS, *LABEL, "--out", "absent/release.json"], "does its folder exist"),
-        ([*FLAGS, *LABEL, "--treated", "aspirin"], "no unit is treated"),
+        ([*FLAGS, *LABEL, "--treated", "aspirin"], "is neither 'aspirin' nor 'no' in"),
+        ([*FLAGS, *LABEL, "--treated", "aspirin"], "here: --leave-out-undeclared"),
+        ([*FLAGS, "--level", "sample", "--epsilon", "1", "--leave-out-undeclared"], "label level"),
     ],
 )
 def test_errors_are_one_sentence_with_exit_code_2(run, data, arguments, message):

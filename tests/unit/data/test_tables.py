@@ -159,9 +159,18 @@ def test_missing_and_undeclared_labels_fall_into_the_catch_all():
     assert encoded.tolist() == [[1, 0, 1, 1, 0], [0, 1, 0, 0, 1], [0, 0, 0, 0, 0]]
 
 
+def test_without_a_catch_all_they_are_a_category_of_their_own():
+    domain = Domain("t", ("y", Interval(0, 1)), {"ward": Categories("a", "b")})
+    frame = pl.DataFrame({"ward": ["a", "b", "z", None], "t": [0] * 4, "y": [0.0] * 4})
+
+    encoded = encode_covariates(read_table(frame), domain)
+
+    assert encoded.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
+
+
 @pytest.mark.parametrize("entries", [[3, 4, 5], [3.0, 4.0, 9.5], ["3", "4.0", "x"]])
 def test_numbers_serve_as_categories(entries):
-    domain = Domain("t", ("y", Interval(0, 1)), {"x": Categories(3, 4, 5)})
+    domain = Domain("t", ("y", Interval(0, 1)), {"x": Categories(3, 4, 5, other=5)})
     frame = pl.DataFrame({"x": entries, "t": [0] * 3, "y": [0.0] * 3})
 
     encoded = encode_covariates(read_table(frame), domain)

@@ -258,7 +258,6 @@ def test_an_interrupted_request_stays_charged_and_is_refused(ledger, monkeypatch
         ({"bounds": "from-data"}, ArgumentError),
         ({"estimand": "att", "method": "published"}, ArgumentError),
         ({"covariates": ["none"]}, SchemaError),
-        ({"data": small_table().with_columns(t=pl.lit(1))}, SchemaError),
         ({"data": small_table().with_columns(y=pl.lit("text"))}, SchemaError),
         ({"data": "missing.csv"}, ArgumentError),
         ({"dataset": "another"}, LedgerError),
@@ -270,6 +269,14 @@ def test_what_is_refused_spends_nothing(ledger, change, error):
         ask(ledger, **change)
     assert left(ledger) == "1"
     assert len(ledger.history()) == 2
+
+
+def test_an_empty_arm_spends_nothing_and_binds_what_was_told_of_as_public(ledger):
+    with pytest.raises(SchemaError):
+        ask(ledger, data=small_table().with_columns(t=pl.lit(1)))
+    assert left(ledger) == "1"
+    assert [entry.kind for entry in ledger.history()][2:] == ["bind"]
+    assert "t" in ledger.roles("trial").public
 
 
 def test_an_unforeseen_error_is_paid_for(ledger, monkeypatch):
