@@ -13,7 +13,7 @@ from typing import Literal, cast, get_args
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, whole_number
 from private_ate.charging import bill_for, charge_and_make, payer_for
-from private_ate.data.rules import rule_notes
+from private_ate.data.rules import neighbours_note, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
@@ -195,7 +195,9 @@ def estimate_study(
     guarantee = Guarantee(
         request.level,
         request.epsilon,
-        estimate.adjacency or adjacency_of(request.level, request.rows_per_person),
+        estimate.adjacency
+        or adjacency_of(request.level, request.rows_per_person)
+        + neighbours_note(outcome, request.level),
         delta=float(estimate.delta),
         void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
         numerics=estimate.numerics,

@@ -113,7 +113,7 @@ def test_a_binding_without_a_rule_is_what_it_always_was():
 
 
 def test_a_ledger_holds_its_data_set_to_the_rule(tmp_path):
-    ledger = Ledger.create(tmp_path / "ledger.db", "study", "10")
+    ledger = Ledger.create(tmp_path / "ledger.db", "study", epsilon="10")
     asked = {"level": "label", "epsilon": "1", "ledger": ledger, "dataset": "study"}
     estimate_ate(FRAME, domain=domain_with("private"), **asked)
 
@@ -305,6 +305,15 @@ def test_a_private_ratio_is_the_mean_over_those_observed(target):
         1 - left_out(FRAME) / FRAME["t"].sum(), abs=0.06
     )  # fmt: skip
     assert "left_out_outcome" not in told.settings
+
+
+def test_releases_say_which_tables_are_neighbours():
+    told = {rule: release(rule, epsilon=1).adjacency for rule in (None, "public", "private")}
+
+    assert told[None] == "replace-one: same n, one unit's outcome differs"
+    assert told["public"] == f"{told[None]}, and who has one is public"
+    assert told["private"] == f"{told[None]} or is missing"
+    assert "missing" not in release("private", level="sample", epsilon=1).adjacency
 
 
 def test_a_private_ratio_tells_both_means_if_asked():

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
 from private_ate.domain import Outcome
-from private_ate.privacy.levels import Level
+from private_ate.privacy.levels import Level, has_public_covariates
 
-__all__ = ["PAPERS_READING", "MissingRules", "outcome_rule", "rule_notes"]
+__all__ = ["PAPERS_READING", "MissingRules", "neighbours_note", "outcome_rule", "rule_notes"]
 
 PAPERS_READING: Final = (
     "a treatment that is missing or not a declared label counts as control, as in the paper"
@@ -78,14 +78,27 @@ def outcome_rule(outcome: Outcome, level: Level) -> str:
     assert_never(level)
 
 
+def neighbours_note(outcome: Outcome, level: Level) -> str:
+    """Say what a rule adds to the sentence on neighbours; a record may lack anything anyway."""
+    match level:
+        case "label":
+            words = {"public": ", and who has one is public", "private": " or is missing"}
+            return "" if outcome.missing is None else words[outcome.missing]
+        case "sample":
+            return ""
+    assert_never(level)
+
+
 def rule_notes(outcome: Outcome, level: Level, *, leaves_out: bool) -> tuple[str, ...]:
     """Return what every release says about missing values, whatever the data hold.
 
     ``leaves_out`` says whether the method leaves out rows without a declared treatment.
     """
     notes = []
-    if level == "sample" and not leaves_out:
+    is_public = has_public_covariates(level)
+    if not (is_public or leaves_out):
         notes.append(PAPERS_READING)
-    if outcome.fills_undeclared or (level == "sample" and outcome.missing is not None):
+    # At label level a method that leaves out rows says how.
+    if outcome.fills_undeclared or (outcome.missing is not None and not is_public):
         notes.append(outcome_rule(outcome, level))
     return tuple(notes)
