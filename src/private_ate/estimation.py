@@ -16,7 +16,7 @@ from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.charging import bill_for, charge_and_make, payer_for
 from private_ate.contents.about import About
 from private_ate.contents.steps import list_steps
-from private_ate.data.rules import Reading, rule_notes
+from private_ate.data.rules import Reading, neighbours_note, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Treatment
@@ -230,7 +230,9 @@ def estimate_study(
     guarantee = Guarantee(
         request.level,
         request.epsilon,
-        estimate.adjacency or adjacency_of(request.level, request.rows_per_person),
+        estimate.adjacency
+        or adjacency_of(request.level, request.rows_per_person)
+        + neighbours_note(outcome, request.level),
         delta=float(estimate.delta),
         void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
         numerics=estimate.numerics,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.audit.replay import Tape, moved_share
-from private_ate.domain import Domain, Interval
+from private_ate.domain import Domain, Interval, Outcome
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import Method
 from private_ate.estimators.request import Request
@@ -30,6 +30,7 @@ __all__ = ["EPSILON", "Neighbours", "Step", "neighbours_for", "noisy_steps"]
 EPSILON = Fraction(1)  # where an audit sees most
 _ROWS, _FEW = 24, 2
 _DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+_MISSING_DOMAIN = Domain("t", Outcome("y", Interval(0, 1), "private"), {"x": Interval(0, 1)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,11 @@ class Step:
     second: Callable[[], Any]
 
 
-def neighbours_for(level: Level) -> Iterator[Neighbours]:
-    """Yield pairs of neighbours at a level: outcomes moved, and whole records at sample level."""
+def neighbours_for(level: Level, *, missing: bool = False) -> Iterator[Neighbours]:
+    """Yield pairs of neighbours at a level: outcomes moved, and whole records at sample level.
+
+    With ``missing``, also pairs of which one study lacks an outcome and may not tell.
+    """
     last = _ROWS - 1
     base = _study()
     yield Neighbours("outcome of a rare treated unit", *_ends(base, 0))
@@ -64,6 +68,13 @@ def neighbours_for(level: Level) -> Iterator[Neighbours]:
         yield Neighbours(
             "a unit changes ends", _moved(crowd, 0, 0.0, 1), _moved(crowd, 0, 1.0, 0, outcome=0)
         )
+
+    if missing:
+        for title, row in (("rare treated", 0), ("control", last)):
+            low, high = (_shown(study) for study in _ends(base, row))
+            gone = _without_outcome(low, row)
+            yield Neighbours(f"outcome of a {title} unit goes missing", high, gone)
+            yield Neighbours(f"low outcome of a {title} unit goes missing", low, gone)
 
 
 def noisy_steps(
@@ -95,6 +106,17 @@ def _ends(study: LocalStudy, row: int) -> tuple[LocalStudy, LocalStudy]:
     """Return the study with one outcome at the low bound and with it at the high bound."""
     low, high = (_outcomes(study, row, value) for value in (0, OUTCOME_STEPS))
     return replace(study, outcome=low), replace(study, outcome=high)
+
+
+def _shown(study: LocalStudy) -> LocalStudy:
+    """Return the study under the rule that who lacks an outcome is private; everybody has one."""
+    observed = np.ones(study.size, dtype=np.bool_)
+    return replace(study, domain=_MISSING_DOMAIN, observed=observed)
+
+
+def _without_outcome(study: LocalStudy, row: int) -> LocalStudy:
+    observed = np.arange(study.size) != row
+    return replace(study, outcome=_outcomes(study, row, OUTCOME_STEPS // 2), observed=observed)
 
 
 def _moved(

@@ -88,7 +88,7 @@ def audit_steps(
 def _worst_steps(method: Method, level: Level) -> dict[str, tuple[float, Neighbours, Fraction]]:
     """Find for each step the neighbours that move its input most, and its share of ε."""
     worst: dict[str, tuple[float, Neighbours, Fraction]] = {}
-    for pair in neighbours_for(level):
+    for pair in neighbours_for(level, missing=_leaves_out(method, level)):
         for step in noisy_steps(method, level, pair):
             share = step.spend.epsilon / EPSILON
             if step.moved and share > 0:
@@ -98,12 +98,17 @@ def _worst_steps(method: Method, level: Level) -> dict[str, tuple[float, Neighbo
     return worst
 
 
+def _leaves_out(method: Method, level: Level) -> bool:
+    """Say whether a method leaves out rows whose missing outcome is private."""
+    return level in method.leaves_out_at and "private" in method.leaves_out
+
+
 def audit_release(
     method: Method, level: Level, runs: int | None, progress: Progress | None = None
 ) -> Finding:
     """Return the line of a method's whole releases, on its worst neighbours."""
     request = Request(level, EPSILON)
-    pairs = list(neighbours_for(level))
+    pairs = list(neighbours_for(level, missing=_leaves_out(method, level)))
     start = time.monotonic()
     delta = estimate_study(pairs[0].first, request, method).delta
     cost = max(time.monotonic() - start, 1e-4)

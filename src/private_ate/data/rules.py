@@ -19,6 +19,7 @@ __all__ = [
     "MissingRules",
     "Reading",
     "describe_rules",
+    "neighbours_note",
     "outcome_rule",
     "rule_notes",
 ]
@@ -157,14 +158,27 @@ def outcome_rule(outcome: Outcome, level: Level) -> str:
     assert_never(level)
 
 
+def neighbours_note(outcome: Outcome, level: Level) -> str:
+    """Say what a rule adds to the sentence on neighbours; a record may lack anything anyway."""
+    match level:
+        case "label":
+            words = {"public": ", and who has one is public", "private": " or is missing"}
+            return "" if outcome.missing is None else words[outcome.missing]
+        case "sample":
+            return ""
+    assert_never(level)
+
+
 def rule_notes(outcome: Outcome, level: Level, *, leaves_out: bool) -> tuple[str, ...]:
     """Return what every release says about missing values, whatever the data hold.
 
     ``leaves_out`` says whether the method leaves out rows without a declared treatment.
     """
     notes = []
-    if level == "sample" and not leaves_out:
+    is_public = has_public_covariates(level)
+    if not (is_public or leaves_out):
         notes.append(PAPERS_READING)
-    if outcome.fills_undeclared or (level == "sample" and outcome.missing is not None):
+    # At label level a method that leaves out rows says how.
+    if outcome.fills_undeclared or (outcome.missing is not None and not is_public):
         notes.append(outcome_rule(outcome, level))
     return tuple(notes)

@@ -254,6 +254,7 @@ def test_a_domain_is_drafted_from_the_schema_without_a_value(run, data, tmp_path
     assert 'column = "drug"' in text
     assert ("# categories = [???" in text) is (suffix == ".csv")
     filled = text.replace("low = ???", "low = 0").replace("high = ???", "high = 99")
+    filled = filled.replace("missing = ???", 'missing = "private"')
     if suffix == ".parquet":
         with pytest.raises(DomainError, match="not valid TOML"):
             Domain.from_toml(filled)
