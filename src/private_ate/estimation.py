@@ -35,7 +35,7 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
-from private_ate.settings import plain_settings, with_notes
+from private_ate.settings import with_notes
 
 __all__ = [
     "METHODS",
@@ -239,7 +239,7 @@ def estimate_study(
     )
     size = study.size if estimate.size is None else estimate.size
     notes = rule_notes(outcome, request.level, leaves_out=method.leaves_out)
-    told = replace(estimate, settings=with_notes(plain_settings(estimate.settings), notes))
+    told = replace(estimate, settings=with_notes(estimate.settings, notes))
     about = _about(study, request, is_declared=not void)
     return Release.of(
         told, guarantee, about,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Final, cast
 
 __all__ = [
@@ -133,11 +133,21 @@ def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str,
     return {**settings, "ledger": _plain(note)}
 
 
-def with_notes(settings: Mapping[str, Any], notes: tuple[str, ...]) -> dict[str, Any]:
+def with_notes(
+    settings: Settings | Mapping[str, Any], notes: tuple[str, ...]
+) -> Settings | Mapping[str, Any]:
     """Return the settings of a release with more notes, after those of its method."""
     if not notes:
-        return dict(settings)
-    return {**settings, "notes": [*_texts(settings.get("notes")), *notes]}
+        return settings
+    plain = plain_settings(settings)
+    told = (*_texts(plain.get("notes")), *notes)
+    if (
+        isinstance(settings, Settings)
+        and is_dataclass(settings)
+        and any(item.name == "notes" for item in fields(settings))
+    ):
+        plain = replace(settings, notes=told).to_dict()  # where the method has its own
+    return {**plain, "notes": list(told)}
 
 
 def _plain(value: object) -> object:

@@ -14,6 +14,7 @@ import pytest
 import private_ate
 from private_ate import ArgumentError
 from private_ate.cli.app import app
+from private_ate.contents.about import ReleasedEstimand
 from private_ate.estimation import METHODS, method_for
 from private_ate.estimators.refusals import refuse_unanswerable
 from private_ate.estimators.registry import AUTO, Engine, is_default
@@ -139,7 +140,9 @@ def test_all_words_about_levels_and_estimands_are_there():
     for table in (words._PRIVATE, words._PUBLIC):
         assert set(table) == set(get_args(Level))
     assert set(get_args(Level)) < set(text._LEVELS)
-    assert set(words._NAMES) == set(get_args(Estimand))
+    assert (
+        set(words._NAMES) == set(get_args(ReleasedEstimand)) == {*get_args(Estimand), "difference"}
+    )
     for level in get_args(Level):
         assert private_part(level)
         assert has_public_covariates(level) in (True, False)

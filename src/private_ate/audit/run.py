@@ -100,7 +100,7 @@ def _worst_steps(method: Method, level: Level) -> dict[str, tuple[float, Neighbo
 
 def _leaves_out(method: Method, level: Level) -> bool:
     """Say whether a method leaves out rows whose missing outcome is private."""
-    return level in method.leaves_out_at and "private" in method.leaves_out
+    return level in method.follows_at and "private" in method.follows
 
 
 def audit_release(
