@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from private_ate.baselines.ipw import IpwOptions
     from private_ate.baselines.privsyn import PrivSynOptions
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
+    from private_ate.checking.check import check_data
+    from private_ate.checking.findings import DataCheck, Finding
     from private_ate.domain import Binary, Categories, Domain, Interval, Outcome, Treatment
     from private_ate.effects import (
         ArmMeans,
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "Treatment"),
+    "checking.check": ("check_data",),
+    "checking.findings": ("DataCheck", "Finding"),
     "estimation": ("estimate_ate",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.overlap": ("describe_overlap",),
@@ -90,6 +94,7 @@ __all__ = [
     "BudgetError",
     "CalibratedOptions",
     "Categories",
+    "DataCheck",
     "DatasetError",
     "Diagnostics",
     "DifferenceInMeansOptions",
@@ -97,6 +102,7 @@ __all__ = [
     "DomainError",
     "DoublyRobustOptions",
     "EValue",
+    "Finding",
     "FoldSplitOptions",
     "Interval",
     "IpwOptions",
@@ -118,6 +124,7 @@ __all__ = [
     "Treatment",
     "__version__",
     "arm_means",
+    "check_data",
     "describe_overlap",
     "diagnose_ate",
     "e_value",

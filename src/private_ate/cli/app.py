@@ -10,6 +10,7 @@ import typer
 
 from private_ate.cli import datasets, experiments
 from private_ate.cli.audit import audit
+from private_ate.cli.check import check
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(estimate)
 app.command()(plan)
 app.command()(domain)
+app.command()(check)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")

@@ -1,0 +1,322 @@
+"""What the counts of a covariate mean: findings with a severity, a sentence and a remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from private_ate.checking.findings import Finding, Severity
+from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
+from private_ate.checking.words import amount, listed, number, quoted, share
+from private_ate.data.tables import MOST_LABELS
+from private_ate.domain import Categories, Interval
+from private_ate.privacy.levels import Level, has_public_covariates
+
+__all__ = ["holds_dates", "is_identifier", "judge_covariate", "judge_numbers", "most_common"]
+
+_CLIPPED: Final = 0.05  # share of clipped values of a covariate that weakens its adjustment
+_MISSING: Final = 0.05
+_UNDECLARED: Final = 0.05
+_UNIQUE: Final = 0.9  # share of different values from which on a column may be an id
+_FEW_ROWS: Final = 20
+_NAMED_ID: Final = re.compile(
+    r"(?i)(^|[^a-z])(id|uid|uuid|key|ssn|mrn|nr|no|number|index|row)([^a-z]|$)"
+)
+_CATCH_ALL: Final = {"other", "others", "unknown", "missing", "else", "rest", "none", "na", "n/a"}
+_SHAPE_WORDS: Final = {
+    "comma": (
+        "look like numbers with commas",
+        "write decimal points and no separators of thousands: 3.5 and 1234",
+    ),
+    "date": (
+        "look like dates",
+        "turn dates into numbers, such as days since the start, or leave the column out",
+    ),
+    "word": (
+        "are words for missing",
+        "leave the field empty where a value is missing",
+    ),
+    "unit": (
+        "are numbers with a unit or a sign",
+        "keep the number alone, and the unit in the column's name",
+    ),
+}
+
+
+def judge_covariate(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+    """Yield what there is to say about a covariate; one finding in order if nothing else."""
+    found = list(_judge(tally, level))
+    if any(finding.severity != "ok" for finding in found):
+        yield from found
+        return
+    what = (
+        f"{number(tally.low.min())} to {number(tally.high.max())}"
+        if tally.holds_numbers
+        else f"{tally.alike.distinct} labels"
+    )
+    yield from found
+    yield Finding("in order", tally.name, "ok", f"{tally.present:,} values, {what}")
+
+
+def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+    if not tally.present:
+        yield Finding(
+            "missing", tally.name, "bends", "every entry is missing",
+            "leave the column out of the covariates", {"rows": int(tally.rows.sum())},
+        )  # fmt: skip
+        return
+    yield from _undeclared_column(tally, level)
+    yield from _missing(tally, level)
+    if tally.holds_numbers:
+        yield from judge_numbers(tally, _CLIPPED)
+    elif isinstance(tally.declared, Categories):
+        yield from _labels(tally, tally.declared)
+    elif holds_dates(tally):
+        yield _unreadable(tally)
+    yield from _same_everywhere(tally)
+    yield from _identifier(tally)
+    yield from _follows_treatment(tally)
+
+
+def judge_numbers(tally: ColumnTally, tolerated: float) -> Iterator[Finding]:
+    """Yield what is unreadable or clipped in a column of numbers."""
+    if tally.declared is not None and (tally.kind == "other" or tally.keeps_texts):
+        yield Finding(
+            "type", tally.name, "bends",
+            f"it is declared as numbers but its type is {tally.type_name}: the estimate refuses it",
+            "store the column as numbers", {"type": tally.type_name},
+        )  # fmt: skip
+    if tally.texts:
+        yield _unreadable(tally)
+    if isinstance(tally.declared, Interval) and tally.beyond.count:
+        yield _clipped(tally, tally.declared, tolerated)
+
+
+def _unreadable(tally: ColumnTally) -> Finding:
+    shape, count = max(tally.shapes.items(), key=lambda pair: pair[1], default=("", 0))
+    counts = {
+        "rows": tally.texts,
+        "share": tally.texts / tally.present,
+        "shapes": {name: times for name, times in tally.shapes.items() if times},
+        "examples": dict(list(tally.text_counts.ordered().items())[:5]),
+    }
+    examples = listed(tally.text_counts.ordered(), is_whole=tally.text_counts.is_whole)
+    effect = "are no numbers" + (" and would count as missing" if tally.declared else "")
+    sentence = f"{amount(tally.texts, tally.present, 'entries')} {effect}: {examples}"
+    remedy = "correct the entries, or declare the column by its labels"
+    topic = "unreadable"
+    if 2 * count > tally.texts:
+        words, remedy = _SHAPE_WORDS[shape]
+        sentence += f"; {count:,} {words}"
+        topic = {"comma": "decimal commas", "date": "dates"}.get(shape, topic)
+    return Finding(topic, tally.name, "bends", sentence, remedy, counts)
+
+
+def _clipped(tally: ColumnTally, bounds: Interval, tolerated: float) -> Finding:
+    beyond, readable = tally.beyond, tally.present - tally.texts
+    widths = beyond.furthest / bounds.width if bounds.width else float("inf")
+    sides = [
+        f"{count:,} {where}"
+        for count, where in (
+            (beyond.below, f"below {number(bounds.low)}"),
+            (beyond.above, f"above {number(bounds.high)}"),
+        )
+        if count
+    ]
+    sentence = (
+        f"{amount(beyond.count, readable, 'values')} lie outside the bounds and are clipped "
+        f"({', '.join(sides)}), the furthest by {_far(beyond.furthest, widths)}"
+    )
+    remedy = "widen the bounds if the code book allows, or clip on purpose and say so"
+    code, times = most_common(tally)
+    if times >= 3 and 2 * times > beyond.count:
+        sentence += f"; {times:,} of them are {number(code)}"
+        remedy = f"if {number(code)} is a code for missing, leave those fields empty; else widen"
+    is_many = beyond.count >= tolerated * readable
+    counts = {
+        "rows": beyond.count, "share": beyond.count / readable, "below": beyond.below,
+        "above": beyond.above, "furthest": _plain(beyond.furthest), "widths": _plain(widths),
+    }  # fmt: skip
+    return Finding("clipped", tally.name, "bends" if is_many else "note", sentence, remedy, counts)
+
+
+def _far(distance: float, widths: float) -> str:
+    if not np.isfinite(distance):
+        return "infinitely far"
+    return f"{number(distance)} ({widths:.2g} widths)"
+
+
+def _plain(value: float) -> float | None:
+    """Return a number as JSON knows it."""
+    return value if np.isfinite(value) else None
+
+
+def most_common(tally: ColumnTally) -> tuple[float, int]:
+    """Return the most frequent value outside the bounds and how often it is there."""
+    counts = tally.beyond.values.numbers
+    if not counts:
+        return 0.0, 0
+    code = max(counts, key=lambda value: (int(counts[value].sum()), -abs(value)))
+    return (code, int(counts[code].sum())) if np.isfinite(code) else (0.0, 0)
+
+
+def _undeclared_column(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+    if tally.declared is not None:
+        return
+    if level is not None and has_public_covariates(level):
+        severity: Severity = "ok"
+        sentence = "it is not declared: its range is looked up, as it is public at this level"
+    else:
+        severity = "note" if level is None else "bends"
+        sentence = "it is not declared: the sample level refuses it"
+    yield Finding(
+        "declaration", tally.name, severity, sentence, "declare it; a line is proposed below"
+    )
+
+
+def _missing(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+    rows, missing = int(tally.rows.sum()), int(tally.missing.sum())
+    if not missing:
+        return
+    is_public = level is not None and has_public_covariates(level)
+    bends = not is_public and missing >= _MISSING * rows
+    kind = tally.declared
+    filled = f" and count as {number(kind.fill)}" if isinstance(kind, Interval) else ""
+    yield Finding(
+        "missing", tally.name, "bends" if bends else "note",
+        f"{amount(missing, rows, 'entries')} are missing{filled}",
+        "fill them in from another source, declare what they count as, or leave the column out",
+        {"rows": missing, "share": missing / rows, **_by_arm(tally)},
+    )  # fmt: skip
+
+
+def _by_arm(tally: ColumnTally) -> dict[str, int]:
+    return {
+        "treated": int(tally.missing[TREATED]),
+        "control": int(tally.missing[CONTROL]),
+    }
+
+
+def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:
+    if not tally.undeclared:
+        return
+    labels = tally.undeclared_labels
+    unseen = [label for label in kind.labels if label not in tally.seen_labels]
+    is_kept_apart = kind.other is None
+    is_catch_all = kind.other in unseen or str(kind.other).lower() in _CATCH_ALL
+    bends = tally.undeclared >= _UNDECLARED * tally.present if is_kept_apart else not is_catch_all
+    becomes = "as one category of its own" if is_kept_apart else f"as {quoted(kind.other)}"
+    sentence = (
+        f"{amount(tally.undeclared, tally.present, 'entries')} have a label that is not declared "
+        f"and count {becomes}: {listed(labels.ordered(), is_whole=labels.is_whole)}"
+    )
+    remedy = "declare the labels (spelling and case count), or name a label of its own as other"
+    if unseen:
+        remedy += f"; declared but never seen: {', '.join(quoted(label) for label in unseen[:5])}"
+    counts = {
+        "rows": tally.undeclared, "share": tally.undeclared / tally.present,
+        "labels": dict(list(labels.ordered().items())[:20]), "unseen": unseen,
+    }  # fmt: skip
+    yield Finding(
+        "undeclared labels", tally.name, "bends" if bends else "note", sentence, remedy, counts
+    )
+
+
+def _same_everywhere(tally: ColumnTally) -> Iterator[Finding]:
+    if tally.alike.distinct == 1:
+        (value,) = tally.values.ordered()
+        yield Finding(
+            "constant", tally.name, "note",
+            f"every entry is {quoted(value)}: the column tells nothing and costs as any other",
+            "leave it out of the covariates", {"value": value},
+        )  # fmt: skip
+
+
+def is_identifier(tally: ColumnTally) -> bool:
+    """Whether nearly every row has a value of its own, and it looks like an id.
+
+    Measurements are unique too, so numbers are ids only if they are whole and rise from row to
+    row, fill their range, or are named as ids are.
+    """
+    present, distinct = tally.present, tally.alike.distinct
+    if present < _FEW_ROWS or distinct < _UNIQUE * present:
+        return False
+    if not tally.texts:
+        width = tally.high.max() - tally.low.min()
+        is_dense = width < 1.5 * present
+        is_named = _NAMED_ID.search(tally.name) is not None
+        return tally.is_whole and (tally.rises or is_dense or is_named)
+    return 2 * tally.texts > present and 2 * (tally.shapes["comma"] + tally.shapes["unit"]) < (
+        tally.texts
+    )
+
+
+def holds_dates(tally: ColumnTally) -> bool:
+    """Whether most entries look like dates."""
+    return 2 * tally.shapes["date"] > tally.present
+
+
+def _identifier(tally: ColumnTally) -> Iterator[Finding]:
+    if holds_dates(tally):
+        return
+    if not is_identifier(tally):
+        too_many = tally.declared is None and not tally.holds_numbers
+        if too_many and tally.alike.distinct > MOST_LABELS:
+            yield Finding(
+                "id", tally.name, "bends",
+                f"it has about {tally.alike.distinct:,} different labels; the estimate refuses "
+                "more than 200 that are not declared",
+                "leave it out, or declare the labels that matter and an other for the rest",
+                {"distinct": tally.alike.distinct},
+            )  # fmt: skip
+        return
+    is_refused = tally.declared is None and bool(tally.texts)
+    yield Finding(
+        "id", tally.name, "bends" if is_refused else "note",
+        f"about {share(tally.alike.distinct, tally.present)} of the entries are different, as "
+        "those of an id are",
+        "leave it out of the covariates; if it names persons, check their rows by it",
+        {"distinct": tally.alike.distinct},
+    )  # fmt: skip
+
+
+def _follows_treatment(tally: ColumnTally) -> Iterator[Finding]:
+    sizes = tally.rows[:2]
+    if sizes.min() < 2 or tally.alike.distinct < 2 and not tally.missing.any():
+        return
+    how = _separation(tally)
+    if how is not None:
+        yield Finding(
+            "follows treatment", tally.name, "bends",
+            f"{how}: it may be a consequence of treatment, or another name for it",
+            "leave out what was decided or measured after treatment", {},
+        )  # fmt: skip
+
+
+def _separation(tally: ColumnTally) -> str | None:
+    """Say how a column gives the arm away, None if it does not."""
+    gone = tally.missing[:2] / tally.rows[:2]
+    if sorted(gone) == [0.0, 1.0]:
+        return "it is missing in exactly one arm"
+    if tally.present < _FEW_ROWS or min(tally.rows[:2] - tally.missing[:2]) < 2:
+        return None
+    if tally.values.is_whole and tally.alike.distinct <= tally.present / 4:
+        counts = np.array([count[:2] for count in tally.values.by_arm().values()])
+        alone = (counts.min(axis=1) == 0).all()
+        if alone and len(counts) == 2:
+            return "each of its values occurs in one arm only"
+        if alone:
+            return "its value tells the arm of every row"
+        known = counts.max(axis=1).sum() / counts.sum()
+        usual = counts.sum(axis=0).max() / counts.sum()
+        if known >= 0.99 and 1 - known < 0.1 * (1 - usual):
+            return f"its value tells the arm of {share(known, 1)} of the rows"
+        return None
+    if not tally.texts:
+        lows, highs = tally.low[:2], tally.high[:2]
+        if lows[0] > highs[1] or lows[1] > highs[0]:
+            return "all its values in one arm lie above all those in the other"
+    return None

@@ -1,0 +1,208 @@
+"""What the counts of treatment, outcome and whole rows mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from private_ate.checking.columns import judge_numbers
+from private_ate.checking.findings import Arms, Finding, Support
+from private_ate.checking.sketches import Alike, value_text
+from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
+from private_ate.checking.words import amount, listed, number, quoted, share
+from private_ate.domain import Domain, Interval, Treatment, label_text
+
+__all__ = ["judge_arms", "judge_outcome", "judge_persons", "judge_repeats", "judge_support"]
+
+_FEW_UNITS: Final = 30
+_CLIPPED_OUTCOMES: Final = 0.01
+_MISSING_OUTCOMES: Final = 0.01
+_TENTH: Final = 0.1
+_IMBALANCE: Final = 0.1
+
+
+def judge_arms(arms: Arms, treatment: Treatment, *, leaves_out: bool) -> Iterator[Finding]:
+    """Yield how large the arms are, and which rows belong to neither."""
+    rows = arms.treated + arms.control + arms.neither
+    names = {
+        "treated": (quoted(label_text(treatment.treated)), arms.treated),
+        "control": (quoted(label_text(treatment.control)), arms.control),
+    }
+    told = ", ".join(f"{count:,} {arm} ({label})" for arm, (label, count) in names.items())
+    small = min(arms.treated, arms.control)
+    for arm, (label, count) in names.items():
+        if not count:
+            found = listed(arms.undeclared)
+            yield Finding(
+                "arms", treatment.column, "bends",
+                f"no row has the {arm} label {label}" + (f"; found: {found}" if found else ""),
+                "declare the labels of treatment as the data spell them", arms.to_dict(),
+            )  # fmt: skip
+    if small:
+        is_small = small < _FEW_UNITS
+        yield Finding(
+            "arms", treatment.column, "note" if is_small else "ok", told,
+            "so small an arm makes wide intervals" if is_small else "", arms.to_dict(),
+        )  # fmt: skip
+    yield from _neither(arms, treatment, rows, leaves_out=leaves_out)
+
+
+def _neither(arms: Arms, treatment: Treatment, rows: int, *, leaves_out: bool) -> Iterator[Finding]:
+    fate = "take no part" if leaves_out else "belong to neither arm"
+    if arms.missing:
+        yield Finding(
+            "missing", treatment.column, "note" if leaves_out else "bends",
+            f"{amount(arms.missing, rows)} have no treatment and {fate}",
+            "find out, or leave such rows out on purpose",
+            {"rows": arms.missing, "share": arms.missing / rows},
+        )  # fmt: skip
+    strange = arms.neither - arms.missing
+    if strange:
+        yield Finding(
+            "undeclared labels", treatment.column, "note" if leaves_out else "bends",
+            f"{amount(strange, rows)} have a treatment that is not declared and {fate}: "
+            f"{listed(arms.undeclared)}",
+            "keep the two arms that are to be compared, or correct the labels",
+            {"rows": strange, "share": strange / rows, "labels": dict(arms.undeclared)},
+        )  # fmt: skip
+
+
+def judge_outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
+    """Yield what there is to say about the outcome."""
+    found = list(_outcome(tally, domain))
+    yield from found
+    if not found:
+        yield Finding(
+            "in order", tally.name, "ok",
+            f"{tally.present:,} values, {number(tally.low.min())} to {number(tally.high.max())}",
+        )  # fmt: skip
+
+
+def _outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
+    if not tally.present:
+        yield Finding("missing", tally.name, "bends", "every outcome is missing", "find them")
+        return
+    bounds = domain.outcome.bounds
+    if bounds is None:
+        yield Finding(
+            "declaration", tally.name, "bends",
+            "it has no declared bounds: the estimate refuses to run without",
+            "declare them from the code book; lines are proposed below",
+        )  # fmt: skip
+    yield from _missing_outcomes(tally, bounds)
+    yield from judge_numbers(tally, _CLIPPED_OUTCOMES)
+    if tally.beyond.between:
+        yield Finding(
+            "not binary", tally.name, "bends",
+            f"it is declared as 0 or 1, and {amount(tally.beyond.between, tally.present, 'values')}"
+            " lie between", "declare bounds instead", {"rows": tally.beyond.between},
+        )  # fmt: skip
+    if tally.alike.distinct == 1:
+        yield Finding(
+            "constant", tally.name, "bends", "every outcome is the same", "is it the right column?"
+        )
+
+
+def _missing_outcomes(tally: ColumnTally, bounds: Interval | None) -> Iterator[Finding]:
+    missing, rows = tally.missing, tally.rows
+    if not missing.any():
+        return
+    parts = [
+        f"{int(missing[arm]):,} of {int(rows[arm]):,} {name} ({share(missing[arm], rows[arm])})"
+        for arm, name in ((TREATED, "treated"), (CONTROL, "control"))
+    ]
+    declared = bounds is not None and bounds.missing is not None
+    if bounds is None:
+        rule = "what they count as is not declared"
+    elif declared:
+        rule = f"they count as {number(bounds.fill)}, as declared"
+    else:
+        rule = f"nothing is declared, so they count as {number(bounds.fill)}"
+    shares = missing[:2] / np.maximum(rows[:2], 1)
+    is_many = missing.sum() >= _MISSING_OUTCOMES * rows.sum() or shares.max() >= _MISSING_OUTCOMES
+    yield Finding(
+        "missing", tally.name, "bends" if is_many and not declared else "note",
+        f"outcomes are missing: {', '.join(parts)}; {rule}",
+        'declare missing = "public" or "private", which leaves them out, or the number that a '
+        "missing outcome stands for",
+        {
+            "rows": int(missing.sum()), "treated": int(missing[TREATED]),
+            "control": int(missing[CONTROL]), "declared": declared,
+        },
+    )  # fmt: skip
+
+
+def judge_persons(persons: Alike, column: str, rows: int, rows_per_person: int) -> Finding:
+    """Say how many rows a person has."""
+    about = "about " if persons.thinned else ""
+    counts = {
+        "persons": persons.distinct, "repeated": persons.repeated, "largest": persons.largest,
+    }  # fmt: skip
+    told = f"{rows:,} rows of {about}{persons.distinct:,} persons"
+    if persons.largest <= rows_per_person:
+        return Finding(
+            "duplicates", column, "ok", f"{told}, at most {persons.largest} each", "", counts
+        )
+    return Finding(
+        "duplicates", column, "bends",
+        f"{told}: {about}{persons.repeated:,} have several, the most {persons.largest}, "
+        f"where {rows_per_person} is declared",
+        f"keep one row a person, or declare rows_per_person={persons.largest}", counts,
+    )  # fmt: skip
+
+
+def judge_repeats(alike: Alike, rows: int) -> Finding:
+    """Say how many rows are the same as an earlier one in every column."""
+    about = "about " if alike.thinned else ""
+    counts = {"rows": alike.surplus}
+    if not alike.surplus:
+        return Finding("duplicates", None, "ok", "no two rows are the same", "", counts)
+    return Finding(
+        "duplicates", None, "note",
+        f"{about}{amount(alike.surplus, rows)} repeat an earlier row in every column",
+        "one row is one person: if persons are named by a column, check by it", counts,
+    )  # fmt: skip
+
+
+def judge_support(support: Support, arms: Arms) -> Iterator[Finding]:
+    """Yield how well the arms overlap, and whom the comparison rests on."""
+    sizes = {
+        "treated": (support.effective_treated, arms.treated, support.outside_treated),
+        "control": (support.effective_control, arms.control, support.outside_control),
+    }
+    told = ", ".join(
+        f"{count:,} {arm} units weigh as much as {effective:,.0f}"
+        for arm, (effective, count, _) in sizes.items()
+    )
+    few = [
+        arm
+        for arm, (effective, count, _) in sizes.items()
+        if effective < min(_FEW_UNITS, count / 2) or effective < _TENTH * count
+    ]
+    outside = [
+        f"{amount(beyond, count, arm)}"
+        for arm, (_, count, beyond) in sizes.items()
+        if beyond > _TENTH * count
+    ]
+    feature, pair = max(
+        support.balance.items(), key=lambda item: abs(item[1][1]), default=("", (0.0, 0.0))
+    )
+    is_off = abs(pair[1]) > _IMBALANCE and bool(few or outside)
+    if not (few or outside):
+        yield Finding("overlap", None, "ok", told, "", support.to_dict())
+        return
+    sentence = f"the arms hardly overlap: {told}"
+    if outside:
+        sentence += f"; beyond every score of the other arm: {', '.join(outside)}"
+    if is_off:
+        sentence += (
+            f"; {value_text(feature)} differs by {abs(pair[0]):.2g} standard deviations, "
+            f"{abs(pair[1]):.2g} after weighting"
+        )
+    yield Finding(
+        "overlap", None, "bends", sentence,
+        "ask for the effect on the treated (att) or on those who overlap (ato), or keep rows "
+        "that could have been in either arm", support.to_dict(),
+    )  # fmt: skip
