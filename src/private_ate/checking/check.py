@@ -11,12 +11,13 @@ import numpy as np
 
 from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.arrays import Integers, Words
-from private_ate.checking.columns import judge_covariate
+from private_ate.checking.columns import judge_covariate, judge_declarations
 from private_ate.checking.findings import Arms, DataCheck, Finding, Support
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.reading import Entries, read_entries
 from private_ate.checking.roles import (
     judge_arms,
+    judge_lines,
     judge_outcome,
     judge_persons,
     judge_repeats,
@@ -25,7 +26,8 @@ from private_ate.checking.roles import (
 from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixed
 from private_ate.checking.support import weigh_arms
 from private_ate.checking.tally import CONTROL, NEITHER, TREATED, ColumnTally
-from private_ate.data.files import without_words
+from private_ate.data.csv_records import find_long_lines
+from private_ate.data.files import is_parquet, without_words
 from private_ate.data.inputs import resolve_domain
 from private_ate.data.streams import (
     MEMORY_LIMIT,
@@ -107,6 +109,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     def look() -> DataCheck:
         table = open_table(data, memory, pass_over.columns)
         pass_over.read(table, progress)
+        if isinstance(data, str | Path) and not is_parquet(Path(data)):
+            pass_over.long_lines = find_long_lines(Path(data))
         support = _weigh(table, pass_over, progress)
         return pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
 
@@ -144,6 +148,7 @@ class _Pass:
     missing: int = 0
     undeclared: ValueCounts = field(default_factory=ValueCounts)
     alike: Alike = field(default_factory=Alike)
+    long_lines: tuple[int, int] = (0, 0)
 
     @classmethod
     def over(
@@ -208,7 +213,7 @@ class _Pass:
         *,
         leaves_out: bool,
     ) -> DataCheck:
-        """Turn the counts into findings: whole rows first, then columns in their order."""
+        """Turn the counts into findings: columns in their order, then whole rows."""
         arms, rows = self.arms, int(self.rows.sum())
         findings: list[Finding] = [
             *judge_arms(arms, self.domain.treatment, leaves_out=leaves_out),
@@ -216,10 +221,12 @@ class _Pass:
         ]
         for tally in self.covariates:
             findings += judge_covariate(tally, level)
+        findings += judge_declarations(self.covariates, level)
         if self.person is None:
             findings.append(judge_repeats(self.alike, rows))
         else:
             findings.append(judge_persons(self.alike, self.person, rows, rows_per_person))
+        findings += judge_lines(*self.long_lines, rows)
         if support is not None:
             findings += judge_support(support, arms)
         proposed = propose_lines(self.domain, arms, self.outcome, self.covariates)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
+from private_ate.arrays import Integers
 from private_ate.checking.findings import Finding, Severity
 from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
 from private_ate.checking.words import amount, listed, number, quoted, share
@@ -15,13 +16,21 @@ from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Interval
 from private_ate.privacy.levels import Level, has_public_covariates
 
-__all__ = ["holds_dates", "is_identifier", "judge_covariate", "judge_numbers", "most_common"]
+__all__ = [
+    "holds_dates",
+    "is_identifier",
+    "judge_covariate",
+    "judge_declarations",
+    "judge_numbers",
+    "most_common",
+]
 
 _CLIPPED: Final = 0.05  # share of clipped values of a covariate that weakens its adjustment
 _MISSING: Final = 0.05
 _UNDECLARED: Final = 0.05
 _UNIQUE: Final = 0.9  # share of different values from which on a column may be an id
 _FEW_ROWS: Final = 20
+_TOLD: Final = 0.99  # share of rows whose arm a column gives away
 _NAMED_ID: Final = re.compile(
     r"(?i)(^|[^a-z])(id|uid|uuid|key|ssn|mrn|nr|no|number|index|row)([^a-z]|$)"
 )
@@ -68,7 +77,6 @@ def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
             "leave the column out of the covariates", {"rows": int(tally.rows.sum())},
         )  # fmt: skip
         return
-    yield from _undeclared_column(tally, level)
     yield from _missing(tally, level)
     if tally.holds_numbers:
         yield from judge_numbers(tally, _CLIPPED)
@@ -163,18 +171,27 @@ def most_common(tally: ColumnTally) -> tuple[float, int]:
     return (code, int(counts[code].sum())) if np.isfinite(code) else (0.0, 0)
 
 
-def _undeclared_column(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
-    if tally.declared is not None:
+def judge_declarations(tallies: Sequence[ColumnTally], level: Level | None) -> Iterator[Finding]:
+    """Yield which covariates are not declared, and what the estimate makes of that."""
+    names = [tally.name for tally in tallies if tally.declared is None]
+    if not names:
         return
-    if level is not None and has_public_covariates(level):
-        severity: Severity = "ok"
-        sentence = "it is not declared: its range is looked up, as it is public at this level"
+    shown = ", ".join(quoted(name)[1:-1] for name in names[:5])
+    more = f" and {len(names) - 5:,} others" if len(names) > 5 else ""
+    told = f"{len(names)} of {len(tallies)} covariates are not declared ({shown}{more}): "
+    if level is None:
+        severity: Severity = "note"
+        told += "the label level looks their ranges up, the sample level refuses them"
+    elif has_public_covariates(level):
+        severity = "ok"
+        told += "their ranges are looked up, as they are public at this level"
     else:
-        severity = "note" if level is None else "bends"
-        sentence = "it is not declared: the sample level refuses it"
+        severity = "bends"
+        told += "the estimate refuses them at this level"
     yield Finding(
-        "declaration", tally.name, severity, sentence, "declare it; a line is proposed below"
-    )
+        "declaration", None, severity, told, "declare them; lines are proposed below",
+        {"columns": names},
+    )  # fmt: skip
 
 
 def _missing(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
@@ -185,6 +202,8 @@ def _missing(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
     bends = not is_public and missing >= _MISSING * rows
     kind = tally.declared
     filled = f" and count as {number(kind.fill)}" if isinstance(kind, Interval) else ""
+    if isinstance(kind, Categories) and kind.other is not None:
+        filled = f" and count as {quoted(kind.other)}"
     yield Finding(
         "missing", tally.name, "bends" if bends else "note",
         f"{amount(missing, rows, 'entries')} are missing{filled}",
@@ -285,7 +304,7 @@ def _identifier(tally: ColumnTally) -> Iterator[Finding]:
 
 def _follows_treatment(tally: ColumnTally) -> Iterator[Finding]:
     sizes = tally.rows[:2]
-    if sizes.min() < 2 or tally.alike.distinct < 2 and not tally.missing.any():
+    if sizes.min() < 2 or (tally.alike.distinct < 2 and not tally.missing.any()):
         return
     how = _separation(tally)
     if how is not None:
@@ -304,19 +323,18 @@ def _separation(tally: ColumnTally) -> str | None:
     if tally.present < _FEW_ROWS or min(tally.rows[:2] - tally.missing[:2]) < 2:
         return None
     if tally.values.is_whole and tally.alike.distinct <= tally.present / 4:
-        counts = np.array([count[:2] for count in tally.values.by_arm().values()])
-        alone = (counts.min(axis=1) == 0).all()
-        if alone and len(counts) == 2:
-            return "each of its values occurs in one arm only"
-        if alone:
-            return "its value tells the arm of every row"
-        known = counts.max(axis=1).sum() / counts.sum()
-        usual = counts.sum(axis=0).max() / counts.sum()
-        if known >= 0.99 and 1 - known < 0.1 * (1 - usual):
-            return f"its value tells the arm of {share(known, 1)} of the rows"
-        return None
-    if not tally.texts:
-        lows, highs = tally.low[:2], tally.high[:2]
-        if lows[0] > highs[1] or lows[1] > highs[0]:
-            return "all its values in one arm lie above all those in the other"
+        return _telling(np.array([count[:2] for count in tally.values.by_arm().values()]))
+    lows, highs = tally.low[:2], tally.high[:2]
+    if not tally.texts and (lows[0] > highs[1] or lows[1] > highs[0]):
+        return "all its values in one arm lie above all those in the other"
     return None
+
+
+def _telling(counts: Integers) -> str | None:
+    """Say how well values tell the arm, from their counts in either arm, shape (values, 2)."""
+    if (counts.min(axis=1) == 0).all():
+        return "its value tells the arm of every row"
+    told = counts.max(axis=1).sum() / counts.sum()
+    usual = counts.sum(axis=0).max() / counts.sum()
+    is_close = told >= _TOLD and 1 - told < 0.1 * (1 - usual)
+    return f"its value tells the arm of {share(told, 1)} of the rows" if is_close else None

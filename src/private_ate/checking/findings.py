@@ -133,7 +133,7 @@ class DataCheck:
     arms : Arms
         Rows by their label of treatment.
     findings : tuple of Finding
-        What was found: whole rows first, then the columns in their order.
+        What was found: treatment, outcome, covariates in their order, then whole rows.
     support : Support or None
         Overlap and effective sizes; None where an arm is empty or no covariate can be used.
     proposed : str

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from private_ate.checking.columns import holds_dates, is_identifier
 from private_ate.checking.findings import Arms
+from private_ate.checking.reading import SHAPES
 from private_ate.checking.tally import ColumnTally
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Domain, Interval, label_text, toml_text
 
 __all__ = ["propose_declaration", "propose_lines"]
 
+_NOT: Final = {"no", "n", "control", "placebo", "untreated", "none", "standard", "usual care"}
 _MARK: Final = "  # from the data: confirm with the code book"
 
 
@@ -43,11 +47,10 @@ def propose_lines(
 
 
 def _treatment(domain: Domain, arms: Arms) -> Iterator[str]:
-    if arms.treated or arms.control or len(arms.undeclared) != 2:
+    has_commas = any(re.fullmatch(SHAPES["comma"], label) for label in arms.undeclared)
+    if arms.treated or arms.control or len(arms.undeclared) != 2 or has_commas:
         return
-    first, second = sorted(arms.undeclared)
-    wanted = {label.lower() for label in ("no", "control", "placebo", "false", "untreated", "none")}
-    control, treated = (second, first) if second.lower() in wanted else (first, second)
+    control, treated = sorted(arms.undeclared, key=lambda label: (label.lower() not in _NOT, label))
     yield "[treatment]"
     yield f"column = {toml_text(domain.treatment.column)}"
     yield f"treated = {toml_text(label_text(treated))}{_MARK}"
@@ -86,6 +89,12 @@ def _covariate(tally: ColumnTally) -> Iterator[str]:
 
 
 def _ends(bounds: Interval) -> Iterator[str]:
-    for name, value in (("low", bounds.low), ("high", bounds.high)):
-        written = int(value) if value.is_integer() and abs(value) < 1e15 else value
+    """Yield bounds that are rounded outwards: the smallest and largest value are somebody's."""
+    step = 10.0 ** math.floor(math.log10(bounds.width))
+    ends = {
+        "low": math.floor(bounds.low / step) * step,
+        "high": math.ceil(bounds.high / step) * step,
+    }
+    for name, value in ends.items():
+        written = int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.12g}")
         yield f"{name} = {toml_text(written)}{_MARK}"

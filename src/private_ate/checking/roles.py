@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
 from private_ate.checking.columns import judge_numbers
-from private_ate.checking.findings import Arms, Finding, Support
-from private_ate.checking.sketches import Alike, value_text
+from private_ate.checking.findings import Arms, Finding, Severity, Support
+from private_ate.checking.reading import SHAPES
+from private_ate.checking.sketches import Alike
 from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
 from private_ate.checking.words import amount, listed, number, quoted, share
 from private_ate.domain import Domain, Interval, Treatment, label_text
 
-__all__ = ["judge_arms", "judge_outcome", "judge_persons", "judge_repeats", "judge_support"]
+__all__ = [
+    "judge_arms",
+    "judge_lines",
+    "judge_outcome",
+    "judge_persons",
+    "judge_repeats",
+    "judge_support",
+]
 
 _FEW_UNITS: Final = 30
 _CLIPPED_OUTCOMES: Final = 0.01
 _MISSING_OUTCOMES: Final = 0.01
+_SPELLING: Final = "write decimal points, not commas"
 _TENTH: Final = 0.1
 _IMBALANCE: Final = 0.1
 
@@ -31,22 +41,27 @@ def judge_arms(arms: Arms, treatment: Treatment, *, leaves_out: bool) -> Iterato
         "control": (quoted(label_text(treatment.control)), arms.control),
     }
     told = ", ".join(f"{count:,} {arm} ({label})" for arm, (label, count) in names.items())
-    small = min(arms.treated, arms.control)
-    for arm, (label, count) in names.items():
-        if not count:
-            found = listed(arms.undeclared)
-            yield Finding(
-                "arms", treatment.column, "bends",
-                f"no row has the {arm} label {label}" + (f"; found: {found}" if found else ""),
-                "declare the labels of treatment as the data spell them", arms.to_dict(),
-            )  # fmt: skip
-    if small:
-        is_small = small < _FEW_UNITS
+    unseen = [f"the {arm} label {label}" for arm, (label, count) in names.items() if not count]
+    if unseen:
+        found = listed(arms.undeclared)
+        yield Finding(
+            "arms", treatment.column, "bends",
+            f"no row has {' or '.join(unseen)}" + (f"; found: {found}" if found else ""),
+            _SPELLING if _has_commas(arms) else "declare the labels as the data spell them",
+            arms.to_dict(),
+        )  # fmt: skip
+    else:
+        is_small = min(arms.treated, arms.control) < _FEW_UNITS
         yield Finding(
             "arms", treatment.column, "note" if is_small else "ok", told,
             "so small an arm makes wide intervals" if is_small else "", arms.to_dict(),
         )  # fmt: skip
-    yield from _neither(arms, treatment, rows, leaves_out=leaves_out)
+    if len(unseen) < len(names) or arms.missing:
+        yield from _neither(arms, treatment, rows, leaves_out=leaves_out)
+
+
+def _has_commas(arms: Arms) -> bool:
+    return any(re.fullmatch(SHAPES["comma"], label) for label in arms.undeclared)
 
 
 def _neither(arms: Arms, treatment: Treatment, rows: int, *, leaves_out: bool) -> Iterator[Finding]:
@@ -110,8 +125,12 @@ def _missing_outcomes(tally: ColumnTally, bounds: Interval | None) -> Iterator[F
     if not missing.any():
         return
     parts = [
-        f"{int(missing[arm]):,} of {int(rows[arm]):,} {name} ({share(missing[arm], rows[arm])})"
-        for arm, name in ((TREATED, "treated"), (CONTROL, "control"))
+        amount(int(missing.sum()), int(rows.sum()), "outcomes") + " are missing",
+        *(
+            f"{int(missing[arm]):,} of {int(rows[arm]):,} {name} ({share(missing[arm], rows[arm])})"
+            for arm, name in ((TREATED, "treated"), (CONTROL, "control"))
+            if rows[arm]
+        ),
     ]
     declared = bounds is not None and bounds.missing is not None
     if bounds is None:
@@ -124,7 +143,7 @@ def _missing_outcomes(tally: ColumnTally, bounds: Interval | None) -> Iterator[F
     is_many = missing.sum() >= _MISSING_OUTCOMES * rows.sum() or shares.max() >= _MISSING_OUTCOMES
     yield Finding(
         "missing", tally.name, "bends" if is_many and not declared else "note",
-        f"outcomes are missing: {', '.join(parts)}; {rule}",
+        f"{', '.join(parts)}; {rule}",
         'declare missing = "public" or "private", which leaves them out, or the number that a '
         "missing outcome stands for",
         {
@@ -153,6 +172,19 @@ def judge_persons(persons: Alike, column: str, rows: int, rows_per_person: int) 
     )  # fmt: skip
 
 
+def judge_lines(count: int, first: int, rows: int) -> Iterator[Finding]:
+    """Yield a finding if lines of a CSV file hold more fields than its header."""
+    if count:
+        yield Finding(
+            "fields", None, "bends",
+            f"{amount(count, rows, 'lines')} hold more fields than the header names, line "
+            f"{first:,} first: what is too much is left out, and values may stand in the wrong "
+            "column",
+            "write decimal points, or put fields that hold commas in quotes",
+            {"rows": count, "first_line": first},
+        )  # fmt: skip
+
+
 def judge_repeats(alike: Alike, rows: int) -> Finding:
     """Say how many rows are the same as an earlier one in every column."""
     about = "about " if alike.thinned else ""
@@ -176,33 +208,35 @@ def judge_support(support: Support, arms: Arms) -> Iterator[Finding]:
         f"{count:,} {arm} units weigh as much as {effective:,.0f}"
         for arm, (effective, count, _) in sizes.items()
     )
-    few = [
-        arm
-        for arm, (effective, count, _) in sizes.items()
-        if effective < min(_FEW_UNITS, count / 2) or effective < _TENTH * count
-    ]
     outside = [
-        f"{amount(beyond, count, arm)}"
+        amount(beyond, count, arm)
         for arm, (_, count, beyond) in sizes.items()
         if beyond > _TENTH * count
     ]
-    feature, pair = max(
+    name, (before, after) = max(
         support.balance.items(), key=lambda item: abs(item[1][1]), default=("", (0.0, 0.0))
     )
-    is_off = abs(pair[1]) > _IMBALANCE and bool(few or outside)
-    if not (few or outside):
-        yield Finding("overlap", None, "ok", told, "", support.to_dict())
-        return
-    sentence = f"the arms hardly overlap: {told}"
+    is_off = abs(after) > _IMBALANCE
+    bends = _is_thin(sizes.values()) or bool(outside and is_off)
+    sentence = f"the arms hardly overlap: {told}" if bends else told
     if outside:
         sentence += f"; beyond every score of the other arm: {', '.join(outside)}"
     if is_off:
         sentence += (
-            f"; {value_text(feature)} differs by {abs(pair[0]):.2g} standard deviations, "
-            f"{abs(pair[1]):.2g} after weighting"
+            f"; {name} differs by {abs(before):.2g} standard deviations, {abs(after):.2g} after "
+            "weighting"
         )
-    yield Finding(
-        "overlap", None, "bends", sentence,
+    remedy = (
         "ask for the effect on the treated (att) or on those who overlap (ato), or keep rows "
-        "that could have been in either arm", support.to_dict(),
-    )  # fmt: skip
+        "that could have been in either arm"
+    )
+    severity: Severity = "bends" if bends else "note" if outside or is_off else "ok"
+    yield Finding("overlap", None, severity, sentence, remedy, support.to_dict())
+
+
+def _is_thin(sizes: Iterable[tuple[float, int, int]]) -> bool:
+    """Whether few units of an arm carry most of its weight, or nobody is comparable."""
+    return any(
+        effective < min(_FEW_UNITS, count / 2) or effective < _TENTH * count or beyond > count / 2
+        for effective, count, beyond in sizes
+    )

@@ -83,7 +83,9 @@ class ValueCounts:
 
 def value_text(value: float | str) -> str:
     """Return a value as a label is written."""
-    return value if isinstance(value, str) or not np.isfinite(value) else label_text(value)
+    if isinstance(value, str):
+        return value
+    return label_text(value) if np.isfinite(value) else str(value)
 
 
 @dataclass(slots=True)

@@ -53,8 +53,7 @@ def _section(findings: Sequence[Finding], margin: int, width: int) -> Iterator[L
         if len(head) > margin:
             yield head, ""
             head = " " * margin
-        for line, style in _wrapped(_ended(finding.sentence), head, width, ""):
-            yield line, style
+        yield from _wrapped(_ended(finding.sentence), head, width, "")
         if finding.remedy and finding.severity != "ok":
             yield from _wrapped("→ " + _ended(finding.remedy), " " * margin, width, "dim")
 

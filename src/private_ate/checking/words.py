@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-
 __all__ = ["amount", "listed", "number", "quoted", "share"]
 
 _LONGEST: Final = 32
