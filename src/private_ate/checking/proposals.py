@@ -17,6 +17,7 @@ from private_ate.domain import Categories, Domain, Interval, label_text, toml_te
 __all__ = ["propose_declaration", "propose_lines"]
 
 _NOT: Final = {"no", "n", "control", "placebo", "untreated", "none", "standard", "usual care"}
+_WIDTH: Final = 76
 _MARK: Final = "  # from the data: confirm with the code book"
 
 
@@ -84,8 +85,14 @@ def _covariate(tally: ColumnTally) -> Iterator[str]:
     if isinstance(seen, Interval):
         yield from _ends(seen)
         return
-    labels = ", ".join(toml_text(label) for label in seen.labels)
-    yield f"categories = [{labels}]{_MARK}"
+    labels = [toml_text(label) for label in seen.labels]
+    one_line = f"categories = [{', '.join(labels)}]{_MARK}"
+    if len(one_line) <= _WIDTH:
+        yield one_line
+        return
+    yield f"categories = [{_MARK}"
+    yield from (f"  {label}," for label in labels)
+    yield "]"
 
 
 def _ends(bounds: Interval) -> Iterator[str]:

@@ -33,25 +33,23 @@ class Entries:
     """Some rows of a column.
 
     ``numbers`` are what the estimate would compute with, NaN where it reads none; ``texts`` are
-    the stripped entries, null where missing, and None for a column of a numeric type.
+    the stripped entries, None for a column of a numeric type. ``is_missing`` where there is no
+    entry (the text NaN is none either), ``is_text`` where there is one that is no number.
     """
 
     numbers: Floats = field(repr=False)
     texts: pl.Series | None = field(repr=False)
+    is_missing: Bits = field(init=False, repr=False)
+    is_text: Bits = field(init=False, repr=False)
 
-    @property
-    def is_missing(self) -> Bits:
-        """True where there is no entry; the text NaN is none either."""
-        missing: Bits = np.isnan(self.numbers)
-        if self.texts is not None:
+    def __post_init__(self) -> None:
+        no_number = np.isnan(self.numbers)
+        missing = no_number
+        if self.texts is not None and no_number.any():
             texts = self.texts.fill_null("")
-            missing = missing & ((texts == "") | (texts.str.to_lowercase() == "nan")).to_numpy()
-        return missing
-
-    @property
-    def is_text(self) -> Bits:
-        """True where there is an entry that is no number."""
-        return np.isnan(self.numbers) & ~self.is_missing
+            missing = no_number & ((texts == "") | (texts.str.to_lowercase() == "nan")).to_numpy()
+        object.__setattr__(self, "is_missing", missing)
+        object.__setattr__(self, "is_text", no_number & ~missing)
 
 
 def read_entries(table: Table, name: str) -> Entries:
@@ -68,9 +66,12 @@ def read_entries(table: Table, name: str) -> Entries:
 
 def count_shapes(texts: pl.Series) -> dict[str, int]:
     """Count texts by the first shape that fits."""
+    import polars as pl
+
+    left = pl.DataFrame({"text": texts}).group_by("text").len()
     counts: dict[str, int] = {}
     for shape, pattern in SHAPES.items():
-        fits = texts.str.contains(pattern)
-        counts[shape] = int(fits.sum())
-        texts = texts.filter(~fits)
+        fits = left["text"].str.contains(pattern)
+        counts[shape] = int(left["len"].filter(fits).sum())
+        left = left.filter(~fits)
     return counts

@@ -43,11 +43,10 @@ class ValueCounts:
 
         if self.gives_up and not self.is_whole:
             return
-        chosen = chosen & ~entries.is_missing
         numbers = chosen & ~np.isnan(entries.numbers)
         self._count(self.numbers, pl.Series(entries.numbers[numbers]), arms[numbers])
         if entries.texts is not None:
-            texts = chosen & np.isnan(entries.numbers)
+            texts = chosen & entries.is_text
             self._count(self.texts, entries.texts.filter(pl.Series(texts)), arms[texts])
 
     def ordered(self) -> dict[str, int]:
@@ -158,11 +157,10 @@ def hash_entries(entries: Entries) -> Words:
     """Return a hash per entry: of its number if it has one, else of its text or of nothing."""
     numbers = entries.numbers + 0.0  # −0 is 0
     hashes = mixed(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
-    if entries.texts is None:
+    if entries.texts is None or not entries.is_text.any():
         return hashes
-    is_text = entries.is_text
     texts = entries.texts.fill_null("").hash(seed=1).to_numpy()
-    return np.where(is_text, texts, hashes) if is_text.any() else hashes
+    return np.where(entries.is_text, texts, hashes)
 
 
 def mixed(words: Words) -> Words:

@@ -123,6 +123,8 @@ class ColumnTally:
         if entries.texts is None:
             return
         is_text = entries.is_text
+        if not is_text.any():
+            return
         self.texts += int(np.count_nonzero(is_text))
         self.text_counts.add(entries, is_text, arms)
         self.shapes.update(count_shapes(_chosen(entries.texts, is_text)))
