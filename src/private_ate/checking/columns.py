@@ -135,8 +135,8 @@ def _clipped(tally: ColumnTally, bounds: Interval, tolerated: float) -> Finding:
         if count
     ]
     sentence = (
-        f"{amount(beyond.count, readable, 'values')} lie outside the bounds and are clipped "
-        f"({', '.join(sides)}), the furthest by {_far(beyond.furthest, widths)}"
+        f"outside the bounds and clipped: {amount(beyond.count, readable, 'values')}, "
+        f"{', '.join(sides)}, the furthest by {_far(beyond.furthest, widths)}"
     )
     remedy = "widen the bounds if the code book allows, or clip on purpose and say so"
     code, times = most_common(tally)

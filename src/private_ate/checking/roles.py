@@ -31,6 +31,7 @@ _MISSING_OUTCOMES: Final = 0.01
 _SPELLING: Final = "write decimal points, not commas"
 _TENTH: Final = 0.1
 _IMBALANCE: Final = 0.1
+_LARGE_IMBALANCE: Final = 0.25  # beyond what chance leaves in two hundred rows
 
 
 def judge_arms(arms: Arms, treatment: Treatment, *, leaves_out: bool) -> Iterator[Finding]:
@@ -217,7 +218,7 @@ def judge_support(support: Support, arms: Arms) -> Iterator[Finding]:
         support.balance.items(), key=lambda item: abs(item[1][1]), default=("", (0.0, 0.0))
     )
     is_off = abs(after) > _IMBALANCE
-    bends = _is_thin(sizes.values()) or bool(outside and is_off)
+    bends = _is_thin(sizes.values()) or (bool(outside) and abs(after) > _LARGE_IMBALANCE)
     sentence = f"the arms hardly overlap: {told}" if bends else told
     if outside:
         sentence += f"; beyond every score of the other arm: {', '.join(outside)}"

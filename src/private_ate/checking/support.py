@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
@@ -17,6 +19,9 @@ from private_ate.models.logistic import fit_logistic
 
 __all__ = ["weigh_arms"]
 
+# A hundredth of what the label level uses: that much would leave an imbalance of its own making.
+_RIDGE: Final = 0.01
+
 
 def weigh_arms(
     table: Table | StreamedTable,
@@ -30,7 +35,7 @@ def weigh_arms(
     if not takes_part.all():
         study = study.reordered(np.flatnonzero(takes_part))
     with single_threaded_blas():
-        coefficients = fit_logistic(study, 1.0 / study.size).coefficients
+        coefficients = fit_logistic(study, _RIDGE / study.size).coefficients
     linear = np.full(study.size, coefficients[0])
     for slope, feature in zip(coefficients[1:], study.covariates, strict=True):
         linear += slope * feature

@@ -42,6 +42,7 @@ def check_lines(check: DataCheck, width: int) -> Iterator[Line]:
         for line in check.proposed.split("\n"):
             yield f"  {line}".rstrip(), ""
         yield "", ""
+    yield f"{check.rows:,} rows looked at; nothing was spent or stored.", ""
     yield from _wrapped(_verdict(check), "", width, "bold")
     yield WATERMARK, "bold"
 
@@ -79,9 +80,8 @@ def _ended(sentence: str) -> str:
 def _verdict(check: DataCheck) -> str:
     bends = len(check.bends)
     notes = sum(finding.severity == "note" for finding in check.findings)
-    told = f"{check.rows:,} rows looked at; nothing was spent or stored. "
     worth = f" {notes} {'is' if notes == 1 else 'are'} worth knowing." if notes else ""
     if not bends:
-        return f"{told}Nothing would bend the estimate.{worth}"
+        return f"Nothing would bend the estimate.{worth}"
     what = "finding would" if bends == 1 else "findings would"
-    return f"{told}{bends} {what} bend the estimate.{worth}"
+    return f"{bends} {what} bend the estimate.{worth}"

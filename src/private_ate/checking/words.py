@@ -47,4 +47,4 @@ def number(value: float) -> str:
     """Return a number as a reader expects it: whole ones whole, others to six digits."""
     if abs(value) < 1e15 and value == int(value):
         return f"{int(value):,}"
-    return f"{value:.6g}"
+    return f"{value:,.6g}"
