@@ -244,7 +244,7 @@ def _weigh(
     usable: dict[str, Interval | Categories] = {}
     for tally in counted.covariates:
         kind = propose_declaration(tally) if tally.declared is None else tally.declared
-        if kind is not None and _fits(tally, kind):
+        if kind is not None and not tally.is_refused_as(kind):
             usable[tally.name] = kind
     arms = counted.arms
     if not usable or min(arms.treated, arms.control) < 2:
@@ -253,9 +253,3 @@ def _weigh(
     # The outcome is not read, so any bounds do.
     unread = Outcome(counted.domain.outcome.column, Interval(0, 1))
     return weigh_arms(table, Domain(counted.domain.treatment, unread, usable), left_out, progress)
-
-
-def _fits(tally: ColumnTally, kind: Interval | Categories) -> bool:
-    """Whether a column can be encoded as this kind."""
-    is_number = isinstance(kind, Interval)
-    return tally.kind != "other" and not (is_number and tally.keeps_texts)

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from private_ate.arrays import Integers
 from private_ate.checking.findings import Finding, Severity
+from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
 from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
 from private_ate.checking.words import amount, listed, number, quoted, share
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Interval
 from private_ate.privacy.levels import Level, has_public_covariates
 
-__all__ = [
-    "holds_dates",
-    "is_identifier",
-    "judge_covariate",
-    "judge_declarations",
-    "judge_numbers",
-    "most_common",
-]
+__all__ = ["judge_covariate", "judge_declarations", "judge_numbers", "judge_type"]
 
 _CLIPPED: Final = 0.05  # share of clipped values of a covariate that weakens its adjustment
 _MISSING: Final = 0.05
 _UNDECLARED: Final = 0.05
-_UNIQUE: Final = 0.9  # share of different values from which on a column may be an id
-_FEW_ROWS: Final = 20
-_TOLD: Final = 0.99  # share of rows whose arm a column gives away
-_NAMED_ID: Final = re.compile(
-    r"(?i)(^|[^a-z])(id|uid|uuid|key|ssn|mrn|nr|no|number|index|row)([^a-z]|$)"
-)
 _CATCH_ALL: Final = {"other", "others", "unknown", "missing", "else", "rest", "none", "na", "n/a"}
 _SHAPE_WORDS: Final = {
     "comma": (
@@ -77,6 +63,7 @@ def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
             "leave the column out of the covariates", {"rows": int(tally.rows.sum())},
         )  # fmt: skip
         return
+    yield from judge_type(tally)
     yield from _missing(tally, level)
     if tally.holds_numbers:
         yield from judge_numbers(tally, _CLIPPED)
@@ -91,16 +78,21 @@ def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
 
 def judge_numbers(tally: ColumnTally, tolerated: float) -> Iterator[Finding]:
     """Yield what is unreadable or clipped in a column of numbers."""
-    if tally.declared is not None and (tally.kind == "other" or tally.keeps_texts):
-        yield Finding(
-            "type", tally.name, "bends",
-            f"it is declared as numbers but its type is {tally.type_name}: the estimate refuses it",
-            "store the column as numbers", {"type": tally.type_name},
-        )  # fmt: skip
     if tally.texts:
         yield _unreadable(tally)
     if isinstance(tally.declared, Interval) and tally.beyond.count:
         yield _clipped(tally, tally.declared, tolerated)
+
+
+def judge_type(tally: ColumnTally) -> Iterator[Finding]:
+    """Yield a finding if the column's type alone makes the estimate refuse it."""
+    if tally.is_refused_as(tally.declared):
+        wanted = "numbers" if isinstance(tally.declared, Interval) else "numbers or labels"
+        yield Finding(
+            "type", tally.name, "bends",
+            f"its type is {tally.type_name}: the estimate refuses it", f"store it as {wanted}",
+            {"type": tally.type_name},
+        )  # fmt: skip
 
 
 def _unreadable(tally: ColumnTally) -> Finding:
@@ -139,7 +131,7 @@ def _clipped(tally: ColumnTally, bounds: Interval, tolerated: float) -> Finding:
         f"{', '.join(sides)}, the furthest by {_far(beyond.furthest, widths)}"
     )
     remedy = "widen the bounds if the code book allows, or clip on purpose and say so"
-    code, times = most_common(tally)
+    code, times = _most_common(tally)
     if times >= 3 and 2 * times > beyond.count:
         sentence += f"; {times:,} of them are {number(code)}"
         remedy = f"if {number(code)} is a code for missing, leave those fields empty; else widen"
@@ -162,7 +154,7 @@ def _plain(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def most_common(tally: ColumnTally) -> tuple[float, int]:
+def _most_common(tally: ColumnTally) -> tuple[float, int]:
     """Return the most frequent value outside the bounds and how often it is there."""
     counts = tally.beyond.values.numbers
     if not counts:
@@ -227,6 +219,7 @@ def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:
     is_kept_apart = kind.other is None
     is_catch_all = kind.other in unseen or str(kind.other).lower() in _CATCH_ALL
     bends = tally.undeclared >= _UNDECLARED * tally.present if is_kept_apart else not is_catch_all
+    bends |= 2 * tally.undeclared > tally.present
     becomes = "as one category of its own" if is_kept_apart else f"as {quoted(kind.other)}"
     sentence = (
         f"{amount(tally.undeclared, tally.present, 'entries')} have a label that is not declared "
@@ -252,30 +245,6 @@ def _same_everywhere(tally: ColumnTally) -> Iterator[Finding]:
             f"every entry is {quoted(value)}: the column tells nothing and costs as any other",
             "leave it out of the covariates", {"value": value},
         )  # fmt: skip
-
-
-def is_identifier(tally: ColumnTally) -> bool:
-    """Whether nearly every row has a value of its own, and it looks like an id.
-
-    Measurements are unique too, so numbers are ids only if they are whole and rise from row to
-    row, fill their range, or are named as ids are.
-    """
-    present, distinct = tally.present, tally.alike.distinct
-    if present < _FEW_ROWS or distinct < _UNIQUE * present:
-        return False
-    if not tally.texts:
-        width = tally.high.max() - tally.low.min()
-        is_dense = width < 1.5 * present
-        is_named = _NAMED_ID.search(tally.name) is not None
-        return tally.is_whole and (tally.rises or is_dense or is_named)
-    return 2 * tally.texts > present and 2 * (tally.shapes["comma"] + tally.shapes["unit"]) < (
-        tally.texts
-    )
-
-
-def holds_dates(tally: ColumnTally) -> bool:
-    """Whether most entries look like dates."""
-    return 2 * tally.shapes["date"] > tally.present
 
 
 def _identifier(tally: ColumnTally) -> Iterator[Finding]:
@@ -306,35 +275,10 @@ def _follows_treatment(tally: ColumnTally) -> Iterator[Finding]:
     sizes = tally.rows[:2]
     if sizes.min() < 2 or (tally.alike.distinct < 2 and not tally.missing.any()):
         return
-    how = _separation(tally)
+    how = gives_arm_away(tally)
     if how is not None:
         yield Finding(
             "follows treatment", tally.name, "bends",
             f"{how}: it may be a consequence of treatment, or another name for it",
             "leave out what was decided or measured after treatment", {},
         )  # fmt: skip
-
-
-def _separation(tally: ColumnTally) -> str | None:
-    """Say how a column gives the arm away, None if it does not."""
-    gone = tally.missing[:2] / tally.rows[:2]
-    if sorted(gone) == [0.0, 1.0]:
-        return "it is missing in exactly one arm"
-    if tally.present < _FEW_ROWS or min(tally.rows[:2] - tally.missing[:2]) < 2:
-        return None
-    if tally.values.is_whole and tally.alike.distinct <= tally.present / 4:
-        return _telling(np.array([count[:2] for count in tally.values.by_arm().values()]))
-    lows, highs = tally.low[:2], tally.high[:2]
-    if not tally.texts and (lows[0] > highs[1] or lows[1] > highs[0]):
-        return "all its values in one arm lie above all those in the other"
-    return None
-
-
-def _telling(counts: Integers) -> str | None:
-    """Say how well values tell the arm, from their counts in either arm, shape (values, 2)."""
-    if (counts.min(axis=1) == 0).all():
-        return "its value tells the arm of every row"
-    told = counts.max(axis=1).sum() / counts.sum()
-    usual = counts.sum(axis=0).max() / counts.sum()
-    is_close = told >= _TOLD and 1 - told < 0.1 * (1 - usual)
-    return f"its value tells the arm of {share(told, 1)} of the rows" if is_close else None

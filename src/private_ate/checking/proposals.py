@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from private_ate.checking.columns import holds_dates, is_identifier
 from private_ate.checking.findings import Arms
+from private_ate.checking.likeness import holds_dates, is_identifier
 from private_ate.checking.reading import SHAPES
 from private_ate.checking.tally import ColumnTally
 from private_ate.data.tables import MOST_LABELS

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from private_ate.checking.columns import judge_numbers
+from private_ate.checking.columns import judge_numbers, judge_type
 from private_ate.checking.findings import Arms, Finding, Severity, Support
 from private_ate.checking.reading import SHAPES
 from private_ate.checking.sketches import Alike
@@ -107,6 +107,7 @@ def _outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
             "it has no declared bounds: the estimate refuses to run without",
             "declare them from the code book; lines are proposed below",
         )  # fmt: skip
+    yield from judge_type(tally)
     yield from _missing_outcomes(tally, bounds)
     yield from judge_numbers(tally, _CLIPPED_OUTCOMES)
     if tally.beyond.between:

@@ -71,6 +71,7 @@ class ColumnTally:
     declared: Interval | Categories | None
     kind: str = ""
     type_name: str = ""
+    is_typed: bool = False
     keeps_texts: bool = False
     rows: Integers = field(default_factory=lambda: np.zeros(3, np.int64))
     missing: Integers = field(default_factory=lambda: np.zeros(3, np.int64))
@@ -103,10 +104,15 @@ class ColumnTally:
         others = self.texts - self.shapes["comma"] - self.shapes["unit"]
         return not self.keeps_texts and self.present > 0 and 2 * others < self.present
 
+    def is_refused_as(self, kind: Interval | Categories | None) -> bool:
+        """Whether the column's type alone makes an estimate refuse it."""
+        is_text = self.kind == "label" and self.is_typed
+        return self.kind == "other" or (is_text and isinstance(kind, Interval))
+
     def add(self, table: Table, entries: Entries, arms: Integers) -> None:
         """Count some rows."""
         self.kind, self.type_name = table.kind(self.name), table.type_name(self.name)
-        self.keeps_texts = table.keeps_texts(self.name)
+        self.is_typed, self.keeps_texts = table.typed, table.keeps_texts(self.name)
         missing = entries.is_missing
         self.rows += np.bincount(arms, minlength=3)
         self.missing += np.bincount(arms[missing], minlength=3)

@@ -279,6 +279,30 @@ def test_a_type_that_the_estimate_refuses_is_a_finding():
     assert found(look(frame), "dates", "age").counts["rows"] == ROWS
 
 
+@pytest.mark.parametrize("entry", [[1, 2], timedelta(days=3)])
+def test_a_column_of_a_type_that_holds_neither_numbers_nor_labels_is_a_finding(entry):
+    check = look(study(odd=[entry] * ROWS), covariates="all")
+
+    assert found(check, "type", "odd").severity == "bends"
+    assert check.support.left_out == ("odd",)
+
+
+def test_pandas_reads_dates_as_objects_and_they_are_recognised_all_the_same():
+    frame = study().to_pandas()
+    frame["age"] = np.datetime64("2020-01-01") + np.arange(ROWS).astype("timedelta64[D]")
+
+    assert found(look(frame), "dates", "age").counts["rows"] == ROWS
+
+
+def test_labels_of_which_most_are_not_declared_bend_the_estimate_in_a_catch_all_too():
+    kinds = {"ward": Categories("North", "South", "other", other="other")}
+    domain = Domain(DOMAIN.treatment, DOMAIN.outcome, kinds)
+    finding = found(look(study(), domain), "undeclared labels", "ward")
+
+    assert finding.severity == "bends"
+    assert 'never seen: "North", "South"' in finding.remedy
+
+
 def after_treatment(kind):
     is_treated = (study()["drug"] == "A").to_numpy()
     noise = np.random.default_rng(2).random(ROWS)
