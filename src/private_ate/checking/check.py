@@ -13,6 +13,7 @@ from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.arrays import Integers, Words
 from private_ate.checking.columns import judge_covariate, judge_declarations
 from private_ate.checking.findings import Arms, DataCheck, Finding, Support
+from private_ate.checking.likeness import gives_arm_away
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.reading import Entries, read_entries
 from private_ate.checking.roles import (
@@ -227,8 +228,7 @@ class _Pass:
         else:
             findings.append(judge_persons(self.alike, self.person, rows, rows_per_person))
         findings += judge_lines(*self.long_lines, rows)
-        if support is not None:
-            findings += judge_support(support, arms)
+        findings += judge_support(support, arms)
         proposed = propose_lines(self.domain, arms, self.outcome, self.covariates)
         return DataCheck(rows, arms, tuple(findings), support, proposed)
 
@@ -244,7 +244,8 @@ def _weigh(
     usable: dict[str, Interval | Categories] = {}
     for tally in counted.covariates:
         kind = propose_declaration(tally) if tally.declared is None else tally.declared
-        if kind is not None and not tally.is_refused_as(kind):
+        is_telling = gives_arm_away(tally) is not None
+        if kind is not None and not tally.is_refused_as(kind) and not is_telling:
             usable[tally.name] = kind
     arms = counted.arms
     if not usable or min(arms.treated, arms.control) < 2:

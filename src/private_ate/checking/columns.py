@@ -118,17 +118,15 @@ def _unreadable(tally: ColumnTally) -> Finding:
 def _clipped(tally: ColumnTally, bounds: Interval, tolerated: float) -> Finding:
     beyond, readable = tally.beyond, tally.present - tally.texts
     widths = beyond.furthest / bounds.width if bounds.width else float("inf")
-    sides = [
-        f"{count:,} {where}"
-        for count, where in (
-            (beyond.below, f"below {number(bounds.low)}"),
-            (beyond.above, f"above {number(bounds.high)}"),
-        )
-        if count
-    ]
+    sides = {
+        f"below {number(bounds.low)}": beyond.below,
+        f"above {number(bounds.high)}": beyond.above,
+    }
+    told = [f"{count:,} {side}" for side, count in sides.items() if count < beyond.count and count]
+    told = told or [side for side, count in sides.items() if count]
     sentence = (
         f"outside the bounds and clipped: {amount(beyond.count, readable, 'values')}, "
-        f"{', '.join(sides)}, the furthest by {_far(beyond.furthest, widths)}"
+        f"{', '.join(told)}, the furthest by {_far(beyond.furthest, widths)}"
     )
     remedy = "widen the bounds if the code book allows, or clip on purpose and say so"
     code, times = _most_common(tally)
@@ -169,7 +167,7 @@ def judge_declarations(tallies: Sequence[ColumnTally], level: Level | None) -> I
     if not names:
         return
     shown = ", ".join(quoted(name)[1:-1] for name in names[:5])
-    more = f" and {len(names) - 5:,} others" if len(names) > 5 else ""
+    more = f", … {len(names) - 5:,} more" if len(names) > 5 else ""
     told = f"{len(names)} of {len(tallies)} covariates are not declared ({shown}{more}): "
     if level is None:
         severity: Severity = "note"
@@ -225,9 +223,12 @@ def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:
         f"{amount(tally.undeclared, tally.present, 'entries')} have a label that is not declared "
         f"and count {becomes}: {listed(labels.ordered(), is_whole=labels.is_whole)}"
     )
-    remedy = "declare the labels (spelling and case count), or name a label of its own as other"
-    if unseen:
-        remedy += f"; declared but never seen: {', '.join(quoted(label) for label in unseen[:5])}"
+    remedy = "declare the labels (spelling and case count)"
+    if not is_catch_all:
+        remedy += ", or name a label of its own as other"
+    forgotten = [quoted(label) for label in unseen if label != kind.other]
+    if forgotten:
+        remedy += f"; declared but never seen: {', '.join(forgotten[:5])}"
     counts = {
         "rows": tally.undeclared, "share": tally.undeclared / tally.present,
         "labels": dict(list(labels.ordered().items())[:20]), "unseen": unseen,
@@ -264,17 +265,19 @@ def _identifier(tally: ColumnTally) -> Iterator[Finding]:
     is_refused = tally.declared is None and bool(tally.texts)
     yield Finding(
         "id", tally.name, "bends" if is_refused else "note",
-        f"about {share(tally.alike.distinct, tally.present)} of the entries are different, as "
-        "those of an id are",
+        f"{_how_many(tally)} different, as those of an id are",
         "leave it out of the covariates; if it names persons, check their rows by it",
         {"distinct": tally.alike.distinct},
     )  # fmt: skip
 
 
+def _how_many(tally: ColumnTally) -> str:
+    if tally.alike.distinct == tally.present:
+        return "all entries are"
+    return f"about {share(min(tally.alike.distinct, tally.present), tally.present)} of entries are"
+
+
 def _follows_treatment(tally: ColumnTally) -> Iterator[Finding]:
-    sizes = tally.rows[:2]
-    if sizes.min() < 2 or (tally.alike.distinct < 2 and not tally.missing.any()):
-        return
     how = gives_arm_away(tally)
     if how is not None:
         yield Finding(

@@ -47,10 +47,13 @@ def is_identifier(tally: ColumnTally) -> bool:
 
 def gives_arm_away(tally: ColumnTally) -> str | None:
     """Say how a column gives the arm away, None if it does not."""
+    if tally.rows[:2].min() < 2:
+        return None
     gone = tally.missing[:2] / tally.rows[:2]
     if sorted(gone) == [0.0, 1.0]:
         return "it is missing in exactly one arm"
-    if tally.present < _FEW_ROWS or min(tally.rows[:2] - tally.missing[:2]) < 2:
+    is_bare = tally.present < _FEW_ROWS or min(tally.rows[:2] - tally.missing[:2]) < 2
+    if is_bare or tally.alike.distinct < 2:
         return None
     if tally.values.is_whole and tally.alike.distinct <= tally.present / 4:
         return _telling(np.array([count[:2] for count in tally.values.by_arm().values()]))

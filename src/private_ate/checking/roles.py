@@ -146,8 +146,8 @@ def _missing_outcomes(tally: ColumnTally, bounds: Interval | None) -> Iterator[F
     yield Finding(
         "missing", tally.name, "bends" if is_many and not declared else "note",
         f"{', '.join(parts)}; {rule}",
-        'declare missing = "public" or "private", which leaves them out, or the number that a '
-        "missing outcome stands for",
+        'declare missing = "public" or "private", which leaves them out'
+        + ("" if declared else ", or the number that a missing outcome stands for"),
         {
             "rows": int(missing.sum()), "treated": int(missing[TREATED]),
             "control": int(missing[CONTROL]), "declared": declared,
@@ -200,8 +200,18 @@ def judge_repeats(alike: Alike, rows: int) -> Finding:
     )  # fmt: skip
 
 
-def judge_support(support: Support, arms: Arms) -> Iterator[Finding]:
+def judge_support(support: Support | None, arms: Arms) -> Iterator[Finding]:
     """Yield how well the arms overlap, and whom the comparison rests on."""
+    if support is None:
+        why = "no covariate can be used" if arms.treated and arms.control else "an arm is empty"
+        yield Finding(
+            "overlap",
+            None,
+            "note",
+            f"not looked at, as {why}",
+            "settle the other findings, then check again",
+        )
+        return
     sizes = {
         "treated": (support.effective_treated, arms.treated, support.outside_treated),
         "control": (support.effective_control, arms.control, support.outside_control),
@@ -228,12 +238,19 @@ def judge_support(support: Support, arms: Arms) -> Iterator[Finding]:
             f"; {name} differs by {abs(before):.2g} standard deviations, {abs(after):.2g} after "
             "weighting"
         )
+    if support.left_out:
+        sentence += f"; without {', '.join(quoted(name)[1:-1] for name in support.left_out[:5])}"
     remedy = (
         "ask for the effect on the treated (att) or on those who overlap (ato), or keep rows "
         "that could have been in either arm"
     )
     severity: Severity = "bends" if bends else "note" if outside or is_off else "ok"
-    yield Finding("overlap", None, severity, sentence, remedy, support.to_dict())
+    counts = {
+        "effective_treated": support.effective_treated,
+        "effective_control": support.effective_control,
+        "largest_imbalance": abs(after),
+    }
+    yield Finding("overlap", None, severity, sentence, remedy, counts)
 
 
 def _is_thin(sizes: Iterable[tuple[float, int, int]]) -> bool:

@@ -40,7 +40,7 @@ def listed(counts: Mapping[str, int], *, is_whole: bool = True) -> str:
     if rest <= 0:
         return ", ".join(names)
     more = f"{rest:,}" if is_whole else f"more than {rest:,}"
-    return f"{', '.join(names[:_SHOWN])} and {more} others"
+    return f"{', '.join(names[:_SHOWN])}, … {more} more"
 
 
 def number(value: float) -> str:

@@ -322,6 +322,9 @@ def test_a_column_that_follows_treatment_bends_the_estimate(kind):
     check = look(study(dose=after_treatment(kind)), covariates="all")
 
     assert found(check, "follows treatment", "dose").severity == "bends"
+    # The overlap is that of the other covariates, which is fine.
+    assert check.support.left_out == ("dose",)
+    assert found(check, "overlap", None).severity == "ok"
 
 
 def test_a_column_that_only_leans_on_treatment_does_not():
@@ -405,6 +408,7 @@ def test_an_arm_that_is_empty_and_an_outcome_that_is_missing_are_findings_not_er
     assert found(check, "arms", "drug").severity == "bends"
     assert found(check, "missing", "drop").severity == "bends"
     assert check.support is None
+    assert "an arm is empty" in found(check, "overlap", None).sentence
 
 
 def messy():
