@@ -124,7 +124,7 @@ class DataCheck:
     """What the records say about a declaration, before any estimate. Not private.
 
     Made only by ``check_data``; never part of a release, never charged to a ledger. Its repr shows
-    no value: ask for :meth:`to_text` or :meth:`to_json`.
+    no value: ask for :meth:`to_text`, :meth:`to_json` or :meth:`to_html`.
 
     Attributes
     ----------
@@ -178,3 +178,9 @@ class DataCheck:
         from private_ate.checking.text import check_lines  # it reads findings
 
         return "\n".join(line for line, _ in check_lines(self, width)) + "\n"
+
+    def to_html(self) -> str:
+        """Return a page for the curator, watermarked throughout."""
+        from private_ate.checking.page import check_page  # as above
+
+        return check_page(self)

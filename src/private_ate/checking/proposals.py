@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from private_ate.checking.findings import Arms
-from private_ate.checking.likeness import holds_dates, is_identifier
+from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
 from private_ate.checking.reading import SHAPES
+from private_ate.checking.roles import missing_rule
 from private_ate.checking.tally import ColumnTally
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Domain, Interval, label_text, toml_text
@@ -23,7 +24,8 @@ _MARK: Final = "  # from the data: confirm with the code book"
 
 def propose_declaration(tally: ColumnTally) -> Interval | Categories | None:
     """Return what the data suggest for a column, None for one that is better left out."""
-    if not tally.present or holds_dates(tally) or tally.alike.distinct < 2:
+    is_useless = not tally.present or tally.alike.distinct < 2
+    if is_useless or holds_dates(tally) or gives_arm_away(tally) is not None:
         return None
     if tally.holds_numbers:
         low, high = float(tally.low.min()), float(tally.high.max())
@@ -60,7 +62,7 @@ def _treatment(domain: Domain, arms: Arms) -> Iterator[str]:
 
 def _outcome(domain: Domain, tally: ColumnTally) -> Iterator[str]:
     bounds = domain.outcome.bounds
-    is_silent = bool(tally.missing.any()) and (bounds is None or bounds.missing is None)
+    is_silent = bool(tally.missing.any()) and not missing_rule(domain.outcome)[0]
     if bounds is not None and not is_silent:
         return
     yield "[outcome]"

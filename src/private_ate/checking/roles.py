@@ -14,7 +14,7 @@ from private_ate.checking.reading import SHAPES
 from private_ate.checking.sketches import Alike
 from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
 from private_ate.checking.words import amount, listed, number, quoted, share
-from private_ate.domain import Domain, Interval, Treatment, label_text
+from private_ate.domain import Domain, Outcome, Treatment, label_text
 
 __all__ = [
     "judge_arms",
@@ -23,6 +23,7 @@ __all__ = [
     "judge_persons",
     "judge_repeats",
     "judge_support",
+    "missing_rule",
 ]
 
 _FEW_UNITS: Final = 30
@@ -108,7 +109,7 @@ def _outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
             "declare them from the code book; lines are proposed below",
         )  # fmt: skip
     yield from judge_type(tally)
-    yield from _missing_outcomes(tally, bounds)
+    yield from _missing_outcomes(tally, domain.outcome)
     yield from judge_numbers(tally, _CLIPPED_OUTCOMES)
     if tally.beyond.between:
         yield Finding(
@@ -122,7 +123,17 @@ def _outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
         )
 
 
-def _missing_outcomes(tally: ColumnTally, bounds: Interval | None) -> Iterator[Finding]:
+def missing_rule(outcome: Outcome) -> tuple[bool, str]:
+    """Return whether it is declared what a missing outcome counts as, and what it counts as."""
+    bounds = outcome.bounds
+    if bounds is None:
+        return False, "what they count as is not declared"
+    if bounds.missing is None:
+        return False, f"nothing is declared, so they count as {number(bounds.fill)}"
+    return True, f"they count as {number(bounds.fill)}, as declared"
+
+
+def _missing_outcomes(tally: ColumnTally, outcome: Outcome) -> Iterator[Finding]:
     missing, rows = tally.missing, tally.rows
     if not missing.any():
         return
@@ -134,13 +145,7 @@ def _missing_outcomes(tally: ColumnTally, bounds: Interval | None) -> Iterator[F
             if rows[arm]
         ),
     ]
-    declared = bounds is not None and bounds.missing is not None
-    if bounds is None:
-        rule = "what they count as is not declared"
-    elif declared:
-        rule = f"they count as {number(bounds.fill)}, as declared"
-    else:
-        rule = f"nothing is declared, so they count as {number(bounds.fill)}"
+    declared, rule = missing_rule(outcome)
     shares = missing[:2] / np.maximum(rows[:2], 1)
     is_many = missing.sum() >= _MISSING_OUTCOMES * rows.sum() or shares.max() >= _MISSING_OUTCOMES
     yield Finding(

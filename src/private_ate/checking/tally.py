@@ -132,7 +132,8 @@ class ColumnTally:
         if not is_text.any():
             return
         self.texts += int(np.count_nonzero(is_text))
-        self.text_counts.add(entries, is_text, arms)
+        if not isinstance(self.declared, Categories):  # labels are counted below
+            self.text_counts.add(entries, is_text, arms)
         self.shapes.update(count_shapes(_chosen(entries.texts, is_text)))
 
     def _add_numbers(self, numbers: Floats, arms: Integers) -> None:

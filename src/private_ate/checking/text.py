@@ -11,10 +11,10 @@ from private_ate.checking.words import quoted
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding
 
-__all__ = ["WATERMARK", "check_lines"]
+__all__ = ["TITLES", "WATERMARK", "check_lines", "finding_name", "verdict"]
 
 WATERMARK: Final = "NOT PRIVATE, DO NOT SHARE: read off the records themselves, without noise."
-_TITLES: Final = {
+TITLES: Final = {
     "bends": ("Bends the estimate", "bold red"),
     "note": ("Worth knowing", "bold yellow"),
     "ok": ("In order", "bold green"),
@@ -29,9 +29,9 @@ def check_lines(check: DataCheck, width: int) -> Iterator[Line]:
     width = max(width, 40)
     yield WATERMARK, "bold"
     yield "", ""
-    names = [_name(finding) for finding in check.findings]
+    names = [finding_name(finding) for finding in check.findings]
     margin = min(max(map(len, names), default=0), _WIDEST_NAME) + 4
-    for severity, (title, style) in _TITLES.items():
+    for severity, (title, style) in TITLES.items():
         chosen = [finding for finding in check.findings if finding.severity == severity]
         if chosen:
             yield title, style
@@ -43,13 +43,13 @@ def check_lines(check: DataCheck, width: int) -> Iterator[Line]:
             yield f"  {line}".rstrip(), ""
         yield "", ""
     yield f"{check.rows:,} rows looked at; nothing was spent or stored.", ""
-    yield from _wrapped(_verdict(check), "", width, "bold")
+    yield from _wrapped(verdict(check), "", width, "bold")
     yield WATERMARK, "bold"
 
 
 def _section(findings: Sequence[Finding], margin: int, width: int) -> Iterator[Line]:
     for finding in findings:
-        name = _name(finding)
+        name = finding_name(finding)
         head = f"  {name}".ljust(margin)
         if len(head) > margin:
             yield head, ""
@@ -68,7 +68,8 @@ def _wrapped(text: str, head: str, width: int, style: str) -> Iterator[Line]:
         yield line, style
 
 
-def _name(finding: Finding) -> str:
+def finding_name(finding: Finding) -> str:
+    """Return the column that a finding is about, else its topic."""
     return finding.topic if finding.column is None else quoted(finding.column)[1:-1]
 
 
@@ -77,7 +78,8 @@ def _ended(sentence: str) -> str:
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _verdict(check: DataCheck) -> str:
+def verdict(check: DataCheck) -> str:
+    """Sum up a check in a sentence or two."""
     bends = len(check.bends)
     notes = sum(finding.severity == "note" for finding in check.findings)
     worth = f" {notes} {'is' if notes == 1 else 'are'} worth knowing." if notes else ""

@@ -42,6 +42,9 @@ def check(
         str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
     ] = "1GB",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Curator only: also write a page.", metavar="OUT.html")
+    ] = None,
 ) -> None:
     """Compare a file with its domain before estimating. NOT private: for the curator alone.
 
@@ -49,8 +52,11 @@ def check(
     """
     from private_ate.checking.check import check_data  # keeps --help fast
     from private_ate.cli.estimate import declared_domain, named_covariates  # as above
+    from private_ate.cli.pages import require_folder  # as above
     from private_ate.cli.progress import watch  # as above
+    from private_ate.data.files import write_whole  # as above
 
+    require_folder(html)
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         bounds=bounds or [], categories=categories or [], treated=treated, control=control,
@@ -68,6 +74,8 @@ def check(
             progress=progress,
         )
     _show(found, as_json=json)
+    if html is not None:
+        write_whole(html, found.to_html())
     if found.bends:
         raise typer.Exit(1)
 

@@ -115,6 +115,22 @@ def test_a_person_column_is_a_flag(run, folder):
     assert run(*arguments, "--rows-per-person", "2")[0] == 0
 
 
+def test_a_page_is_written_when_asked_for_and_watermarked(run, folder):
+    code, _, _ = run(
+        folder / "three.csv", "--domain", folder / "clinic.toml", "--html", folder / "check.html"
+    )
+    page = (folder / "check.html").read_text("utf-8")
+
+    assert code == 1
+    assert page.count("Not private, do not share") >= 2
+    assert "&quot;half&quot;" in page
+    assert "<h2>Overlap</h2>" in page
+    refused = run(
+        folder / "three.csv", "--domain", folder / "clinic.toml", "--html", folder / "no/check.html"
+    )
+    assert refused[0] == 2
+
+
 def test_nothing_is_written_anywhere(run, folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
