@@ -253,4 +253,5 @@ def _weigh(
     left_out = tuple(tally.name for tally in counted.covariates if tally.name not in usable)
     # The outcome is not read, so any bounds do.
     unread = Outcome(counted.domain.outcome.column, Interval(0, 1))
-    return weigh_arms(table, Domain(counted.domain.treatment, unread, usable), left_out, progress)
+    known = Domain(counted.domain.treatment, unread, usable)
+    return weigh_arms(table, known, left_out, progress, everyone=not arms.neither)

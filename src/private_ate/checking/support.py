@@ -28,12 +28,16 @@ def weigh_arms(
     domain: Domain,
     left_out: tuple[str, ...],
     progress: Progress | None,
+    *,
+    everyone: bool,
 ) -> Support:
-    """Fit the propensity model on all rows of both arms and weigh each row by its inverse."""
+    """Fit the propensity model on all rows of both arms and weigh each row by its inverse.
+
+    Unless ``everyone`` is in one of the arms, rows of neither are left out.
+    """
     study = LocalStudy.encode_public(table, domain, progress)
-    takes_part = _participation(table, domain)
-    if not takes_part.all():
-        study = study.reordered(np.flatnonzero(takes_part))
+    if not everyone:
+        study = study.reordered(np.flatnonzero(_participation(table, domain)))
     with single_threaded_blas():
         coefficients = fit_logistic(study, _RIDGE / study.size).coefficients
     linear = np.full(study.size, coefficients[0])
