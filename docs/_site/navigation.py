@@ -11,6 +11,7 @@ _SECTIONS = {
         "how-to/choose-epsilon.md",
         "how-to/declare-bounds.md",
         "how-to/messy-data.md",
+        "how-to/check-your-data.md",
         "how-to/read-the-interval.md",
         "how-to/binary-outcomes.md",
         "how-to/several-outcomes.md",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from private_ate.baselines.ipw import IpwOptions
     from private_ate.baselines.privsyn import PrivSynOptions
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
+    from private_ate.checking.check import check_data
+    from private_ate.checking.findings import DataCheck, Finding
     from private_ate.domain import (
         Binary,
         Categories,
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "StudyLabel", "Treatment"),
+    "checking.check": ("check_data",),
+    "checking.findings": ("DataCheck", "Finding"),
     "estimation": ("estimate_ate",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.overlap": ("describe_overlap",),
@@ -100,6 +104,7 @@ __all__ = [
     "BudgetError",
     "CalibratedOptions",
     "Categories",
+    "DataCheck",
     "DatasetError",
     "Diagnostics",
     "DifferenceInMeansOptions",
@@ -108,6 +113,7 @@ __all__ = [
     "DoublyRobustOptions",
     "EValue",
     "Effect",
+    "Finding",
     "FoldSplitOptions",
     "Interval",
     "IpwOptions",
@@ -131,6 +137,7 @@ __all__ = [
     "UndeclaredError",
     "__version__",
     "arm_means",
+    "check_data",
     "describe_overlap",
     "diagnose_ate",
     "e_value",

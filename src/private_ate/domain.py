@@ -328,6 +328,8 @@ class Domain:
             table = tomllib.loads(text)
         except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
             msg = f"the domain is not valid TOML: {cause}"
+            if "???" in text:
+                msg += "; fill in every ??? from the code book"
             raise DomainError(msg) from cause
         unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates"})
         if unknown:

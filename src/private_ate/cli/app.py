@@ -10,6 +10,7 @@ import typer
 
 from private_ate.cli import datasets, experiments
 from private_ate.cli.audit import audit
+from private_ate.cli.check import check
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
@@ -28,9 +29,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks show local variables: records
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(estimate)
-app.command()(plan)
 app.command()(domain)
+app.command()(check)
+app.command()(plan)
+app.command()(estimate)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")
@@ -56,7 +58,10 @@ def options(
 
 
 def main() -> None:
-    """Run a command; exit 0 if fine, 2 on bad arguments or schema, 3 if the budget refuses."""
+    """Run a command; exit 0 if fine, 2 on bad arguments or schema, 3 if the budget refuses.
+
+    A check that finds what would bend an estimate exits with 1, as does an unforeseen error.
+    """
     try:
         app()
     except BudgetError as error:

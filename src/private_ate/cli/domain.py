@@ -51,7 +51,7 @@ def domain(
         )
         raise ArgumentError(msg)
     write_whole(out, draft(dict(schema), treatment, outcome))
-    typer.echo(f"wrote {out}; fill in every ??? from the code book, then: private-ate estimate")
+    typer.echo(f"wrote {out}; fill in every ??? from the code book, then: private-ate check")
 
 
 def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | None) -> str:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "MOST_LABELS",
     "Columns",
     "Covariates",
     "Table",
     "complete_domain",
     "covariate_names",
     "declare_labels",
+    "entry_texts",
     "observe_columns",
     "read_table",
     "require_column",
@@ -55,7 +58,7 @@ __all__ = [
 
 Covariates = Sequence[str] | Literal["all"] | None  # named, every other column, as declared
 
-_MOST_LABELS = 200  # of a column whose labels are looked up
+MOST_LABELS = 200  # of a column whose labels are looked up
 _FEW_LABELS = 10  # fewer never look like names
 
 
@@ -368,7 +371,7 @@ class _Seen:
         is_text = any(parse_number(x) is None and x.lower() not in MISSING for x in fresh)
         self.holds_texts |= is_text or table.keeps_texts(name)
         # One label beyond two hundred is as many as it takes to refuse.
-        self.labels.update(fresh[: _MOST_LABELS + 1 - len(self.labels)])
+        self.labels.update(fresh[: MOST_LABELS + 1 - len(self.labels)])
         if not self.holds_texts:
             values = table.numbers(name)
             low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
@@ -415,7 +418,7 @@ def require_shared_labels(name: str, labels: int, rows: int) -> None:
     Names, addresses and free texts are no categories: such a column has more than 200 labels, or
     ten and more of which there are more than half as many as labelled ``rows``.
     """
-    if labels > _MOST_LABELS:
+    if labels > MOST_LABELS:
         msg = f"column {name!r} has more than 200 labels; leave it out or declare it"
         raise SchemaError(msg)
     if labels >= _FEW_LABELS and 2 * labels > rows:
@@ -501,6 +504,30 @@ def _texts(series: nw.Series[Any]) -> pl.Series:
     else:
         texts = pl.Series([label_of(entry) for entry in _entries(series)], dtype=pl.String)
     return texts.str.strip_chars()
+
+
+def entry_texts(table: Table, name: str) -> pl.Series:
+    """Return a column's entries as stripped texts whatever its type, for the curator's eyes.
+
+    Missing entries are missing; an object that is neither text, number nor date shows its type.
+    """
+    import polars as pl
+
+    series = table.frame.get_column(name)
+    if series.implementation.is_polars() and str(series.dtype) != "Object":
+        with suppress(Exception):  # lists and the like are no texts
+            plain: pl.Series = series.to_native().cast(pl.String, strict=False)
+            return plain.str.strip_chars()
+    texts = pl.Series([_shown(entry) for entry in _entries(series)], dtype=pl.String)
+    return texts.str.strip_chars()
+
+
+def _shown(entry: object) -> str | None:
+    label = label_of(entry)
+    kind = type(entry).__name__
+    if label is not None or entry is None or kind in ("float", "float64", "NaTType", "NAType"):
+        return label
+    return entry.isoformat() if isinstance(entry, date) else f"({kind})"
 
 
 def _entries(series: nw.Series[Any]) -> list[object]:

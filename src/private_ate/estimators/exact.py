@@ -21,7 +21,7 @@ from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.release import Diagnostics
 
-__all__ = ["diagnose_ate", "exact_effect"]
+__all__ = ["diagnose_ate", "effective_size", "exact_effect", "standardized_differences"]
 
 
 def exact_effect(
@@ -86,7 +86,7 @@ def diagnose_ate(
     arms = [limited.values[arm] for arm in (study.treatment, ~study.treatment)]
     features = study.domain.features
     balance = {
-        name: _balance(column, study.treatment, limited.values)
+        name: standardized_differences(column, study.treatment, limited.values)
         for name, column in zip(features, study.covariates, strict=True)
     }
     return Diagnostics(
@@ -95,8 +95,8 @@ def diagnose_ate(
         plain_difference=effects[2],
         treated=pool.arms.treated,
         control=pool.arms.control,
-        effective_treated=_effective(arms[0]),
-        effective_control=_effective(arms[1]),
+        effective_treated=effective_size(arms[0]),
+        effective_control=effective_size(arms[1]),
         balance=balance,
         weights={"treated": _quantiles(arms[0]), "control": _quantiles(arms[1])},
         overlap=count_overlap(study.public()),
@@ -136,12 +136,14 @@ def _quantiles(weights: np.ndarray) -> tuple[float, ...]:
     return tuple(float(value) for value in np.quantile(weights, (0, 0.5, 0.9, 0.99, 1)))
 
 
-def _effective(weights: np.ndarray) -> float:
+def effective_size(weights: np.ndarray) -> float:
     """Return Kish's effective sample size."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _balance(column: np.ndarray, treatment: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+def standardized_differences(
+    column: np.ndarray, treatment: np.ndarray, weights: np.ndarray
+) -> tuple[float, float]:
     """Return the standardised mean difference before and after weighting."""
     spread = np.sqrt((column[treatment].var() + column[~treatment].var()) / 2) or 1.0
     before = column[treatment].mean() - column[~treatment].mean()

@@ -17,7 +17,7 @@ from private_ate.models.logistic import fit_logistic
 from private_ate.release import Overlap
 from private_ate.study import Block, Study
 
-__all__ = ["count_overlap", "describe_overlap"]
+__all__ = ["bin_scores", "count_overlap", "describe_overlap"]
 
 _BINS: Final = 20
 
@@ -50,7 +50,11 @@ def describe_overlap(
 
 def count_overlap(study: Study) -> Overlap:
     """Fit the propensity model of the label level and count its scores in equal bins."""
-    coefficients = fit_logistic(study, 1.0 / study.size).coefficients
+    return bin_scores(study, fit_logistic(study, 1.0 / study.size).coefficients)
+
+
+def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
+    """Count the propensity scores of a fitted model in equal bins."""
     counts = study.fold(_binning(coefficients), title="overlap")
     return Overlap(tuple(map(int, counts.treated)), tuple(map(int, counts.control)))
 

@@ -7,6 +7,7 @@ import pytest
 
 from private_ate.data.csv_records import (
     count_records,
+    find_long_lines,
     parse_lines,
     read_header,
     read_lines,
@@ -110,3 +111,13 @@ def test_a_file_without_a_line_has_no_header(tmp_path):
     assert count_records(tmp_path / "empty.csv") == 0
     with pytest.raises(ValueError, match="no header line"):
         read_header(tmp_path / "empty.csv")
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_lines_with_more_fields_than_the_header_are_found(tmp_path, size):
+    path = tmp_path / "lines.csv"
+    path.write_bytes(b'x,y\n1,2\n3\n"4,5",6\n7,8,\n1,5,2,5\n\n9,9,9')
+
+    assert find_long_lines(path, size) == (2, 6)
+    path.write_bytes(b"x,y\n1,2\n")
+    assert find_long_lines(path, size) == (0, 0)

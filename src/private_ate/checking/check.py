@@ -1,0 +1,257 @@
+"""The curator's front door: look at the records before an estimate. Not private, spends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+
+from private_ate.arguments import one_of, truth_value, whole_number
+from private_ate.arrays import Integers, Words
+from private_ate.checking.columns import judge_covariate, judge_declarations
+from private_ate.checking.findings import Arms, DataCheck, Finding, Support
+from private_ate.checking.likeness import gives_arm_away
+from private_ate.checking.proposals import propose_declaration, propose_lines
+from private_ate.checking.reading import Entries, read_entries
+from private_ate.checking.roles import (
+    judge_arms,
+    judge_lines,
+    judge_outcome,
+    judge_persons,
+    judge_repeats,
+    judge_support,
+)
+from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixed
+from private_ate.checking.support import weigh_arms
+from private_ate.checking.tally import CONTROL, NEITHER, TREATED, ColumnTally
+from private_ate.data.csv_records import find_long_lines
+from private_ate.data.files import is_parquet, without_words
+from private_ate.data.inputs import resolve_domain
+from private_ate.data.streams import (
+    MEMORY_LIMIT,
+    StreamedTable,
+    open_schema,
+    open_table,
+    parse_memory,
+)
+from private_ate.data.tables import Covariates, Table, covariate_names, require_labels
+from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
+from private_ate.engines.local import Progress
+from private_ate.engines.on_disk import tell_rows
+from private_ate.engines.spark import is_spark_frame
+from private_ate.errors import ArgumentError, SchemaError
+from private_ate.privacy.levels import Level
+
+__all__ = ["check_data"]
+
+
+def check_data(  # noqa: PLR0913  # the questions that an estimate asks about columns
+    data: object,
+    *,
+    domain: Domain | None = None,
+    level: Level | None = None,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Covariates = None,
+    person: str | None = None,
+    rows_per_person: int = 1,
+    leave_out_undeclared: bool = False,
+    memory_limit: str | float = MEMORY_LIMIT,
+    progress: Progress | None = None,
+) -> DataCheck:
+    """Compare the records with what is declared of them; **not private**, for the curator alone.
+
+    Says per column what is missing, unreadable, clipped or undeclared and what looks like an id, a
+    date, a constant or a consequence of treatment; how large the arms are and how well they
+    overlap; which rows repeat; and what a missing declaration could look like. Charges no ledger.
+
+    Parameters
+    ----------
+    data
+        A pandas, polars or pyarrow table, or the path of a CSV or Parquet file. A file is read as
+        the estimate reads it, in chunks if it is larger than ``memory_limit``.
+    domain : Domain
+        What is declared. Columns without a declaration are described and a line is proposed.
+    level : "label" or "sample", optional
+        The level of the estimate that is planned; without one the stricter reading counts.
+    treatment, outcome, covariates
+        Columns, as in ``estimate_ate``.
+    person : str, optional
+        A column that names the person of each row; no person may have more than
+        ``rows_per_person`` rows. Without it, rows that are the same in every column are counted.
+    leave_out_undeclared : bool
+        Whether rows without a declared treatment are left out on purpose.
+    memory_limit, progress
+        As in ``estimate_ate``.
+
+    Returns
+    -------
+    DataCheck
+        Findings with a severity, a sentence and a remedy; its repr shows no value.
+    """
+    if level is not None:
+        one_of("level", level, get_args(Level))
+    whole_number("rows_per_person", rows_per_person, 1)
+    truth_value("leave_out_undeclared", leave_out_undeclared)
+    memory = parse_memory(memory_limit)
+    named = resolve_domain(domain, treatment, outcome)
+    if is_spark_frame(data):
+        msg = "a check looks at every row on this machine; collect the data frame, or give a file"
+        raise ArgumentError(msg)
+    schema = _columns(data, named, person)
+    names = covariate_names(schema, named, covariates)
+    if person is not None and not named.covariates and covariates in (None, "all"):
+        names = tuple(name for name in names if name != person)
+    pass_over = _Pass.over(named, names, person, schema.names)
+
+    def look() -> DataCheck:
+        table = open_table(data, memory, pass_over.columns)
+        pass_over.read(table, progress)
+        if isinstance(data, str | Path) and not is_parquet(Path(data)):
+            pass_over.long_lines = find_long_lines(Path(data))
+        support = _weigh(table, pass_over, progress)
+        return pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
+
+    return without_words(look)
+
+
+def _columns(data: object, domain: Domain, person: str | None) -> Table:
+    """Return the table's schema; refuse columns that are not there."""
+    schema = open_schema(data)
+    is_file = isinstance(data, str | Path)
+    if is_file and len(schema.names) == 1 and any(sign in schema.names[0] for sign in ";\t|"):
+        msg = (
+            "the first line holds no comma but semicolons, tabs or bars; save the file with commas "
+            "between fields and points in numbers"
+        )
+        raise SchemaError(msg)
+    schema.require(domain.treatment.column, "treatment")
+    schema.require(domain.outcome.column, "outcome")
+    require_labels(schema, domain.treatment.column)
+    if person is not None:
+        schema.require(person, "person")
+    return schema
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One pass over the rows and what it counts."""
+
+    domain: Domain
+    outcome: ColumnTally
+    covariates: tuple[ColumnTally, ...]
+    person: str | None
+    columns: tuple[str, ...]
+    rows: Integers = field(default_factory=lambda: np.zeros(3, np.int64))
+    missing: int = 0
+    undeclared: ValueCounts = field(default_factory=ValueCounts)
+    alike: Alike = field(default_factory=Alike)
+    long_lines: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def over(
+        cls, domain: Domain, names: tuple[str, ...], person: str | None, every: tuple[str, ...]
+    ) -> _Pass:
+        """Plan a pass; rows are compared in every column unless persons are named."""
+        used = (domain.treatment.column, domain.outcome.column, *names)
+        columns = every if person is None else tuple(dict.fromkeys((*used, person)))
+        return cls(
+            domain,
+            ColumnTally(domain.outcome.column, domain.outcome.bounds or None),
+            tuple(ColumnTally(name, domain.covariates.get(name)) for name in names),
+            person,
+            columns,
+        )
+
+    def read(self, table: Table | StreamedTable, progress: Progress | None) -> None:
+        """Count all rows, chunk by chunk."""
+        done = 0
+        for chunk in _chunks(table, self.columns):
+            self._add(chunk)
+            tell_rows(progress, done, done + chunk.rows, table.rows)
+            done += chunk.rows
+        if not done:
+            msg = "the table has no rows"
+            raise SchemaError(msg)
+
+    def _add(self, chunk: Table) -> None:
+        labels = (self.domain.treatment.treated, self.domain.treatment.control)
+        column = self.domain.treatment.column
+        treated, control = (chunk.equals(column, label_text(label)) for label in labels)
+        arms = np.select([treated, control], [TREATED, CONTROL], NEITHER).astype(np.int64)
+        self.rows += np.bincount(arms, minlength=3)
+        tallies = {tally.name: tally for tally in (self.outcome, *self.covariates)}
+        hashes: Words = np.zeros(chunk.rows, dtype=np.uint64)
+        for name in self.columns:
+            entries = read_entries(chunk, name)
+            if name == column:
+                self._add_treatment(entries, arms)
+            if name in tallies:
+                tallies[name].add(chunk, entries, arms)
+            if self.person in (None, name):
+                hashes = mixed(hashes ^ hash_entries(entries))
+        self.alike.add(hashes)
+
+    def _add_treatment(self, entries: Entries, arms: Integers) -> None:
+        neither = arms == NEITHER
+        self.missing += int(np.count_nonzero(entries.is_missing & neither))
+        self.undeclared.add(entries, neither, arms)
+
+    @property
+    def arms(self) -> Arms:
+        """The sizes of the arms."""
+        treated, control, neither = map(int, self.rows)
+        return Arms(treated, control, self.missing, self.undeclared.ordered(), neither)
+
+    def judged(
+        self,
+        level: Level | None,
+        rows_per_person: int,
+        support: Support | None,
+        *,
+        leaves_out: bool,
+    ) -> DataCheck:
+        """Turn the counts into findings: columns in their order, then whole rows."""
+        arms, rows = self.arms, int(self.rows.sum())
+        findings: list[Finding] = [
+            *judge_arms(arms, self.domain.treatment, leaves_out=leaves_out),
+            *judge_outcome(self.outcome, self.domain),
+        ]
+        for tally in self.covariates:
+            findings += judge_covariate(tally, level)
+        findings += judge_declarations(self.covariates, level)
+        if self.person is None:
+            findings.append(judge_repeats(self.alike, rows))
+        else:
+            findings.append(judge_persons(self.alike, self.person, rows, rows_per_person))
+        findings += judge_lines(*self.long_lines, rows)
+        findings += judge_support(support, arms)
+        proposed = propose_lines(self.domain, arms, self.outcome, self.covariates)
+        return DataCheck(rows, arms, tuple(findings), support, proposed)
+
+
+def _chunks(table: Table | StreamedTable, columns: tuple[str, ...]) -> Iterator[Table]:
+    return iter([table]) if isinstance(table, Table) else table.chunks(columns)
+
+
+def _weigh(
+    table: Table | StreamedTable, counted: _Pass, progress: Progress | None
+) -> Support | None:
+    """Weigh the arms by the covariates that can be used as they are."""
+    usable: dict[str, Interval | Categories] = {}
+    for tally in counted.covariates:
+        kind = propose_declaration(tally) if tally.declared is None else tally.declared
+        is_telling = gives_arm_away(tally) is not None
+        if kind is not None and not tally.is_refused_as(kind) and not is_telling:
+            usable[tally.name] = kind
+    arms = counted.arms
+    if not usable or min(arms.treated, arms.control) < 2:
+        return None
+    left_out = tuple(tally.name for tally in counted.covariates if tally.name not in usable)
+    # The outcome is not read, so any bounds do.
+    unread = Outcome(counted.domain.outcome.column, Interval(0, 1))
+    known = Domain(counted.domain.treatment, unread, usable)
+    return weigh_arms(table, known, left_out, progress, everyone=not arms.neither)

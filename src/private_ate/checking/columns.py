@@ -1,0 +1,287 @@
+"""What the counts of a covariate mean: findings with a severity, a sentence and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from private_ate.checking.findings import Finding, Severity
+from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
+from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
+from private_ate.checking.words import amount, listed, number, quoted, share
+from private_ate.data.tables import MOST_LABELS
+from private_ate.domain import Categories, Interval
+from private_ate.privacy.levels import Level, has_public_covariates
+
+__all__ = ["judge_covariate", "judge_declarations", "judge_numbers", "judge_type"]
+
+_CLIPPED: Final = 0.05  # share of clipped values of a covariate that weakens its adjustment
+_MISSING: Final = 0.05
+_UNDECLARED: Final = 0.05
+_CATCH_ALL: Final = {"other", "others", "unknown", "missing", "else", "rest", "none", "na", "n/a"}
+_SHAPE_WORDS: Final = {
+    "comma": (
+        "look like numbers with commas",
+        "write decimal points and no separators of thousands: 3.5 and 1234",
+    ),
+    "date": (
+        "look like dates",
+        "turn dates into numbers, such as days since the start, or leave the column out",
+    ),
+    "word": (
+        "are words for missing",
+        "leave the field empty where a value is missing",
+    ),
+    "unit": (
+        "are numbers with a unit or a sign",
+        "keep the number alone, and the unit in the column's name",
+    ),
+}
+
+
+def judge_covariate(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+    """Yield what there is to say about a covariate; one finding in order if nothing else."""
+    found = list(_judge(tally, level))
+    if any(finding.severity != "ok" for finding in found):
+        yield from found
+        return
+    what = (
+        f"{number(tally.low.min())} to {number(tally.high.max())}"
+        if tally.holds_numbers
+        else f"{tally.alike.distinct} labels"
+    )
+    yield from found
+    yield Finding("in order", tally.name, "ok", f"{tally.present:,} values, {what}")
+
+
+def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+    if not tally.present:
+        yield Finding(
+            "missing", tally.name, "bends", "every entry is missing",
+            "leave the column out of the covariates", {"rows": int(tally.rows.sum())},
+        )  # fmt: skip
+        return
+    yield from judge_type(tally)
+    yield from _missing(tally, level)
+    if tally.holds_numbers:
+        yield from judge_numbers(tally, _CLIPPED)
+    elif isinstance(tally.declared, Categories):
+        yield from _labels(tally, tally.declared)
+    elif holds_dates(tally):
+        yield _unreadable(tally)
+    yield from _same_everywhere(tally)
+    yield from _identifier(tally)
+    yield from _follows_treatment(tally)
+
+
+def judge_numbers(tally: ColumnTally, tolerated: float) -> Iterator[Finding]:
+    """Yield what is unreadable or clipped in a column of numbers."""
+    if tally.texts:
+        yield _unreadable(tally)
+    if isinstance(tally.declared, Interval) and tally.beyond.count:
+        yield _clipped(tally, tally.declared, tolerated)
+
+
+def judge_type(tally: ColumnTally) -> Iterator[Finding]:
+    """Yield a finding if the column's type alone makes the estimate refuse it."""
+    if tally.is_refused_as(tally.declared):
+        wanted = "numbers" if isinstance(tally.declared, Interval) else "numbers or labels"
+        yield Finding(
+            "type", tally.name, "bends",
+            f"its type is {tally.type_name}: the estimate refuses it", f"store it as {wanted}",
+            {"type": tally.type_name},
+        )  # fmt: skip
+
+
+def _unreadable(tally: ColumnTally) -> Finding:
+    shape, count = max(tally.shapes.items(), key=lambda pair: pair[1], default=("", 0))
+    counts = {
+        "rows": tally.texts,
+        "share": tally.texts / tally.present,
+        "shapes": {name: times for name, times in tally.shapes.items() if times},
+        "examples": dict(list(tally.text_counts.ordered().items())[:5]),
+    }
+    examples = listed(tally.text_counts.ordered(), is_whole=tally.text_counts.is_whole)
+    effect = "are no numbers" + (" and would count as missing" if tally.declared else "")
+    sentence = f"{amount(tally.texts, tally.present, 'entries')} {effect}: {examples}"
+    remedy = "correct the entries, or declare the column by its labels"
+    topic = "unreadable"
+    if 2 * count > tally.texts:
+        words, remedy = _SHAPE_WORDS[shape]
+        sentence += f"; {count:,} {words}"
+        topic = {"comma": "decimal commas", "date": "dates"}.get(shape, topic)
+    return Finding(topic, tally.name, "bends", sentence, remedy, counts)
+
+
+def _clipped(tally: ColumnTally, bounds: Interval, tolerated: float) -> Finding:
+    beyond, readable = tally.beyond, tally.present - tally.texts
+    widths = beyond.furthest / bounds.width if bounds.width else float("inf")
+    sides = {
+        f"below {number(bounds.low)}": beyond.below,
+        f"above {number(bounds.high)}": beyond.above,
+    }
+    told = [f"{count:,} {side}" for side, count in sides.items() if count < beyond.count and count]
+    told = told or [side for side, count in sides.items() if count]
+    sentence = (
+        f"outside the bounds and clipped: {amount(beyond.count, readable, 'values')}, "
+        f"{', '.join(told)}, the furthest by {_far(beyond.furthest, widths)}"
+    )
+    remedy = "widen the bounds if the code book allows, or clip on purpose and say so"
+    code, times = _most_common(tally)
+    if times >= 3 and 2 * times > beyond.count:
+        sentence += f"; {times:,} of them are {number(code)}"
+        remedy = f"if {number(code)} is a code for missing, leave those fields empty; else widen"
+    is_many = beyond.count >= tolerated * readable
+    counts = {
+        "rows": beyond.count, "share": beyond.count / readable, "below": beyond.below,
+        "above": beyond.above, "furthest": _plain(beyond.furthest), "widths": _plain(widths),
+    }  # fmt: skip
+    return Finding("clipped", tally.name, "bends" if is_many else "note", sentence, remedy, counts)
+
+
+def _far(distance: float, widths: float) -> str:
+    if not np.isfinite(distance):
+        return "infinitely far"
+    return f"{number(distance)} ({widths:.2g} widths)"
+
+
+def _plain(value: float) -> float | None:
+    """Return a number as JSON knows it."""
+    return value if np.isfinite(value) else None
+
+
+def _most_common(tally: ColumnTally) -> tuple[float, int]:
+    """Return the most frequent value outside the bounds and how often it is there."""
+    counts = tally.beyond.values.numbers
+    if not counts:
+        return 0.0, 0
+    code = max(counts, key=lambda value: (int(counts[value].sum()), -abs(value)))
+    return (code, int(counts[code].sum())) if np.isfinite(code) else (0.0, 0)
+
+
+def judge_declarations(tallies: Sequence[ColumnTally], level: Level | None) -> Iterator[Finding]:
+    """Yield which covariates are not declared, and what the estimate makes of that."""
+    names = [tally.name for tally in tallies if tally.declared is None]
+    if not names:
+        return
+    shown = ", ".join(quoted(name)[1:-1] for name in names[:5])
+    more = f", … {len(names) - 5:,} more" if len(names) > 5 else ""
+    told = f"{len(names)} of {len(tallies)} covariates are not declared ({shown}{more}): "
+    if level is None:
+        severity: Severity = "note"
+        told += "the label level looks their ranges up, the sample level refuses them"
+    elif has_public_covariates(level):
+        severity = "ok"
+        told += "their ranges are looked up, as they are public at this level"
+    else:
+        severity = "bends"
+        told += "the estimate refuses them at this level"
+    yield Finding(
+        "declaration", None, severity, told, "declare them; lines are proposed below",
+        {"columns": names},
+    )  # fmt: skip
+
+
+def _missing(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+    rows, missing = int(tally.rows.sum()), int(tally.missing.sum())
+    if not missing:
+        return
+    is_public = level is not None and has_public_covariates(level)
+    bends = not is_public and missing >= _MISSING * rows
+    kind = tally.declared
+    filled = f" and count as {number(kind.fill)}" if isinstance(kind, Interval) else ""
+    if isinstance(kind, Categories) and kind.other is not None:
+        filled = f" and count as {quoted(kind.other)}"
+    yield Finding(
+        "missing", tally.name, "bends" if bends else "note",
+        f"{amount(missing, rows, 'entries')} are missing{filled}",
+        "fill them in from another source, declare what they count as, or leave the column out",
+        {"rows": missing, "share": missing / rows, **_by_arm(tally)},
+    )  # fmt: skip
+
+
+def _by_arm(tally: ColumnTally) -> dict[str, int]:
+    return {
+        "treated": int(tally.missing[TREATED]),
+        "control": int(tally.missing[CONTROL]),
+    }
+
+
+def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:
+    if not tally.undeclared:
+        return
+    labels = tally.undeclared_labels
+    unseen = [label for label in kind.labels if label not in tally.seen_labels]
+    is_kept_apart = kind.other is None
+    is_catch_all = kind.other in unseen or str(kind.other).lower() in _CATCH_ALL
+    bends = tally.undeclared >= _UNDECLARED * tally.present if is_kept_apart else not is_catch_all
+    bends |= 2 * tally.undeclared > tally.present
+    becomes = "as one category of its own" if is_kept_apart else f"as {quoted(kind.other)}"
+    sentence = (
+        f"{amount(tally.undeclared, tally.present, 'entries')} have a label that is not declared "
+        f"and count {becomes}: {listed(labels.ordered(), is_whole=labels.is_whole)}"
+    )
+    remedy = "declare the labels (spelling and case count)"
+    if not is_catch_all:
+        remedy += ", or name a label of its own as other"
+    forgotten = [quoted(label) for label in unseen if label != kind.other]
+    if forgotten:
+        remedy += f"; declared but never seen: {', '.join(forgotten[:5])}"
+    counts = {
+        "rows": tally.undeclared, "share": tally.undeclared / tally.present,
+        "labels": dict(list(labels.ordered().items())[:20]), "unseen": unseen,
+    }  # fmt: skip
+    yield Finding(
+        "undeclared labels", tally.name, "bends" if bends else "note", sentence, remedy, counts
+    )
+
+
+def _same_everywhere(tally: ColumnTally) -> Iterator[Finding]:
+    if tally.alike.distinct == 1:
+        (value,) = tally.values.ordered()
+        yield Finding(
+            "constant", tally.name, "note",
+            f"every entry is {quoted(value)}: the column tells nothing and costs as any other",
+            "leave it out of the covariates", {"value": value},
+        )  # fmt: skip
+
+
+def _identifier(tally: ColumnTally) -> Iterator[Finding]:
+    if holds_dates(tally):
+        return
+    if not is_identifier(tally):
+        too_many = tally.declared is None and not tally.holds_numbers
+        if too_many and tally.alike.distinct > MOST_LABELS:
+            yield Finding(
+                "id", tally.name, "bends",
+                f"it has about {tally.alike.distinct:,} different labels; the estimate refuses "
+                "more than 200 that are not declared",
+                "leave it out, or declare the labels that matter and an other for the rest",
+                {"distinct": tally.alike.distinct},
+            )  # fmt: skip
+        return
+    is_refused = tally.declared is None and bool(tally.texts)
+    yield Finding(
+        "id", tally.name, "bends" if is_refused else "note",
+        f"{_how_many(tally)} different, as those of an id are",
+        "leave it out of the covariates; if it names persons, check their rows by it",
+        {"distinct": tally.alike.distinct},
+    )  # fmt: skip
+
+
+def _how_many(tally: ColumnTally) -> str:
+    if tally.alike.distinct == tally.present:
+        return "all entries are"
+    return f"about {share(min(tally.alike.distinct, tally.present), tally.present)} of entries are"
+
+
+def _follows_treatment(tally: ColumnTally) -> Iterator[Finding]:
+    how = gives_arm_away(tally)
+    if how is not None:
+        yield Finding(
+            "follows treatment", tally.name, "bends",
+            f"{how}: it may be a consequence of treatment, or another name for it",
+            "leave out what was decided or measured after treatment", {},
+        )  # fmt: skip

@@ -1,0 +1,186 @@
+"""What a check hands over: findings, each with a severity, a sentence and a remedy. Not private."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from private_ate.release import Overlap
+
+__all__ = ["NOTE", "Arms", "DataCheck", "Finding", "Severity", "Support"]
+
+Severity = Literal["ok", "note", "bends"]
+NOTE: Final = "not private, do not share"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a look at the records found; its repr shows nothing of it.
+
+    Attributes
+    ----------
+    topic : str
+        What it is about, such as "missing", "clipped" or "overlap".
+    column : str or None
+        The column, None for what concerns whole rows.
+    severity : "ok", "note" or "bends"
+        "bends": the estimate would be another than its headline says, or would not be made.
+    sentence, remedy : str
+        What was found, and what to do about it; the remedy is empty where nothing is to be done.
+    counts : mapping
+        The numbers behind the sentence.
+    """
+
+    topic: str = field(repr=False)
+    column: str | None = field(repr=False)
+    severity: Severity = field(repr=False)
+    sentence: str = field(repr=False)
+    remedy: str = field(default="", repr=False)
+    counts: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    note: str = NOTE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain values."""
+        return {
+            "topic": self.topic,
+            "column": self.column,
+            "severity": self.severity,
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+            "counts": dict(self.counts),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """How many rows carry which label of treatment; its repr shows no count.
+
+    ``undeclared`` counts the rows of each label that is neither of the two; of very many labels it
+    holds the first ones of the table.
+    """
+
+    treated: int = field(repr=False)
+    control: int = field(repr=False)
+    missing: int = field(repr=False)
+    undeclared: Mapping[str, int] = field(repr=False)
+    neither: int = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as plain values."""
+        return {
+            "treated": self.treated,
+            "control": self.control,
+            "missing": self.missing,
+            "undeclared": dict(self.undeclared),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """How well the arms overlap under inverse propensity weights; its repr shows no value.
+
+    Attributes
+    ----------
+    overlap : Overlap
+        Propensity scores by arm, in equal bins.
+    effective_treated, effective_control : float
+        Kish's effective sizes of the arms.
+    outside_treated, outside_control : int
+        Units whose score lies beyond every score of the other arm.
+    balance : mapping
+        Standardised mean differences of each feature before and after weighting.
+    left_out : tuple of str
+        Covariates that could not be encoded as they are.
+    """
+
+    overlap: Overlap = field(repr=False)
+    effective_treated: float = field(repr=False)
+    effective_control: float = field(repr=False)
+    outside_treated: int = field(repr=False)
+    outside_control: int = field(repr=False)
+    balance: Mapping[str, tuple[float, float]] = field(repr=False)
+    left_out: tuple[str, ...] = field(default=(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values."""
+        return {
+            "effective_treated": self.effective_treated,
+            "effective_control": self.effective_control,
+            "outside_treated": self.outside_treated,
+            "outside_control": self.outside_control,
+            "balance": {name: list(pair) for name, pair in self.balance.items()},
+            "scores": {
+                "treated": list(self.overlap.treated),
+                "control": list(self.overlap.control),
+            },
+            "left_out": list(self.left_out),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheck:
+    """What the records say about a declaration, before any estimate. Not private.
+
+    Made only by ``check_data``; never part of a release, never charged to a ledger. Its repr shows
+    no value: ask for :meth:`to_text`, :meth:`to_json` or :meth:`to_html`.
+
+    Attributes
+    ----------
+    rows : int
+        The number of rows.
+    arms : Arms
+        Rows by their label of treatment.
+    findings : tuple of Finding
+        What was found: treatment, outcome, covariates in their order, then whole rows.
+    support : Support or None
+        Overlap and effective sizes; None where an arm is empty or no covariate can be used.
+    proposed : str
+        TOML for what is not declared, with bounds as seen in the data: to be confirmed.
+    """
+
+    rows: int = field(repr=False)
+    arms: Arms = field(repr=False)
+    findings: tuple[Finding, ...] = field(repr=False)
+    support: Support | None = field(repr=False)
+    proposed: str = field(repr=False)
+    note: str = NOTE
+
+    @property
+    def bends(self) -> tuple[Finding, ...]:
+        """The findings that would bend the estimate."""
+        return tuple(finding for finding in self.findings if finding.severity == "bends")
+
+    def about(self, column: str | None) -> tuple[Finding, ...]:
+        """Return the findings of one column, or of whole rows."""
+        return tuple(finding for finding in self.findings if finding.column == column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, marked as not private."""
+        return {
+            "private": False,
+            "note": self.note,
+            "rows": self.rows,
+            "bends": len(self.bends),
+            "arms": self.arms.to_dict(),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "overlap": None if self.support is None else self.support.to_dict(),
+            "proposed": self.proposed,
+        }
+
+    def to_json(self) -> str:
+        """Return everything as one JSON object."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_text(self, width: int = 80) -> str:
+        """Return what a terminal shows, between two lines that say that it is not private."""
+        from private_ate.checking.text import check_lines  # it reads findings
+
+        return "\n".join(line for line, _ in check_lines(self, width)) + "\n"
+
+    def to_html(self) -> str:
+        """Return a page for the curator, watermarked throughout."""
+        from private_ate.checking.page import check_page  # as above
+
+        return check_page(self)

@@ -1,0 +1,61 @@
+"""A check as one self-contained page for the curator. Not private, watermarked throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from private_ate.checking.text import TITLES, finding_name, verdict
+from private_ate.report.html import balance_table
+from private_ate.report.markup import Markup, element, page
+from private_ate.report.overlap import overlap_figure
+
+if TYPE_CHECKING:
+    from private_ate.checking.findings import DataCheck, Finding
+
+__all__ = ["check_page"]
+
+_TITLE: Final = "Check of the data"
+_MARK: Final = "Not private, do not share"
+
+
+def check_page(check: DataCheck) -> str:
+    """Return the page as one document."""
+    return page(
+        _TITLE,
+        element("h1", _TITLE),
+        element("p", f"{check.rows:,} rows, read off the records themselves, without noise. "
+                f"{verdict(check)}"),
+        *_sections(check.findings),
+        *_overlap(check),
+        *_proposed(check.proposed),
+        watermark=_MARK,
+    )  # fmt: skip
+
+
+def _sections(findings: Sequence[Finding]) -> Iterator[Markup]:
+    for severity, (title, _) in TITLES.items():
+        chosen = [finding for finding in findings if finding.severity == severity]
+        if chosen:
+            head = [element("th", name, scope="col") for name in ("where", "what", "remedy")]
+            rows = [
+                element("tr", element("th", finding_name(finding), scope="row"),
+                        element("td", finding.sentence), element("td", finding.remedy))
+                for finding in chosen
+            ]  # fmt: skip
+            yield element("h2", title)
+            yield element("table", element("thead", element("tr", *head)), element("tbody", *rows))
+
+
+def _overlap(check: DataCheck) -> Iterator[Markup]:
+    if check.support is not None:
+        yield element("h2", "Overlap")
+        yield overlap_figure(check.support.overlap)
+        yield element("h2", "Balance")
+        yield balance_table(check.support.balance)
+
+
+def _proposed(text: str) -> Iterator[Markup]:
+    if text:
+        yield element("h2", "Proposed for the domain file")
+        yield element("pre", text)

@@ -1,0 +1,94 @@
+"""`private-ate check`: the curator's look at a file before any ε is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from private_ate.cli import flags
+
+if TYPE_CHECKING:
+    from private_ate.checking.findings import DataCheck
+
+__all__ = ["check"]
+
+
+def check(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    level: Annotated[
+        str | None, typer.Option(help="The level that is planned: label or sample.")
+    ] = None,
+    treatment: flags.TreatmentColumn = None,
+    outcome: flags.OutcomeColumn = None,
+    covariates: flags.Covariates = None,
+    domain: flags.DomainFile = None,
+    outcome_bounds: flags.OutcomeBounds = None,
+    binary_outcome: flags.IsBinary = False,
+    bounds: flags.Bounds = None,
+    categories: flags.Categories = None,
+    treated: flags.Treated = None,
+    control: flags.Control = None,
+    person: Annotated[
+        str | None, typer.Option(help="Column that names each row's person.", metavar="COLUMN")
+    ] = None,
+    rows_per_person: flags.RowsPerPerson = 1,
+    leave_out_undeclared: Annotated[
+        bool,
+        typer.Option("--leave-out-undeclared", help="Rows of neither arm are left out on purpose."),
+    ] = False,
+    memory_limit: Annotated[
+        str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
+    ] = "1GB",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Curator only: also write a page.", metavar="OUT.html")
+    ] = None,
+) -> None:
+    """Compare a file with its domain before estimating. NOT private: for the curator alone.
+
+    Exits with 1 if something would bend the estimate, 0 otherwise. Spends and stores nothing.
+    """
+    from private_ate.checking.check import check_data  # keeps --help fast
+    from private_ate.cli.estimate import declared_domain, named_covariates  # as above
+    from private_ate.cli.pages import require_folder  # as above
+    from private_ate.cli.progress import watch  # as above
+    from private_ate.data.files import write_whole  # as above
+
+    require_folder(html)
+    known = declared_domain(
+        treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
+        bounds=bounds or [], categories=categories or [], treated=treated, control=control,
+    )  # fmt: skip
+    with watch("checking", quiet=json) as progress:
+        found = check_data(
+            data,
+            domain=known,
+            level=cast("Any", level),
+            covariates=named_covariates(covariates),
+            person=person,
+            rows_per_person=rows_per_person,
+            leave_out_undeclared=leave_out_undeclared,
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+    _show(found, as_json=json)
+    if html is not None:
+        write_whole(html, found.to_html())
+    if found.bends:
+        raise typer.Exit(1)
+
+
+def _show(found: DataCheck, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(found.to_json())
+        return
+    from rich.console import Console  # keeps --help fast
+    from rich.text import Text  # as above
+
+    from private_ate.checking.text import check_lines  # as above
+
+    console = Console(highlight=False)
+    for line, style in check_lines(found, min(console.width, 100)):
+        console.print(Text(line, style), soft_wrap=True)  # never read as markup
