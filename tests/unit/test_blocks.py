@@ -242,7 +242,7 @@ def test_a_lone_candidate_far_from_the_start_still_has_a_width():
     assert reach == 250
 
 
-@pytest.mark.parametrize("candidates", [[], [5000]])
+@pytest.mark.parametrize("candidates", [[], [5000], [3, 2]])
 def test_a_rule_with_impossible_candidates_is_refused(candidates):
     with pytest.raises(NumericRangeError):
         CentreRule(np.array(candidates, dtype=np.int64), 1000, 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from operator import add
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -19,7 +19,7 @@ from private_ate.data.rules import MissingRules, Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain
-from private_ate.engines.grouping import group_places, groups_per_stack
+from private_ate.engines.grouping import GatheredRows, RowOrder, batches, groups_per_stack
 from private_ate.engines.on_disk import (
     CompactColumns,
     EncodedColumns,
@@ -55,6 +55,7 @@ Part = TypeVar("Part")
 Progress = Callable[[str, int, int], None]  # title of a pass, blocks done, blocks in all
 
 _BLOCK_ROWS = 1 << 14  # large enough for two threads, small enough for the cache
+_SHUFFLED_ROWS = 1 << 16  # enough to outweigh the calls, few enough for the cache
 _FEW_ROWS = 2000
 _SCORE_BITS = 40  # scores live on the grid 2⁻⁴⁰, where distances and ties are exact
 _LARGEST_SCORE = 1 << 61
@@ -202,28 +203,48 @@ class LocalStudy:
         if self.outcome is None:
             msg = "values of groups need a study with outcomes"
             raise TypeError(msg)
-        order = np.empty(self.size, dtype=np.int64)
-        order[grouping.places(0, self.size)] = np.arange(self.size)
+        places = self._places(grouping)
         stack = groups_per_stack(grouping)
-        starts = range(0, grouping.count, stack)
 
-        def run(start: int) -> Integers:
-            return kernel(self._groups(grouping, order, start, min(start + stack, grouping.count)))
+        def values() -> Iterator[Integers]:
+            for first, last in batches(grouping):
+                rows = self._gather(RowOrder.of(grouping, places, first, last))
+                run = partial(_run_stack, kernel, rows, grouping, last)
+                yield from _threads(os.getpid()).map(run, range(first, last, stack))
 
         with single_threaded_blas():
-            parts = _threads(os.getpid()).map(run, starts)
-            return np.concatenate(list(self._watched(parts, title, len(starts))))
+            total = -(-grouping.count // stack)
+            return np.concatenate(list(self._watched(values(), title, total)))
 
-    def _groups(self, grouping: Grouping, order: Integers, start: int, stop: int) -> Groups:
-        """Gather some groups."""
-        stack = group_places(grouping, start, stop)
-        rows = order[stack.places]
-        covariates = self.covariates[:, rows.reshape(-1)].reshape(-1, *rows.shape)
-        outcome = self.outcome[rows]  # type: ignore[index]  # by_groups has looked
-        inside = stack.inside
-        for mask in (self.takes_part, self.observed):
-            inside = inside if mask is None else inside & mask[rows]
-        return Groups(np.moveaxis(covariates, 0, -1), self.treatment[rows], outcome, inside)
+    def _places(self, grouping: Grouping) -> Integers:
+        """Return the shuffled place of every row."""
+        places = np.empty(self.size, dtype=np.int64)
+
+        def shuffle(first: int) -> None:
+            rows = min(_SHUFFLED_ROWS, self.size - first)
+            places[first : first + rows] = grouping.places(first, rows)
+
+        _run_all(shuffle, range(0, self.size, _SHUFFLED_ROWS))
+        return places
+
+    def _gather(self, order: RowOrder) -> GatheredRows:
+        """Copy some rows in the order of their places."""
+        features = list(self.covariates)
+        covariates = np.empty((len(features), order.rows.size))
+
+        def copy(index: int) -> None:
+            order.copy(features[index], covariates[index])
+
+        _run_all(copy, range(len(features)))
+        masks = [mask for mask in (self.takes_part, self.observed) if mask is not None]
+        mask = np.logical_and.reduce(masks) if masks else None
+        return GatheredRows(
+            order.start,
+            covariates,
+            order.copy(self.treatment),
+            order.copy(self.outcome),  # type: ignore[arg-type]  # by_groups has looked
+            None if mask is None else order.copy(mask),
+        )
 
     def _fold(self, run: Callable[[int], S], title: str) -> S:
         starts = range(0, self.size, _BLOCK_ROWS)
@@ -303,8 +324,7 @@ class LocalStudy:
             np.clip(linear, -700.0, 700.0, out=linear)
             scores[rows] = np.rint(2.0**bits / (1.0 + np.exp(-linear)))
 
-        for _ in _threads(os.getpid()).map(score, range(0, self.size, _BLOCK_ROWS)):
-            pass
+        _run_all(score, range(0, self.size, _BLOCK_ROWS))
         return scores
 
 
@@ -398,6 +418,23 @@ def _workers() -> int:
 def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # threads do not survive a fork
     """Return the threads of this process; starting them costs more than a pass over few rows."""
     return ThreadPoolExecutor(_workers(), thread_name_prefix="fold")
+
+
+def _run_all(job: Callable[[int], object], places: range) -> None:
+    """Run a job that writes its own part of an array for every place, on threads."""
+    for _ in _threads(os.getpid()).map(job, places):
+        pass
+
+
+def _run_stack(
+    kernel: Callable[[Groups], Integers],
+    rows: GatheredRows,
+    grouping: Grouping,
+    last: int,
+    start: int,
+) -> Integers:
+    """Return the kernel's values for a stack of groups that ends at the last one gathered."""
+    return kernel(rows.groups(grouping, start, min(start + groups_per_stack(grouping), last)))
 
 
 @lru_cache(maxsize=1)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from private_ate.arrays import Floats
 from private_ate.privacy.objective import SUM_ROWS
 from private_ate.study import Block, Summable
 
-__all__ = ["LossSums", "Total", "by_chunks", "rows_of"]
+__all__ = ["FEATURE_ROWS", "LossSums", "Total", "by_chunks", "rows_of", "runs"]
 
 S = TypeVar("S", bound=Summable)
+
+FEATURE_ROWS: Final = 1 << 11  # rows of which a few hundred features stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,19 @@ class LossSums:
         )
 
 
-def by_chunks(kernel: Callable[[Block], S]) -> Callable[[Block], S]:
-    """Return a kernel that adds up ``kernel`` over runs of 2¹² rows."""
+def by_chunks(kernel: Callable[[Block], S], rows: int = SUM_ROWS) -> Callable[[Block], S]:
+    """Return a kernel that adds up ``kernel`` over runs of ``rows`` rows."""
 
     def chunked(block: Block) -> S:
-        starts = range(0, max(block.treatment.size, 1), SUM_ROWS)
-        parts = (kernel(rows_of(block, slice(start, start + SUM_ROWS))) for start in starts)
-        return reduce(add, parts)
+        return reduce(add, (kernel(rows_of(block, run)) for run in runs(block, rows)))
 
     return chunked
+
+
+def runs(block: Block, rows: int) -> Iterator[slice]:
+    """Go through a block in runs of ``rows`` rows; an empty block is one run."""
+    for start in range(0, max(block.treatment.size, 1), rows):
+        yield slice(start, start + rows)
 
 
 def rows_of(block: Block, rows: slice) -> Block:

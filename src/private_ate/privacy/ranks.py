@@ -37,7 +37,7 @@ class CentreRule:
     Attributes
     ----------
     candidates : array of int64, shape (c,)
-        What may be released, within ``±bound``.
+        What may be released, in ascending order and within ``±bound``.
     bound : int
         The numbers are clipped to ``±bound``.
     trim : int
@@ -52,7 +52,10 @@ class CentreRule:
         if self.bound < 1 or self.trim < 0 or self.candidates.size == 0:
             msg = "a centre needs candidates, a positive bound and a trim from 0"
             raise NumericRangeError(msg)
-        if max(int(self.candidates.max()), -int(self.candidates.min())) > self.bound:
+        if (self.candidates[1:] < self.candidates[:-1]).any():
+            msg = "candidates for a centre are in ascending order"
+            raise NumericRangeError(msg)
+        if max(int(self.candidates[-1]), -int(self.candidates[0])) > self.bound:
             msg = "candidates for a centre lie within its bound"
             raise NumericRangeError(msg)
 
@@ -81,10 +84,15 @@ class CentreRule:
         above, below = reach + low + shifts, reach + low - shifts
         upper = sums[above + window] - sums[above]
         lower = sums[below + window] - sums[below]
-        wanted = window * self.candidates
-        up = np.searchsorted(upper, wanted)
-        down = np.searchsorted(-lower, -wanted)
-        return np.maximum(up, down).astype(np.int64)
+        # Means are few and candidates many and in order, so each mean is looked up among them:
+        # U_j < W·c means c > ⌊U_j / W⌋, and W·c < L_j means c < ⌈L_j / W⌉.
+        passed = np.searchsorted(self.candidates, upper // window, side="right")
+        ahead = np.searchsorted(self.candidates, -(-lower // window), side="left")
+        counts = np.arange(reach + 2)
+        last = self.candidates.size
+        up = np.repeat(counts, np.diff(passed, prepend=0, append=last))
+        down = np.repeat(counts[::-1], np.diff(ahead[::-1], prepend=0, append=last))
+        return np.maximum(up, down, out=up)
 
 
 def draw_by_level(levels: Integers, rate: Fraction, entropy: Entropy) -> int:

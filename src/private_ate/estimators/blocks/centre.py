@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -23,7 +24,7 @@ _BASE_SCALE: Final = 0.06  # of the range: how far candidates spread around the 
 
 
 def centre_rule(start: int, *, bits: int, value_bits: int, trim: int) -> CentreRule:
-    """Return candidates around a released starting point, denser near it.
+    """Return candidates around a released starting point, denser near it, in ascending order.
 
     They are quantiles of Student's t with four degrees of freedom, so that choosing uniformly
     among them follows that law; ``start`` and the candidates are in steps of 2^−value_bits of
@@ -44,12 +45,16 @@ def noise_quantile(
     released ``effect``, are put through the same law; the answer is the smallest q that holds
     ``coverage`` of it, plus half the larger gap to a neighbouring candidate.
     """
-    law = _replayed(rule, effect, spread, size, rate)
-    distances = np.abs(rule.candidates - effect)
-    order = np.argsort(distances, kind="stable")
-    held = np.cumsum(law[order])
-    place = int(np.searchsorted(held, coverage * held[-1]))
-    reach = int(distances[order[min(place, order.size - 1)]])
+    held = np.append(0.0, np.cumsum(_replayed(rule, effect, spread, size, rate)))
+    wanted = coverage * held[-1]
+
+    def holds_enough(reach: int) -> bool:
+        first = np.searchsorted(rule.candidates, effect - reach, side="left")
+        last = np.searchsorted(rule.candidates, effect + reach, side="right")
+        return bool(held[last] - held[first] >= wanted)
+
+    # All candidates lie within ±bound, so twice the bound holds them all.
+    reach = bisect_left(range(2 * rule.bound), True, key=holds_enough)
     return reach + _half_gap(rule, effect)
 
 
@@ -101,7 +106,8 @@ def _replayed(rule: CentreRule, effect: int, spread: float, size: int, rate: Fra
     normal = ndtri((np.arange(size) + 0.5) / size)
     ideal = np.clip(np.rint(effect + spread * normal), -rule.bound, rule.bound).astype(np.int64)
     levels = rule.levels(ideal)
-    weights = np.exp(-float(rate) * (levels - levels.min()))
+    levels -= levels.min()
+    weights = np.exp(-float(rate) * np.arange(levels.max() + 1))[levels]
     law: Floats = weights / weights.sum()
     return law
 
@@ -115,10 +121,10 @@ def _half_gap(rule: CentreRule, effect: int) -> int:
 @lru_cache(maxsize=2)
 def _student_quantiles(bits: int) -> Floats:
     """Return the midpoint quantiles of Student's t with four degrees of freedom, in order."""
-    share = (np.arange(1 << bits) + 0.5) / (1 << bits)
+    share = (np.arange(1 << (bits - 1)) + 0.5) / (1 << bits)
     root = np.sqrt(4 * share * (1 - share))
     quotient = np.cos(np.arccos(np.minimum(root, 1.0)) / 3) / root
     sizes = 2 * np.sqrt(np.maximum(quotient - 1, 0.0))
-    quantiles: Floats = np.sign(share - 0.5) * sizes
+    quantiles: Floats = np.concatenate([-sizes, sizes[::-1]])
     quantiles.setflags(write=False)
     return quantiles

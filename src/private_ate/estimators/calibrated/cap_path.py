@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Final, TypeVar
 
 import numpy as np
@@ -29,6 +31,7 @@ from private_ate.estimators.calibrated.solver import (
     weights_at,
 )
 from private_ate.estimators.request import Estimand
+from private_ate.models.folds import FEATURE_ROWS, by_chunks, rows_of, runs
 from private_ate.study import ArmSizes, Block, MatchingStudy, RowWeights, Summable
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "CapPoint",
     "CapProblem",
     "fold_with_base",
+    "in_runs",
     "members_of",
     "pose_problem",
     "predicted_error",
@@ -159,10 +163,12 @@ def pose_problem(
     members = arms if observed is None else observed
     targets = np.zeros((2, features.size))
     if estimand == "ato":
-        tilted = public.fold(_overlap_kernel(features), title="calibration")
+        tilted = public.fold(
+            by_chunks(_overlap_kernel(features), FEATURE_ROWS), title="calibration"
+        )
         targets = np.tile(n * tilted.features / tilted.weight, (2, 1))
     elif base is not None or estimand != "ate":
-        totals = fold_with_base(public, base, _totals_kernel(features))
+        totals = fold_with_base(public, base, in_runs(_totals_kernel(features)))
         if base is not None:
             targets = totals.weighted
         else:
@@ -238,6 +244,21 @@ def members_of(block: Block) -> tuple[Bits, Bits]:
     if block.observed is None:
         return treated, control
     return treated & block.observed, control & block.observed
+
+
+def in_runs(
+    kernel: Callable[[Block, Floats | None], S],
+) -> Callable[[Block, Floats | None], S]:
+    """Return a kernel that adds up ``kernel`` over runs whose features stay in the cache."""
+
+    def chunked(block: Block, base: Floats | None) -> S:
+        parts = (
+            kernel(rows_of(block, run), None if base is None else base[run])
+            for run in runs(block, FEATURE_ROWS)
+        )
+        return reduce(add, parts)
+
+    return chunked
 
 
 def _walk(

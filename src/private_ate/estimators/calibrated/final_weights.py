@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -20,19 +20,20 @@ from private_ate.estimators.calibrated.cap_path import (
     CapPoint,
     CapProblem,
     fold_with_base,
+    in_runs,
     members_of,
     scatter,
 )
-from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
     Climb,
     DualQuestion,
     DualSums,
     Solution,
-    curvature_of,
+    weighted_sums,
     weights_at,
 )
+from private_ate.models.folds import FEATURE_ROWS, runs
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["CappedWeights", "settle_weights"]
@@ -59,8 +60,11 @@ class CappedWeights:
         """Return the weights of a block's rows, all from 0 to the cap, shape (m,)."""
         duals = np.stack([solution.dual for solution in self.solutions])
         prices = _Prices.of(self.problem, duals, self.cap)
-        basis = self.problem.features.basis(block.covariates)
-        weights = prices.weigh(basis, block.treatment, base)[1]
+        weights = np.empty(block.treatment.size)
+        for run in runs(block, FEATURE_ROWS):
+            basis = self.problem.features.basis(block.covariates[run])
+            near = None if base is None else base[run]
+            weights[run] = prices.weigh(basis, block.treatment[run], near)
         treated = block.treatment
         weights += np.where(treated, *self.lifts) * (self.cap - weights)
         weights *= 1.0 - np.where(treated, *self.cuts)
@@ -110,7 +114,7 @@ def _solve_on_all(
             climb.question or DualQuestion(climb.solution.dual, curved=False) for climb in climbs
         ]
         kernel = _joint_kernel(problem, asked, point.cap, shares)
-        sums = fold_with_base(public, problem.base, kernel)
+        sums = fold_with_base(public, problem.base, in_runs(kernel))
         shares = [1.0, 1.0]
         for climb, answer in zip(climbs, (sums.treated, sums.control), strict=True):
             if climb.question is not None:
@@ -144,17 +148,15 @@ class _Prices:
         mapped = duals[:, :-1] @ problem.features.matrix()
         return cls(mapped[:, :-1], mapped[:, -1] + duals[:, -1], problem.equal_weights, cap)
 
-    def weigh(
-        self, basis: Floats, treatment: npt.NDArray[np.bool_], base: Floats | None
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return each row's price in its own arm, its weight, and the weight to stay close to."""
+    def weigh(self, basis: Floats, treatment: npt.NDArray[np.bool_], base: Floats | None) -> Floats:
+        """Return each row's weight at its price in its own arm."""
         # Two products with vectors are faster than one with a matrix of two rows.
         treated, control = (
             slope @ basis + offset for slope, offset in zip(self.slopes, self.offsets, strict=True)
         )
         price = np.where(treatment, treated, control)
         near = np.where(treatment, *self.equal_weights) if base is None else base
-        return price, weights_at(price, near, self.cap), near
+        return weights_at(price, near, self.cap)
 
 
 def _joint_kernel(
@@ -163,31 +165,20 @@ def _joint_kernel(
     """Answer both arms' questions in terms of the basis; curvature from a share of the rows."""
     prices = _Prices.of(problem, np.stack([question.dual for question in questions]), cap)
 
-    def kernel(block: Block, base: Floats | None) -> _Both:
-        basis = problem.features.basis(block.covariates)
-        price, weights, near = prices.weigh(basis, block.treatment, base)
-        free = (weights > 0.0) & (weights < cap)
-        if min(shares) < 1.0:
-            drawn = scatter(block.first, block.treatment.size)
-            free &= drawn < np.where(block.treatment, *shares)
-        members = np.stack(members_of(block))
-        for arm in (0, 1):
-            if problem.is_constant(arm, cap):
-                weights = np.where(members[arm], problem.equal_weights[arm], weights)
-        shared = members * weights
-        values = members @ (UNEXPLAINED / 2 * (weights - near) ** 2 + price * weights)
-        sums = []
-        for arm, question in enumerate(questions):
-            counted = members[arm] & free if question.curved else None
-            sums.append(
-                DualSums(
-                    basis @ shared[arm],
-                    float(shared[arm].sum()),
-                    float(shared[arm] @ weights),
-                    float(values[arm]),
-                    curvature_of(basis.T, counted) / shares[arm],
-                )
-            )
-        return _Both(sums[0], sums[1])
+    def answer(block: Block, base: Floats | None, arm: int) -> DualSums:
+        members = np.flatnonzero(members_of(block)[arm])
+        basis = problem.features.basis(np.take(block.covariates.T, members, axis=1).T)
+        price = prices.slopes[arm] @ basis + prices.offsets[arm]
+        near = np.full(members.size, problem.equal_weights[arm]) if base is None else base[members]
+        weights = weights_at(price, near, cap)
+        free = None
+        if questions[arm].curved:
+            free = (weights > 0.0) & (weights < cap)
+            if shares[arm] < 1.0:
+                free &= scatter(block.first, block.treatment.size)[members] < shares[arm]
+        if problem.is_constant(arm, cap):
+            weights = np.full(members.size, problem.equal_weights[arm])
+        sums = weighted_sums(basis.T, near, price, weights, free)
+        return replace(sums, curvature=sums.curvature / shares[arm])
 
-    return kernel
+    return lambda block, base: _Both(answer(block, base, 0), answer(block, base, 1))

@@ -107,20 +107,21 @@ def _choose_penalty(
 ) -> tuple[float | None, float]:
     """Return the penalty whose fit on two rows in three predicts the third best, and its gain."""
     sign = np.where(treatment[held], -1.0, 1.0)
+    judging, fitting = rows[held], rows[~held]
 
     def loss(weights: Floats) -> float:
-        return float(np.logaddexp(0.0, sign * (rows[held] @ weights)).sum())
+        return float(np.logaddexp(0.0, sign * (judging @ weights)).sum())
 
-    straight = rows[:, ~bends]
+    straight = fitting[:, ~bends]
     weights = np.zeros(rows.shape[1])
     weights[~bends] = _fit_ridge(
-        straight[~held], treatment[~held], np.ones(straight.shape[1]), weights[~bends]
+        straight, treatment[~held], np.ones(straight.shape[1]), weights[~bends]
     )
     linear = loss(weights)
     best, least = None, linear - _GAIN
     for penalty in np.sqrt(treatment.size) * np.array(_PENALTIES):
         ridge = np.where(bends, max(float(penalty), 1.0), 1.0)
-        weights = _fit_ridge(rows[~held], treatment[~held], ridge, weights)
+        weights = _fit_ridge(fitting, treatment[~held], ridge, weights)
         if loss(weights) < least:
             best, least = float(ridge.max()), loss(weights)
     return best, (linear - least) / max(int(np.count_nonzero(held)), 1)
@@ -133,7 +134,9 @@ def _fit_ridge(rows: Floats, treatment: Bits, ridge: Floats, start: Floats) -> F
     for _ in range(_NEWTON_STEPS):
         predicted = 1.0 / (1.0 + np.exp(-np.clip(rows @ weights, -30.0, 30.0)))
         slope = rows.T @ (predicted - treatment) + ridge * weights
-        curvature = (rows * np.maximum(predicted * (1 - predicted), 1e-4)[:, None]).T @ rows
+        # A matrix times its own transpose takes half the time of any other product.
+        weighted = rows * np.sqrt(np.maximum(predicted * (1 - predicted), 1e-4))[:, None]
+        curvature = weighted.T @ weighted
         step = np.linalg.solve(curvature + np.diag(ridge), slope)
         weights = weights - step
         if float(np.abs(step).max()) < 1e-4:

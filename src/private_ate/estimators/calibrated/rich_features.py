@@ -25,6 +25,7 @@ from private_ate.estimators.calibrated.flexible_score import (
     score_on,
 )
 from private_ate.estimators.calibrated.terms import LearningRows, Terms, choose_terms
+from private_ate.models.folds import FEATURE_ROWS, by_chunks
 from private_ate.study import Block, Study
 
 __all__ = ["RichFeatureMap", "grow_features", "scatter"]
@@ -179,7 +180,7 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
     score = score_on(terms, plain, learning.covariates, bent)
     empty = np.zeros(0)
     unscaled = RichFeatureMap(plain, terms, score, empty, empty, empty)
-    moments = public.fold(_moments_kernel(unscaled), title="features")
+    moments = public.fold(by_chunks(_moments_kernel(unscaled), FEATURE_ROWS), title="features")
     mean = moments.first / moments.rows
     variance = moments.second / moments.rows - mean**2
     kept = variance > 1e-9 * (1.0 + mean**2)

@@ -51,7 +51,7 @@ class DualSums:
     weight: float  # Σ w
     squares: float  # Σ w²
     value: float  # Σ r/2 (w − u)² + (f·λ + μ) w
-    curvature: Floats  # Σ over free rows of (f, 1)(f, 1)ᵀ / r, shape (p + 1, p + 1)
+    curvature: Floats  # Σ over free rows of (f, 1)(f, 1)ᵀ / r, (p + 1, p + 1); empty if not asked
 
     def __add__(self, other: DualSums) -> DualSums:
         return DualSums(
@@ -71,7 +71,7 @@ class DualSums:
             self.weight,
             self.squares,
             self.value,
-            full @ self.curvature @ full.T,
+            full @ self.curvature @ full.T if self.curvature.size else self.curvature,
         )
 
     def scaled(self, factor: float) -> DualSums:
@@ -132,15 +132,16 @@ def weighted_sums(
 
 
 def curvature_of(features: Floats, free: Bits | None) -> Floats:
-    """Return ``Σ (f, 1)(f, 1)ᵀ / r`` over the free rows; zeros if none are asked for."""
+    """Return ``Σ (f, 1)(f, 1)ᵀ / r`` over the free rows; nothing if none are asked for."""
+    if free is None:
+        return np.zeros((0, 0))
     size = features.shape[1] + 1
-    curvature = np.zeros((size, size))
-    if free is not None:
-        kept = features if free.all() else np.compress(free, features.T, axis=1).T
-        curvature[:-1, :-1] = kept.T @ kept
-        curvature[:-1, -1] = curvature[-1, :-1] = kept.sum(axis=0)
-        curvature[-1, -1] = kept.shape[0]
-        curvature /= UNEXPLAINED
+    curvature = np.empty((size, size))
+    kept = features if free.all() else np.compress(free, features.T, axis=1).T
+    curvature[:-1, :-1] = kept.T @ kept
+    curvature[:-1, -1] = curvature[-1, :-1] = kept.sum(axis=0)
+    curvature[-1, -1] = kept.shape[0]
+    curvature /= UNEXPLAINED
     return curvature
 
 
@@ -162,9 +163,10 @@ class Climb:
 
     It never sees a row: ``question`` is the point it wants evaluated next, ``hear`` takes the
     answer, so that two arms can share each pass over the rows. It is over, and ``question`` None,
-    when no component of the gradient exceeds ``tolerance`` times the total weight. If it
-    ``reuses`` second derivatives, they are asked for again only when a step has gained little:
-    right for a start close to the top and rows that are costly to visit.
+    when no component of the gradient exceeds ``tolerance`` times the total weight. Second
+    derivatives cost far more than a visit and are asked for at points from which it goes on. If
+    it ``reuses`` them, they are asked for again only when a step has gained little: right for a
+    start close to the top and rows that are costly to visit.
     """
 
     __slots__ = (
@@ -208,8 +210,7 @@ class Climb:
     def _set_out(self) -> None:
         """Choose a direction, or stop at the top."""
         self._slope = _slope(self._sums, self._problem, self._dual)
-        reached = np.abs(self._slope).max() < self._tolerance * self._problem.total
-        if reached or self._steps_left == 0:
+        if self._is_over(self._slope):
             self.question = None
             return
         self._steps_left -= 1
@@ -219,7 +220,7 @@ class Climb:
 
     def _propose(self, step: float) -> None:
         self._step = step
-        self.question = DualQuestion(self._dual + step * self._direction, curved=not self._reuses)
+        self.question = DualQuestion(self._dual + step * self._direction, curved=False)
 
     def _judge(self, sums: DualSums, step: float) -> None:
         """Take a step that gains enough; halve one that does not."""
@@ -228,14 +229,17 @@ class Climb:
         if _height(sums, self._problem, candidate) < self._height + gain and step >= 1e-7:
             self._propose(step / 2)
             return
-        left = np.abs(_slope(sums, self._problem, candidate)).max() / np.abs(self._slope).max()
+        slope = _slope(sums, self._problem, candidate)
+        left = np.abs(slope).max() / np.abs(self._slope).max()
         self._dual, self._sums, self._step = candidate, sums, None
-        if self._reuses and left > 0.3:
+        if left > 0.3 if self._reuses else not self._is_over(slope):
             self.question = DualQuestion(candidate, curved=True)
             return
-        if not self._reuses:
-            self._curvature = sums.curvature
         self._set_out()
+
+    def _is_over(self, slope: Floats) -> bool:
+        reached = np.abs(slope).max() < self._tolerance * self._problem.total
+        return bool(reached) or self._steps_left == 0
 
 
 def _slope(sums: DualSums, problem: ArmProblem, dual: Floats) -> Floats:

@@ -89,8 +89,8 @@ class Terms:
         np.square(terms[first:second], out=terms[first:second])
         hinges = terms[second:third]
         np.take(columns, self.hinged, axis=0, out=hinges, mode="clip")
-        hinges -= self.knots[:, None]
-        np.maximum(hinges, 0.0, out=hinges)
+        # Without the knot taken off again: terms are centred, so a constant makes no difference.
+        np.maximum(hinges, self.knots[:, None], out=hinges)
         for row, left, right in zip(range(third, last), self.left, self.right, strict=True):
             np.multiply(columns[left], columns[right], out=terms[row])
         return terms
