@@ -10,6 +10,7 @@ _SECTIONS = {
     "How to": [
         "how-to/choose-epsilon.md",
         "how-to/declare-bounds.md",
+        "how-to/missing-outcomes.md",
         "how-to/read-the-interval.md",
         "how-to/binary-outcomes.md",
         "how-to/several-outcomes.md",
