@@ -12,6 +12,7 @@ _SECTIONS = {
         "how-to/declare-bounds.md",
         "how-to/messy-data.md",
         "how-to/check-your-data.md",
+        "how-to/missing-outcomes.md",
         "how-to/read-the-interval.md",
         "how-to/binary-outcomes.md",
         "how-to/several-outcomes.md",

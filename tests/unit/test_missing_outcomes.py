@@ -16,7 +16,9 @@ from private_ate import (
     Ledger,
     OrthogonalOptions,
     Outcome,
+    diagnose_ate,
     estimate_ate,
+    exact_effect,
     plan_ate,
 )
 from private_ate.charging import binding_of
@@ -460,3 +462,18 @@ def test_rows_may_be_put_in_another_order_with_their_masks():
     np.testing.assert_array_equal(turned.observed, study.observed[::-1])
     assert not study.everyone_takes_part
     assert not replace(study, takes_part=None).everyone_takes_part
+
+
+@pytest.mark.parametrize("rule", ["public", "private"])
+def test_the_curator_sees_those_who_have_an_outcome(rule):
+    observed = FRAME.filter(~pl.col("y").is_nan())
+
+    exact, alone = (
+        exact_effect(frame, domain=domain_with(chosen))
+        for frame, chosen in ((FRAME, rule), (observed, None))
+    )
+    diagnosed = diagnose_ate(FRAME, domain=domain_with(rule))
+
+    assert exact == pytest.approx(alone)
+    assert diagnosed.exact_effect == pytest.approx(alone, abs=1e-3)
+    assert diagnosed.treated + diagnosed.control == observed.height

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from private_ate.arrays import Integers
 from private_ate.data.encoding import encode_rows
 from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Covariates, Table
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights, single_threaded_blas
+from private_ate.errors import SchemaError
 from private_ate.estimators.overlap import count_overlap
 from private_ate.estimators.published.method import (
     PublishedOptions,
@@ -37,19 +39,23 @@ def exact_effect(
 
     Units at equal distance share their mass, so the order of rows does not matter. Outcomes are
     clipped to the declared bounds, or taken as they are if the domain declares none. Rows with an
-    undeclared treatment, or with text where a number was declared, are left out.
+    undeclared treatment, or with text where a number was declared, are left out; rows without an
+    outcome where the domain says so, whether that is public or private.
     """
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
-    pool = _public_pool(study)
-    weights = 1.0 + pool.shared_mass(neighbors)
     bounds = table.domain.bounds
     values = table.table.numbers(table.domain.outcome.column)
     if values.size > study.size:
         values = values[_kept_rows(table)]
+    if table.domain.outcome.missing is not None:
+        kept = np.flatnonzero(~np.isnan(values))
+        study, values = _some_rows(study, kept), values[kept]
+    pool = _public_pool(study)
+    weights = 1.0 + pool.shared_mass(neighbors)
     values = np.clip(np.where(np.isnan(values), bounds.fill, values), bounds.low, bounds.high)
     # Centred, so that rounding follows the range of the outcome and not its level.
     signed = np.where(study.treatment, weights, -weights)
@@ -68,7 +74,8 @@ def diagnose_ate(
 ) -> Diagnostics:
     """Look at a study with the curator's eyes; nothing here is private or may be shared.
 
-    The limits are those that the published method would use at this ε.
+    The limits are those that the published method would use at this ε. Rows without an outcome are
+    left out where the domain says so.
     """
     request = Request("label", parse_epsilon(epsilon), neighbors)
     table = prepare_table(
@@ -76,6 +83,8 @@ def diagnose_ate(
         level="label", from_data=True,
     )  # fmt: skip
     study = LocalStudy.encode(table.table, table.domain, None, table.lenient)
+    if study.observed is not None:
+        study = _some_rows(study, np.flatnonzero(study.observed))
     pool = _public_pool(study)
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
@@ -114,6 +123,14 @@ def _kept_rows(prepared: PreparedTable[Table | StreamedTable]) -> np.ndarray:
         rows = None if found is None else found.kept
         kept.append(np.ones(chunk.rows, dtype=np.bool_) if rows is None else rows)
     return np.concatenate(kept)
+
+
+def _some_rows(study: LocalStudy, rows: Integers) -> LocalStudy:
+    """Return some rows of a study, in order."""
+    if rows.size == 0:
+        msg = "no unit has an outcome: check the outcome column"
+        raise SchemaError(msg)
+    return study.reordered(rows)
 
 
 def _public_pool(study: LocalStudy) -> LocalPool:
