@@ -125,7 +125,7 @@ def test_progress_tells_the_share_of_the_budget(synth):
 
 def test_codes_cover_bins_categories_and_the_ends_of_the_outcome():
     domain = Domain(
-        "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "c": Categories("u", "v", "w")}
+        "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "c": Categories("u", "v", "w", other="w")}
     )
     columns = RecordCoding.of(domain, 4, 8)
     covariates = np.array([[0.0, 0.25, 1.0], [1, 0, 0], [0, 0, 1], [0, 1, 0]], dtype=float)
