@@ -214,6 +214,8 @@ def estimate_study(
         void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
         numerics=estimate.numerics,
     )
+    if study.dimension == 0:  # nothing to adjust for
+        estimate = replace(estimate, adjusted=False)
     size = study.size if estimate.size is None else estimate.size
     about = _about(study, request, is_declared=not void)
     return Release.of(
