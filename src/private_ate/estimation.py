@@ -237,6 +237,8 @@ def estimate_study(
         void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
         numerics=estimate.numerics,
     )
+    if study.dimension == 0:  # nothing to adjust for
+        estimate = replace(estimate, adjusted=False)
     size = study.size if estimate.size is None else estimate.size
     notes = rule_notes(outcome, request.level, leaves_out=method.leaves_out)
     told = replace(estimate, settings=with_notes(estimate.settings, notes))

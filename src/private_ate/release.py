@@ -156,7 +156,7 @@ class Release:
         settings = plain_settings(estimate.settings)
         facts = Facts.of(settings)
         said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
-        adjusted = said is not False and bool(about.covariates)  # who does not say adjusts
+        adjusted = said is not False  # who does not say adjusts
         return cls(
             ate=estimate.ate,
             interval=estimate.interval,

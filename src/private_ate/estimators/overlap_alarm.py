@@ -180,7 +180,7 @@ def measure_weights(
         (float(treated), float(control)),
         {
             name: (float(before), float(left))
-            for name, before, left in zip(features, *differences, strict=True)
+            for name, before, left in zip(features, *differences, strict=False)
         },
     )
 

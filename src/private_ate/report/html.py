@@ -217,12 +217,13 @@ def _repeat(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
 
 
 def _short_lists(text: str) -> str:
-    """Put lists of plain values in JSON on one line each; no text in JSON holds a line break."""
-    return re.sub(
-        r"\[\n([^\[\]{}]*?)\n\s*\]",
-        lambda found: "[" + re.sub(r"\n\s*", " ", found[1]).strip() + "]",
-        text,
-    )
+    """Put lists and small objects of plain values on one line; no text in JSON has a line break."""
+    lists = re.sub(r"\[\n([^\[\]{}]*?)\n\s*\]", lambda found: f"[{_one_line(found[1])}]", text)
+    return re.sub(r"\{\n([^{}]{1,300}?)\n\s*\}", lambda found: f"{{{_one_line(found[1])}}}", lists)
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\n\s*", " ", text).strip()
 
 
 def _footer(release: Release) -> Markup:

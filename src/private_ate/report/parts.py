@@ -54,7 +54,7 @@ def effect_part(release: Release) -> list[Markup]:
         element("p", written, class_="effect"),
     ]
     if assumption(release):
-        parts.append(element("p", f"Assumes: {assumption(release)}."))
+        parts.append(element("p", _sentence(assumption(release))))
     ranges = _ranges(release)
     if ranges:
         told = "; ".join(f"{one.mark.name} {one.text}" for one in ranges)
@@ -87,6 +87,10 @@ def _line(one: _Range) -> Markup:
     return element("li", f"{one.mark.name}: {one.text}{tail}")
 
 
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def _units(release: Release) -> str:
     unit = release.outcome.unit if release.outcome else None
     return "In units of the outcome." if unit is None else f"In {unit}."
@@ -105,7 +109,7 @@ def promise_part(release: Release, level: str) -> list[Markup]:
 def _unprotected(release: Release) -> list[Markup]:
     if not release.not_protected:
         return []
-    listed = [element("li", text[0].upper() + text[1:] + ".") for text in release.not_protected]
+    listed = [element("li", _sentence(text)) for text in release.not_protected]
     return [element("p", "Not protected:"), element("ul", *listed)]
 
 

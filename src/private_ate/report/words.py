@@ -41,8 +41,8 @@ _NAMES = {
     "att": "average treatment effect on the treated (ATT)",
     "atc": "average treatment effect on the controls (ATC)",
     "ato": "average treatment effect in the overlap population (ATO)",
-    "difference": "difference in means, not adjusted for covariates",
 }
+_MERE = "difference in means, not adjusted for covariates"
 _PRIVATE = {"label": "outcome", "sample": "whole record"}
 _PUBLIC = {
     "label": "Covariates and treatment are treated as public and are not protected.",
@@ -55,6 +55,8 @@ def estimand_name(release: Release) -> str:
     facts = Facts.of(release.settings)
     if release.schema == 1 and facts.estimand not in _NAMES:  # of a method that nobody knows here
         return f"treatment effect ({facts.estimand.upper()})"
+    if release.estimand == "difference":
+        return _MERE
     name = _NAMES[release.estimand]
     is_limited = release.estimand == "ate" and release.adjusted and facts.limit is not None
     return f"{name}, overlap-limited (K = {facts.limit:g})" if is_limited else name

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -30,7 +31,7 @@ from private_ate.report.frames import budget_frame, effects_frame
 from private_ate.report.text import release_table
 from private_ate.report.words import publishable_sentence, python_call
 
-OLD = sorted((Path(__file__).parents[1] / "golden" / "old").glob("*.json"))
+OLD = sorted((Path(__file__).parents[2] / "golden" / "old").glob("*.json"))
 STUDY = draw_clinic(400, seed=3)
 LABEL = StudyLabel("clinic", "2026-05, after review")
 MEASURED = replace(
@@ -255,6 +256,21 @@ def test_a_release_of_0_1_in_a_ledger_is_recalled_unchanged(tmp_path, monkeypatc
         first.ate, first.interval, first.settings,
     )  # fmt: skip
     assert "Average treatment effect" in str(again)
+
+
+def test_rules_for_missing_values_are_told_where_the_study_has_some():
+    from types import SimpleNamespace
+
+    from private_ate.estimation import _about
+    from private_ate.estimators.request import Request
+
+    told = {"outcome": "left out and counted", "left_out_outcome": 3}
+    rules = SimpleNamespace(to_dict=lambda: told)
+    request = Request("label", Fraction(1))
+
+    about = _about(SimpleNamespace(domain=MEASURED, rules=rules), request, is_declared=True)
+
+    assert about.missing == told
 
 
 def test_old_arm_means_can_still_be_asked_for():
