@@ -257,7 +257,7 @@ def _middle(rows: _Rows, estimand: Estimand) -> tuple[Floats, Floats]:
     match estimand:
         case "ate" | "ato":
             both = 4 * treated * control / np.maximum(rows.count, 1.0)
-            return np.zeros((treated.size, 1, dimension)), _faded(36, dimension, both)
+            return np.zeros((treated.size, 1, dimension)), _faded(25, dimension, both)
         case "att":
             members, others = _positive(rows), control
         case "atc":

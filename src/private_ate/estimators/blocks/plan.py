@@ -177,13 +177,13 @@ def _choose_model(
     # Blocks grow with n, so that what a model of some size leaves does not stay.
     growing = size * min(epsilon, epsilon**2) / 100
     modelled = max(factor * dimension, 2.5 * dimension / fitted)
-    needed = max(modelled, (factor + 2) / scarce, growing)
     lost = 0.55 * (dimension + 6)
     best = lost + math.sqrt(lost**2 + lost * size * epsilon**2 / 200)
-    # Ten rows of the smaller arm, as far as ranks are to spare, and three in any case.
-    arm = max(min(10 / scarce, size * epsilon / _LARGER_RANKS), 3 / scarce)
+    needed = max(modelled, (factor + 2) / scarce, growing, best)
+    # Three rows of the smaller arm; the rarer it is the more, as far as ranks are to spare.
+    arm = max(3 / scarce, min(25 * (1 / scarce - 2), size * epsilon / _LARGER_RANKS))
     least = math.ceil(max(best, arm, dimension + 4, min(growing / 2, modelled)))
-    plain = _Inside(larger, False, math.ceil(max(needed, least)))
+    plain = _Inside(larger, False, math.ceil(needed))
     columns = rich_columns(dimension)
     rich = _Inside(larger, True, max(plain.rows, math.ceil(1.25 * columns / scarce)))
     if options.model == "linear":
