@@ -1,195 +1,210 @@
-"""Error and coverage of `blocks` against `orthogonal` on confounded families, in the same run.
+"""Error and coverage of `blocks` beside `orthogonal` on generated families (`families.py`).
 
-Each line shows a family, n, d, the treated share and ε; then, for both methods, the mean over
-fresh studies of |estimate/truth − 1|, its standard error, how often the 95 % interval covers the
-true effect and its mean half-width over the truth. A star marks cells that adjusted. Families:
+Every study is released at every ε by every method. Each line shows a family, n, d, the treated
+share, an estimand and ε; then, for every method, the mean over fresh studies of
+|estimate/truth − 1|, its standard error, the bias, how often the 95 % interval covers the true
+effect and its mean half-width over the truth. A star marks cells that adjusted. With
+``--monotone`` a second table follows: by how much the error rises from one ε to the next, paired
+by study, in standard errors; a rise of more than three is marked. ``--save`` keeps every release
+in a file as it is made, and a run that finds the file goes on where it ended; ``--runs 0``
+prints what a file holds.
 
-- ``correlated``: correlated covariates of which every third is seen as yes or no only, so that a
-  part of the confounding is unmeasured (``private_ate.datasets.Correlated``);
-- ``measured``: the same with all covariates seen;
-- ``curved``: strong logistic selection, outcomes that follow a normal distribution function of
-  the covariates, effects that vary with the score;
-- ``nonlinear``: selection and outcome through a product and an absolute value;
-- ``randomized``: no selection, the design declared.
-
-    python benchmarks/accuracy_blocks.py --runs 20 --sizes 1000,5000 --dimensions 5,20
+    python benchmarks/accuracy_blocks.py --runs 20 --sizes 1000,5000 --dimensions 5,20 --monotone
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
-from dataclasses import dataclass
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
-from scipy.special import expit, ndtr
+from families import FAMILIES, make_study
 
-from private_ate import Domain, Interval, estimate_ate
-from private_ate.datasets import Correlated, generate
+from private_ate import estimate_ate
 
-FAMILIES = ("correlated", "measured", "curved", "nonlinear", "randomized")
 METHODS = ("blocks", "orthogonal")
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
-    """A generated study, what is declared of it and its true effect."""
+class Place(NamedTuple):
+    """A cell of the table but for ε."""
 
-    frame: pl.DataFrame
-    domain: Domain
-    effect: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What a method did in one cell of the table."""
-
-    errors: np.ndarray
-    covered: float
-    half_width: float
-    adjusted: bool
+    family: str
+    size: int
+    dimension: int
+    share: float
+    estimand: str
 
     def __str__(self) -> str:
-        error = self.errors.std() / np.sqrt(self.errors.size)
-        star = "*" if self.adjusted else " "
         return (
-            f"{self.errors.mean():6.3f} ± {error:.3f}{star} "
-            f"{self.covered:4.2f} {self.half_width:6.3f}"
+            f"{self.family:10} {self.size:6} {self.dimension:3} {self.share:5.2f} {self.estimand}"
         )
 
 
+class Run(NamedTuple):
+    """One release beside the truth."""
+
+    seed: int
+    truth: float
+    effect: float
+    low: float
+    high: float
+    adjusted: bool
+    model: str
+
+    @property
+    def error(self) -> float:
+        """The relative error."""
+        return abs(self.effect / self.truth - 1)
+
+
+Found = dict[tuple[Place, str, float], list[Run]]
+
+
 def main() -> None:
+    arguments = parse()
+    found = load(arguments.save)
+    methods = arguments.methods.split(",")
+    for place in places(arguments):
+        for seed in range(arguments.first_seed, arguments.first_seed + arguments.runs):
+            measure(place, seed, methods, arguments, found)
+    show_errors(found, methods)
+    if arguments.monotone:
+        show_rises(found, methods[0])
+
+
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=50_000)
-    parser.add_argument("--families", default="correlated,measured")
+    parser.add_argument("--families", default="correlated,measured", help=", ".join(FAMILIES))
     parser.add_argument("--sizes", default="1000,2000,5000,10000")
     parser.add_argument("--dimensions", default="5,20,60")
     parser.add_argument("--shares", default="0.5")
     parser.add_argument("--epsilons", default="0.5,1,2,4")
+    parser.add_argument("--estimands", default="ate")
     parser.add_argument("--methods", default=",".join(METHODS))
-    arguments = parser.parse_args()
-    methods = arguments.methods.split(",")
-    head = "error ± s.e.     cov. half-w."
-    print("family          n   d share   ε ", *(f"| {m:10} {head}" for m in methods))
-    ratios = []
+    parser.add_argument("--monotone", action="store_true")
+    parser.add_argument("--save", type=Path)
+    return parser.parse_args()
+
+
+def places(arguments: argparse.Namespace) -> list[Place]:
     grid = itertools.product(
         arguments.families.split(","),
-        numbers(arguments.sizes),
-        numbers(arguments.dimensions),
+        map(int, arguments.sizes.split(",")),
+        map(int, arguments.dimensions.split(",")),
         map(float, arguments.shares.split(",")),
-        arguments.epsilons.split(","),
+        arguments.estimands.split(","),
     )
-    for family, size, dimension, share, epsilon in grid:
-        cells = measure(family, size, dimension, share, epsilon, methods, arguments)
-        label = f"{family:10} {size:7} {dimension:3} {share:5.2f} {epsilon:>3} "
-        print(label, *(f"| {'':10} {cell}" for cell in cells), flush=True)
-        if len(cells) == len(METHODS):
-            ratios.append(np.log(cells[0].errors.mean() / cells[1].errors.mean()))
+    return [Place(*cell) for cell in grid]
+
+
+def measure(
+    place: Place, seed: int, methods: list[str], arguments: argparse.Namespace, found: Found
+) -> None:
+    """Release one study at every ε, unless that was done before."""
+    grid = itertools.product(methods, map(float, arguments.epsilons.split(",")))
+    missing = [
+        key for key in grid if all(run.seed != seed for run in found.get((place, *key), ()))
+    ]  # fmt: skip
+    if not missing:
+        return
+    study = make_study(place.family, place.size, place.dimension, place.share, seed)
+    for method, epsilon in missing:
+        release = estimate_ate(
+            study.frame, domain=study.domain, level="sample", epsilon=epsilon, method=method,
+            design=study.design, seed=seed, estimand=place.estimand,
+        )  # fmt: skip
+        low, high = release.interval
+        model = str(release.settings.get("model", "-"))
+        adjusted = bool(release.settings["adjusted"])
+        truth = study.effects[place.estimand]
+        run = Run(seed, truth, release.ate, low, high, adjusted, model)
+        found[place, method, epsilon].append(run)
+        if arguments.save is not None:
+            with arguments.save.open("a", newline="") as file:
+                csv.writer(file).writerow([*place, method, epsilon, *run])
+
+
+def load(path: Path | None) -> Found:
+    found: Found = defaultdict(list)
+    if path is None or not path.exists():
+        return found
+    with path.open(newline="") as file:
+        for row in csv.reader(file):
+            family, size, dimension, share, estimand, method, epsilon, seed, *rest = row
+            *numbers, adjusted, model = rest
+            place = Place(family, int(size), int(dimension), float(share), estimand)
+            run = Run(int(seed), *map(float, numbers), adjusted == "True", model)
+            found[place, method, float(epsilon)].append(run)
+    return found
+
+
+def show_errors(found: Found, methods: list[str]) -> None:
+    head = "runs error ± s.e.     bias  cov. half-w."
+    print("family          n   d share est   ε ", *(f"| {m:10} {head}" for m in methods))
+    ratios = []
+    for place, epsilon in dict.fromkeys((place, epsilon) for place, _, epsilon in found):
+        cells = [found.get((place, method, epsilon), []) for method in methods]
+        print(place, f"{epsilon:3g} ", *(f"| {'':10} {cell(runs)}" for runs in cells))
+        if len(cells) == len(METHODS) and all(cells):
+            first, second = (np.mean([run.error for run in runs]) for runs in cells)
+            ratios.append(np.log(first / second))
     if ratios:
         mean = np.exp(np.mean(ratios))
         print(f"geometric mean of {methods[0]} over {methods[1]}: {mean:.2f} ({len(ratios)} cells)")
 
 
-def measure(  # one cell of the table
-    family: str,
-    size: int,
-    dimension: int,
-    share: float,
-    epsilon: str,
-    methods: list[str],
-    arguments: argparse.Namespace,
-) -> list[Cell]:
-    design = "randomized" if family == "randomized" else "unknown"
-    found: dict[str, list[tuple[float, bool, float, bool]]] = {method: [] for method in methods}
-    for seed in range(arguments.first_seed, arguments.first_seed + arguments.runs):
-        study = make_study(family, size, dimension, share, seed)
-        for method in methods:
-            release = estimate_ate(
-                study.frame, domain=study.domain, level="sample", epsilon=epsilon, method=method,
-                design=design, seed=seed,
-            )  # fmt: skip
-            low, high = release.interval
-            found[method].append(
-                (
-                    abs(release.ate / study.effect - 1),
-                    low <= study.effect <= high,
-                    (high - low) / 2 / abs(study.effect),
-                    bool(release.settings["adjusted"]),
-                )
+def cell(runs: list[Run]) -> str:
+    if not runs:
+        return f"{'':40}"
+    errors = np.array([run.error for run in runs])
+    bias = np.mean([run.effect / run.truth - 1 for run in runs])
+    covered = np.mean([run.low <= run.truth <= run.high for run in runs])
+    half = np.mean([(run.high - run.low) / 2 / abs(run.truth) for run in runs])
+    star = "*" if any(run.adjusted for run in runs) else " "
+    error = errors.std() / np.sqrt(errors.size)
+    return (
+        f"{errors.size:4} {errors.mean():6.3f} ± {error:.3f}{star} {bias:+6.3f} {covered:4.2f} "
+        f"{half:6.3f}"
+    )
+
+
+def show_rises(found: Found, method: str) -> None:
+    """Print by how much the error rises with ε, paired by study."""
+    print("\nrise of the error from one ε to the next ± paired s.e. (runs); ! beyond three s.e.")
+    rises, beyond = 0, 0
+    for place in dict.fromkeys(place for place, *_ in found):
+        steps = []
+        epsilons = sorted({e for p, m, e in found if (p, m) == (place, method)})
+        for less, more in itertools.pairwise(epsilons):
+            first, second = (
+                {run.seed: run for run in found[place, method, epsilon]} for epsilon in (less, more)
             )
-    columns = [list(zip(*found[method], strict=True)) for method in methods]
-    return [
-        Cell(np.array(errors), float(np.mean(covered)), float(np.mean(halves)), any(adjusted))
-        for errors, covered, halves, adjusted in columns
-    ]
+            both = sorted(first.keys() & second.keys())
+            gaps = np.array([second[seed].error - first[seed].error for seed in both])
+            error = gaps.std(ddof=1) / np.sqrt(gaps.size) if gaps.size > 1 else np.inf
+            high = gaps.mean() > 3 * error
+            rises, beyond = rises + 1, beyond + high
+            words = "→".join(short(runs) for runs in (first, second))
+            mark = "!" if high else " "
+            steps.append(f"{less:g}→{more:g} {gaps.mean():+.3f} ± {error:.3f}{mark} {words:9}")
+        print(place, "|", " | ".join(steps), f"({len(both)})")
+    print(f"{beyond} of {rises} steps rise by more than three standard errors")
 
 
-def make_study(family: str, size: int, dimension: int, share: float, seed: int) -> Study:
-    if family in ("correlated", "measured", "randomized"):
-        dataset = generate(
-            Correlated(
-                size, dimension, share,
-                selection=0.0001 if family == "randomized" else 1.0,
-                dichotomized=family == "correlated",
-            ),
-            seed,
-        )  # fmt: skip
-        return Study(dataset.frame, dataset.domain, float(dataset.true_effect))
-    return {"curved": curved, "nonlinear": nonlinear}[family](size, dimension, share, seed)
-
-
-def curved(size: int, dimension: int, share: float, seed: int) -> Study:
-    rng = np.random.default_rng(seed)
-    gaps = np.abs(np.subtract.outer(np.arange(dimension), np.arange(dimension)))
-    latent = rng.standard_normal((size, dimension)) @ np.linalg.cholesky(0.3**gaps).T
-    score, other = (latent @ rng.standard_normal(dimension) for _ in range(2))
-    score /= score.std()
-    other -= (other @ score) / (score @ score) * score
-    prognosis = 0.7 * score + np.sqrt(0.51) * other / other.std()
-    treated = rng.random(size) < expit(1.6 * score + balance(1.6 * score, share))
-    effects = 0.1 * (1 + 0.6 * np.tanh(score))
-    outcome = 0.05 + 0.5 * ndtr(prognosis) + effects * treated + 0.3 * rng.random(size)
-    return study_of(latent, treated, outcome, (0.0, 1.1), float(effects.mean()))
-
-
-def nonlinear(size: int, dimension: int, share: float, seed: int) -> Study:
-    rng = np.random.default_rng(seed)
-    latent = rng.standard_normal((size, dimension))
-    bent = latent[:, 0] * latent[:, 1] + (np.abs(latent[:, 2]) - 0.8) / 0.6
-    bent = (bent - bent.mean()) / bent.std()
-    straight = latent @ rng.standard_normal(dimension) / np.sqrt(dimension)
-    score = 0.9 * bent + 0.44 * straight
-    treated = rng.random(size) < expit(score + balance(score, share))
-    outcome = 0.8 * bent + 0.5 * straight + treated + 0.7 * rng.standard_normal(size)
-    return study_of(latent, treated, outcome, (-6.0, 6.0), 1.0)
-
-
-def study_of(
-    latent: np.ndarray,
-    treated: np.ndarray,
-    outcome: np.ndarray,
-    bounds: tuple[float, float],
-    effect: float,
-) -> Study:
-    names = [f"x{j}" for j in range(latent.shape[1])]
-    columns = {"t": treated.astype(np.int8), "y": outcome}
-    frame = pl.DataFrame(columns | dict(zip(names, latent.T.copy(), strict=True)))
-    domain = Domain("t", ("y", Interval(*bounds)), dict.fromkeys(names, Interval(-4, 4)))
-    return Study(frame, domain, effect)
-
-
-def balance(score: np.ndarray, share: float) -> float:
-    low, high = -30.0, 30.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if expit(score + middle).mean() > share else (middle, high)
-    return (low + high) / 2
-
-
-def numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+def short(runs: dict[int, Run]) -> str:
+    """Return the initials of the models that a cell used."""
+    names = {
+        "-": "A", "linear": "l", "doubly robust": "d", "overlap": "o",
+        "doubly robust with products and hinges": "D", "overlap with products and hinges": "O",
+    }  # fmt: skip
+    used = {names.get(run.model, "?") for run in runs.values()}
+    return "".join(sorted(used))
 
 
 if __name__ == "__main__":

@@ -13,14 +13,15 @@ follows the same sum, with an effect of 0.15 in units of its declared range.
 from __future__ import annotations
 
 import argparse
-import importlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from private_ate import Domain, Interval, estimate_ate, exact_effect
+from private_ate import Domain, Interval, datasets, estimate_ate, exact_effect
+from private_ate.datasets import Dataset, acic
 
 EFFECT = 0.15
 EPSILONS = ("0.5", "1", "2", "4")
@@ -83,12 +84,20 @@ def cases(names: list[str]) -> Iterator[Case]:
             yield confounded(name, *CONFOUNDED[name])
             continue
         try:
-            dataset = importlib.import_module("private_ate.datasets").load(name)
+            dataset = load(name)
         except (ImportError, LookupError, OSError) as cause:
             print(name.ljust(20), f"left out: {cause}")
             continue
         naive = difference(dataset.frame, dataset.domain)
         yield Case(name, dataset.frame, dataset.domain, dataset.true_effect, naive)
+
+
+def load(name: str) -> Dataset:
+    """Load a benchmark; ``acic-codes-2`` to ``-10`` are ACIC settings with letters as numbers."""
+    setting = re.fullmatch(r"acic-codes-(\d+)", name)
+    if setting is None:
+        return datasets.load(name)
+    return acic.with_coded_letters(acic.load(int(setting[1])))
 
 
 def confounded(name: str, size: int, dimension: int, strength: float) -> Case:

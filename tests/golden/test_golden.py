@@ -60,6 +60,12 @@ CASES = (
     Case("blocks-adjusting", "sample", "blocks", {"options": BlocksOptions(adjust=True)}),
     Case("blocks-trial", "sample", "blocks", {"design": "randomized"}),
     Case("blocks-overlap", "sample", "blocks", {"estimand": "ato", "rows_per_person": 2}),
+    Case(
+        "blocks-treated",
+        "sample",
+        "blocks",
+        {"estimand": "att", "options": BlocksOptions(adjust=True)},
+    ),
     Case("difference-in-means", "sample", "difference_in_means"),
     Case("ipw", "sample", "ipw"),
     Case("smooth-matching", "sample", "smooth_matching"),

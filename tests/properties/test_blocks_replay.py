@@ -98,10 +98,13 @@ def test_no_step_moves_further_than_it_declares(corner, options, epsilon, confid
     assert max(moved.values()) <= 1
 
 
+@pytest.mark.parametrize("estimand", ["ate", "att", "atc", "ato"])
 @pytest.mark.parametrize("model", ["linear", "overlap", "doubly_robust"])
-def test_a_replaced_row_changes_one_block_of_each_partition(model):
+def test_a_replaced_row_changes_one_block_of_each_partition(model, estimand):
     options = BlocksOptions(adjust=True, partitions=4, model=model)
-    request = Request("sample", Fraction(20), options=options, design="observational")
+    request = Request(
+        "sample", Fraction(20), options=options, design="observational", estimand=estimand
+    )
     first, second = (replaced(study(), slice(7, 8), *record) for record in CORNERS[1])
 
     moved = shares(*tapes(first, second, request))
@@ -123,8 +126,8 @@ def test_a_person_with_three_rows_is_covered_when_declared_and_found_when_not():
 def test_a_block_effect_that_looks_at_other_blocks_is_found(monkeypatch):
     honest = models.linear_effects
 
-    def leaking(groups, *, rich):
-        effects = honest(groups, rich=rich)
+    def leaking(groups, **asked):
+        effects = honest(groups, **asked)
         mean = effects.effect.mean()
         return models.BlockEffects(effects.effect - mean, effects.variance, effects.usable)
 

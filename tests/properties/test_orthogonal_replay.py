@@ -70,6 +70,15 @@ def test_no_step_moves_further_than_it_declares(options, confidence, epsilon):
         assert not replay.replay_findings(estimate_orthogonal, one, other, request, seed=number)
 
 
+@pytest.mark.parametrize("estimand", ["att", "atc", "ato"])
+@pytest.mark.parametrize("epsilon", ["0.3", "20"])
+def test_no_estimand_moves_a_step_further(estimand, epsilon):
+    request = Request("sample", Fraction(epsilon), options=ADJUST, estimand=estimand)
+
+    for number, (one, other) in enumerate(extreme_pairs(random_study())):
+        assert not replay.replay_findings(estimate_orthogonal, one, other, request, seed=number)
+
+
 def test_the_outcome_model_keeps_its_promise_too():
     request = Request("sample", Fraction(60), options=ADJUST)
     study = random_study(rows=2000)

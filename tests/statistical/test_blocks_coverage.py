@@ -49,11 +49,22 @@ def test_intervals_cover_the_true_effect(size, dimension, epsilon):
     assert np.mean(covered) >= LEAST_COVERAGE
 
 
+def test_a_hundred_treated_rows_of_five_thousand_are_adjusted():
+    assert mean_error(runs(5000, 5, 4, 5, share=0.02)) < 0.2  # 0.5 with interactions left free
+
+
 @pytest.mark.audit
-def test_more_budget_does_not_mean_more_error():
+@pytest.mark.parametrize(
+    ("size", "dimension", "share"),
+    [(1000, 5, 0.5), (1000, 20, 0.5), (5000, 20, 0.5), (5000, 20, 0.1), (5000, 5, 0.02)],
+)
+def test_more_budget_does_not_mean_more_error(size, dimension, share):
     errors = [
-        [abs(release.ate / truth - 1) for release, truth in runs(5000, 20, epsilon, 30, share=0.1)]
-        for epsilon in (1, 2, 4)
+        [
+            abs(release.ate / truth - 1)
+            for release, truth in runs(size, dimension, epsilon, 30, share=share)
+        ]
+        for epsilon in (0.5, 1, 2, 4)
     ]
 
     for less, more in pairwise(errors):

@@ -218,7 +218,7 @@ def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:
     is_catch_all = kind.other in unseen or str(kind.other).lower() in _CATCH_ALL
     bends = tally.undeclared >= _UNDECLARED * tally.present if is_kept_apart else not is_catch_all
     bends |= 2 * tally.undeclared > tally.present
-    becomes = "as one category of its own" if is_kept_apart else f"as {quoted(kind.other)}"
+    becomes = "as one category of its own" if kind.other is None else f"as {quoted(kind.other)}"
     sentence = (
         f"{amount(tally.undeclared, tally.present, 'entries')} have a label that is not declared "
         f"and count {becomes}: {listed(labels.ordered(), is_whole=labels.is_whole)}"

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -186,11 +187,43 @@ def test_bad_options_are_refused(keywords, text):
         OrthogonalOptions(**keywords)
 
 
-def test_other_estimands_are_refused():
-    with pytest.raises(ArgumentError, match="ATE only"):
-        estimate_ate(
-            table(), domain=DOMAIN, method="orthogonal", level="sample", epsilon=1, estimand="att"
-        )
+def cells_that_differ():
+    """Return exact counts of cells whose effects rise with the share of treated rows."""
+    share, weight = np.linspace(0.1, 0.8, 12), np.full(12, 1 / 12)
+    effect, size = 0.1 * np.linspace(0, 2, 12), 1e7
+    mean = np.linspace(-0.1, 0.1, 12)
+    treated, control = size * weight * share, size * weight * (1 - share)
+    sums = treated * (mean + (1 - share) * effect), control * (mean - share * effect)
+    return CellCounts(treated, control, *sums), share, weight, effect, mean
+
+
+@pytest.mark.parametrize("estimand", ["ate", "att", "atc", "ato"])
+def test_cells_are_averaged_as_the_estimand_says(estimand):
+    counts, share, weight, effect, mean = cells_that_differ()
+    law = CellNoise(1e-3, 1e-3, 1.0, 10_000_000)
+    tilt = {"ate": 1, "att": share, "atc": 1 - share, "ato": share * (1 - share)}[estimand]
+
+    model = smooth_cells(counts, law, estimand)
+    chosen = choose_limit(model, law, epsilon=Fraction(1), changes=1)
+
+    centre, found = chosen.score.centre, chosen.score.share
+    treated = share * (1 - found) * (mean + (1 - share) * effect - centre)
+    control = (1 - share) * found * (mean - share * effect - centre)
+    released = float((weight * chosen.score.rate * (treated - control)).sum())
+    truth = np.average(effect, weights=weight * tilt)
+    assert released == pytest.approx(truth, abs=1e-4)
+
+
+def test_an_estimand_is_named_with_its_limit():
+    release = estimate_ate(
+        table(), domain=DOMAIN, method="orthogonal", level="sample", epsilon=1, estimand="att",
+        options=OrthogonalOptions(adjust=True), seed=1,
+    )  # fmt: skip
+
+    assert release.settings["estimand"] == "att"
+    assert re.fullmatch(
+        r"the treated units \(ATT\), overlap-limited \(K = [\d.]+\)", release.settings["population"]
+    )
 
 
 def test_the_plan_follows_the_published_rule():

@@ -11,15 +11,17 @@ docs/proofs/blocks.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Required, TypedDict
+from typing import Final
 
 import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Integers
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
+from private_ate.estimators.blocks.facts import Facts, adjusted_facts, unadjusted_facts
 from private_ate.estimators.blocks.models import (
     BlockEffects,
     average_effects,
@@ -33,6 +35,7 @@ from private_ate.estimators.blocks.plan import (
     SUM_SHARE,
     BlocksOptions,
     BlocksPlan,
+    Model,
     count_share,
     plan_blocks,
     worth_trying,
@@ -48,7 +51,7 @@ from private_ate.estimators.blocks.unadjusted import (
 )
 from private_ate.estimators.orthogonal.plan import plain_shares
 from private_ate.estimators.refusals import options_of
-from private_ate.estimators.request import Request
+from private_ate.estimators.request import Estimand, Request
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate, Pair
@@ -59,32 +62,11 @@ __all__ = ["BlocksOptions", "estimate_blocks"]
 
 
 _LARGEST_PARTITIONS: Final = 100
-_MODELS: Final = {
+_MODELS: Final[dict[Model, Callable[..., BlockEffects]]] = {
     "linear": linear_effects,
     "overlap": overlap_effects,
     "doubly_robust": average_effects,
 }
-_POPULATIONS: Final = {
-    "linear": "all n units; in small blocks the effect leans to units that overlap",
-    "overlap": "units weighted by overlap (ATO)",
-    "doubly_robust": "all n units (ATE)",
-}
-
-
-class _Facts(TypedDict, total=False):
-    """The part of the settings that depends on the path."""
-
-    adjusted: Required[bool]
-    model: str
-    blocks: int
-    block_rows: int
-    partitions: int
-    window: int
-    unadjusted_effect: float
-    noise_quantile: float
-    population: Required[str]
-    interval_covers: str
-    notes: Required[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +80,12 @@ class _Result:
     effect: float
     noise: float
     half: float | None
-    facts: _Facts
+    facts: Facts
     is_overlap_weighted: bool = False
 
 
 def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
-    """Estimate the average treatment effect with whole records private.
+    """Estimate an average treatment effect with whole records private.
 
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/blocks.md.
@@ -166,7 +148,7 @@ def _compare(study: Study, request: Request, noise: Noise, counted: Count | None
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
         half = _half_width(changes * square / start.members, reach, request.coverage)
-    return _Result(start.value, reach, half, _unadjusted_facts(request, tried=tried))
+    return _Result(start.value, reach, half, unadjusted_facts(request.design, tried=tried))
 
 
 def _count_for_comparison(
@@ -247,7 +229,7 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
     """
     changes = cut.plan.partitions * request.rows_per_person
     bits = noise_bits(changes, request.epsilon * SPREAD_SHARE)
-    values = _block_values(study, cut, bits)
+    values = _block_values(study, request.estimand, cut, bits)
     variance = None
     if cut.cap is not None:
         variance = cut.cap * _release_spread(values[:, 1], request, noise, changes, bits)
@@ -271,23 +253,23 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
     if variance is not None:
         sampling = 1.1 * request.rows_per_person * variance / cut.plan.blocks
         half = _half_width(sampling, reach, request.coverage)
-    return _Result(
-        released / cut.steps,
-        reach,
-        half,
-        _facts(cut, rule.window(cut.size), reach, study.domain.bounds.width),
-        cut.plan.model == "overlap",
-    )
+    width = study.domain.bounds.width
+    facts = adjusted_facts(
+        cut.plan, request.estimand, window=rule.window(cut.size),
+        start=width * cut.start.value, reach=width * reach,
+    )  # fmt: skip
+    return _Result(released / cut.steps, reach, half, facts, cut.plan.model == "overlap")
 
 
-def _block_values(study: Study, cut: _Cut, bits: int) -> Integers:
+def _block_values(study: Study, estimand: Estimand, cut: _Cut, bits: int) -> Integers:
     """Return the effect and the variance of every block of every partition, in steps."""
     start = round(cut.start.value * cut.steps)
     cap = 1.0 if cut.cap is None else cut.cap
     inside, rich = _MODELS[cut.plan.model], cut.plan.rich
 
     def kernel(groups: Groups) -> Integers:
-        return _quantized(inside(groups, rich=rich), start, cut.steps, cap, 1 << bits)
+        effects = inside(groups, rich=rich, estimand=estimand)
+        return _quantized(effects, start, cut.steps, cap, 1 << bits)
 
     parts = [study.by_groups(shuffle, kernel, title="blocks") for shuffle in cut.shuffles]
     return np.concatenate(parts)
@@ -323,45 +305,6 @@ def _half_width(variance: float, reach: float, coverage: float) -> float:
 def _around(effect: float, half: float, width: float) -> Pair:
     """Return an interval around the effect, within what an effect can be."""
     return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
-
-
-def _facts(cut: _Cut, window: int, reach: float, width: float) -> _Facts:
-    return {
-        "adjusted": True,
-        "model": cut.plan.model.replace("_", " ")
-        + (" with products and hinges" if cut.plan.rich else ""),
-        "blocks": cut.plan.blocks,
-        "block_rows": cut.plan.rows,
-        "partitions": cut.plan.partitions,
-        "window": window,
-        "unadjusted_effect": width * cut.start.value,
-        "noise_quantile": width * reach,
-        "population": _POPULATIONS[cut.plan.model],
-        "interval_covers": (
-            "noise and sampling; not confounding that the model inside the blocks leaves, "
-            "nor unmeasured confounding"
-        ),
-        "notes": ("adjusted for the declared covariates inside blocks of rows",),
-    }
-
-
-def _unadjusted_facts(request: Request, *, tried: bool) -> _Facts:
-    if request.design == "randomized":
-        note = "arms compared as they are, because the design is declared to be randomised"
-    elif tried:
-        note = "too few treated or control rows to adjust, so this is a difference in means"
-    else:
-        note = "n·ε is too small to adjust, so this is a difference in means"
-    return {
-        "adjusted": False,
-        "population": "all n units, arms compared as they are (the ATE if treatment was random)",
-        "interval_covers": (
-            "noise and sampling; treatment is taken to be random, as declared"
-            if request.design == "randomized"
-            else "noise and sampling; not confounding, as nothing was adjusted for"
-        ),
-        "notes": (note,),
-    }
 
 
 def _settings(request: Request, result: _Result, noise: Noise) -> BlocksSettings:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 from scipy.special import expit
 
 from private_ate.arrays import Bits, Floats
+from private_ate.estimators.request import Estimand
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Groups
 
@@ -65,20 +66,22 @@ class _Rows:
     count: Floats
 
 
-def linear_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
+def linear_effects(
+    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate"
+) -> BlockEffects:
     """Regress the outcome's residuals on those of treatment, both after a ridge regression.
 
     Controls are the covariates, their squares and, in blocks of more rows than covariates, their
-    products with treatment; ``rich`` adds products and hinges of the covariates. Penalties fade
-    as the block grows; the ridge is used twice, so that the bias it leaves is of second order in
-    the shrinkage.
+    products with treatment, centred where the estimand's units lie; ``rich`` adds products and
+    hinges of the covariates. Penalties fade as the block grows; the ridge is used twice, so that
+    the bias it leaves is of second order in the shrinkage.
     """
     rows = _prepare(groups)
     length, dimension = groups.covariates.shape[1:]
     basis = _basis(rows, rich=rich)
     if length > dimension:
-        interactions = _interactions(rows)
-        basis = basis.with_columns(interactions, 36 * (dimension / length) ** 3)
+        middle, ridge = _middle(rows, estimand)
+        basis = basis.with_columns(_interactions(rows, middle), ridge)
     targets = np.stack([rows.treatment, rows.outcome], axis=2)
     left = _residuals(basis.joined(), targets, rows)
     treatment, outcome = left[..., 0], left[..., 1]
@@ -90,7 +93,12 @@ def linear_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
     return _checked(effect, variance, (variation > _LEAST_VARIATION) & _has_rows(rows))
 
 
-def overlap_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
+def overlap_effects(
+    groups: Groups,
+    *,
+    rich: bool = False,
+    estimand: Estimand = "ato",  # noqa: ARG001  # this model knows one estimand
+) -> BlockEffects:
     """Estimate the overlap-weighted effect: residuals of a logistic score as instruments.
 
     The score's residual ``T − e`` multiplies outcomes and treatment, both after a ridge
@@ -118,8 +126,10 @@ def overlap_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
     return _checked(effect, variance, usable & _has_rows(rows))
 
 
-def average_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
-    """Estimate the average effect by the doubly robust score.
+def average_effects(
+    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate"
+) -> BlockEffects:
+    """Estimate the average effect on all, the treated or the controls by the doubly robust score.
 
     The propensity is logistic, kept within [0.03, 0.97]; one ridge regression of the outcome with
     treatment and its products with the covariates predicts both arms.
@@ -139,41 +149,80 @@ def average_effects(groups: Groups, *, rich: bool = False) -> BlockEffects:
     positive = _positive(rows)
     propensity = np.clip(expit(score), _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
     residual = rows.outcome - fitted
-    scaled = np.where(positive > 0, 1 / propensity, -1 / (1 - propensity))
     treated = positive.sum(axis=1)
     with np.errstate(all="ignore"):
-        effect = _dot(gain + scaled * residual, rows.weight) / rows.count
+        target = _target(propensity, positive, rows, estimand)
+        effect = _dot(target.units * gain + target.scale * residual, rows.weight) / target.count
         wider = _arm_factors(positive, treated, rows, dimension, rich=rich) * residual
-        away = (gain + scaled * wider - effect[:, None]) * rows.weight
-        variance = _EXCESS * _dot(away, away) / rows.count**2
+        away = target.units * gain + target.scale * wider - target.units * effect[:, None]
+        away *= rows.weight
+        variance = _EXCESS * _dot(away, away) / target.count**2
     return _checked(effect, variance, (treated > 0) & (treated < rows.count) & _has_rows(rows))
 
 
 @dataclass(frozen=True, slots=True)
+class _Target:
+    """Whose gains are averaged and how residuals correct them.
+
+    ``units`` are 1 for rows whose predicted gain counts and ``count`` their number; ``scale``
+    multiplies residuals, so that those of either arm stand for the units of the target.
+    """
+
+    units: Floats
+    scale: Floats
+    count: Floats
+
+
+def _target(propensity: Floats, positive: Floats, rows: _Rows, estimand: Estimand) -> _Target:
+    """Weight residuals to all rows, to the treated or to the controls."""
+    control = rows.weight - positive
+    match estimand:
+        case "att":
+            odds = control * propensity / (1 - propensity)
+            count = positive.sum(axis=1)
+            return _Target(positive, positive - odds * _quotient(count, odds), count)
+        case "atc":
+            odds = positive * (1 - propensity) / propensity
+            count = control.sum(axis=1)
+            return _Target(control, odds * _quotient(count, odds) - control, count)
+        case "ate" | "ato":
+            scale = np.where(positive > 0, 1 / propensity, -1 / (1 - propensity))
+            return _Target(rows.weight, scale, rows.count)
+        case _:
+            assert_never(estimand)
+
+
+def _quotient(count: Floats, odds: Floats) -> Floats:
+    """Return what makes the odds of a block add up to the number of units they stand for."""
+    quotient: Floats = (count / odds.sum(axis=1))[:, None]
+    return quotient
+
+
+@dataclass(frozen=True, slots=True)
 class _Basis:
-    """Controls in parts of shape (g, b, ·), each with a relative ridge."""
+    """Controls in parts of shape (g, b, ·), each with a relative ridge or one per block (g, 1)."""
 
     parts: tuple[Floats, ...]
-    ridges: tuple[float, ...]
+    ridges: tuple[float | Floats, ...]
 
-    def with_columns(self, columns: Floats, ridge: float) -> _Basis:
+    def with_columns(self, columns: Floats, ridge: float | Floats) -> _Basis:
         """Add columns that share a ridge."""
         return _Basis((*self.parts, columns), (*self.ridges, ridge))
 
     def joined(self) -> _Controls:
         """Put all columns beside each other."""
         ridges = [
-            np.full(part.shape[2], ridge)
+            np.broadcast_to(ridge, (part.shape[0], part.shape[2]))
             for part, ridge in zip(self.parts, self.ridges, strict=True)
         ]
         joined = _empty(self.parts[0].shape[:2], sum(part.shape[2] for part in self.parts))
         np.concatenate(self.parts, axis=2, out=joined)
-        return _Controls(joined, np.concatenate(ridges))
+        return _Controls(joined, np.concatenate(ridges, axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class _Controls:
-    """All controls of shape (g, b, p) and their relative ridges (p,)."""
+    """All controls of shape (g, b, p) and their relative ridges (g, p)."""
 
     columns: Floats
     ridge: Floats
@@ -199,6 +248,37 @@ def _basis(rows: _Rows, *, rich: bool) -> _Basis:
 def rich_columns(dimension: int) -> int:
     """Return how many controls the rich basis has."""
     return 2 * dimension + dimension * (dimension - 1) // 2 + len(_KNOTS) * dimension
+
+
+def _middle(rows: _Rows, estimand: Estimand) -> tuple[Floats | None, Floats]:
+    """Return where the estimand's units lie in every block, and the ridge of interactions there.
+
+    The means have shape (g, 1, d), or are None where they are zero; the ridges (g, 1).
+    Interactions are learnt from both arms, so that the smaller one decides about their ridge;
+    effects on one arm rest on the other's fit.
+    """
+    dimension = rows.covariates.shape[2]
+    treated = _positive(rows).sum(axis=1)
+    control = rows.count - treated
+    match estimand:
+        case "ate" | "ato":
+            both = 4 * treated * control / np.maximum(rows.count, 1.0)
+            return None, _faded(25, dimension, both)
+        case "att":
+            members, others = _positive(rows), control
+        case "atc":
+            members, others = rows.weight - _positive(rows), treated
+        case _:
+            assert_never(estimand)
+    totals = (rows.covariates * members[..., None]).sum(axis=1, keepdims=True)
+    count = np.maximum(members.sum(axis=1), 1.0)
+    return totals / count[:, None, None], _faded(9, dimension, 2 * others)
+
+
+def _faded(factor: float, dimension: int, rows: Floats) -> Floats:
+    """Return ridges that fade with the cube of the rows per covariate, shape (g, 1)."""
+    ridge: Floats = factor * (dimension / np.maximum(rows, 1.0)) ** 3
+    return ridge[:, None]
 
 
 def _positive(rows: _Rows) -> Floats:
@@ -286,12 +366,15 @@ def _centre_into(out: Floats, columns: Floats, rows: _Rows) -> None:
     out *= rows.weight[..., None]
 
 
-def _interactions(rows: _Rows) -> Floats:
-    """Return the centred products of treatment and covariates."""
+def _interactions(rows: _Rows, middle: Floats | None = None) -> Floats:
+    """Return the centred products of treatment and covariates, the latter seen from ``middle``."""
     products = _empty(rows.weight.shape, rows.covariates.shape[2])
     for few in _few(products):
         part = products[..., few]
-        np.multiply(rows.covariates[..., few], rows.treatment[..., None], out=part)
+        seen = rows.covariates[..., few]
+        if middle is not None:
+            seen = np.subtract(seen, middle[..., few], out=part)
+        np.multiply(seen, rows.treatment[..., None], out=part)
         _centre_into(part, part, rows)
     return products
 

@@ -170,15 +170,20 @@ def _choose_model(
     linear model loses against the ranks that the noise takes.
     """
     scarce = min(share, 1 - share)
-    lost = 0.55 * (dimension + 6)
-    best = lost + math.sqrt(lost**2 + lost * size * epsilon**2 / 200)
-    least = math.ceil(max(best, 3 / scarce, dimension + 4))
+    # The arm whose fit is carried over to the others; overlap carries none over.
+    fitted = {"ate": scarce, "att": 1 - share, "atc": share, "ato": 0.5}[estimand]
     larger: Model = "overlap" if estimand == "ato" else "doubly_robust"
     factor = 5 if estimand == "ato" else 10
     # Blocks grow with n, so that what a model of some size leaves does not stay.
     growing = size * min(epsilon, epsilon**2) / 100
-    needed = max(factor * dimension, (factor + 2) / scarce, growing)
-    plain = _Inside(larger, False, math.ceil(max(needed, least)))
+    modelled = max(factor * dimension, 2.5 * dimension / fitted)
+    lost = 0.55 * (dimension + 6)
+    best = lost + math.sqrt(lost**2 + lost * size * epsilon**2 / 200)
+    needed = max(modelled, (factor + 2) / scarce, growing, best)
+    # Three rows of the smaller arm; the rarer it is the more, as far as ranks are to spare.
+    arm = max(3 / scarce, min(25 * (1 / scarce - 2), size * epsilon / _LARGER_RANKS))
+    least = math.ceil(max(best, arm, dimension + 4, min(growing / 2, modelled)))
+    plain = _Inside(larger, False, math.ceil(needed))
     columns = rich_columns(dimension)
     rich = _Inside(larger, True, max(plain.rows, math.ceil(1.25 * columns / scarce)))
     if options.model == "linear":

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 from scipy.special import expit, ndtri
 
 from private_ate.arrays import Floats
+from private_ate.estimators.request import Estimand
 from private_ate.privacy.quantiles import staircase_variance
 
 __all__ = [
@@ -56,12 +58,31 @@ class CellNoise:
 
 @dataclass(frozen=True, slots=True)
 class CellModel:
-    """Smoothed cells: shares of rows and of treated, mean outcomes and centred outcomes."""
+    """Smoothed cells: shares of rows and of treated, mean outcomes and centred outcomes.
+
+    ``estimand`` says over whose units effects of cells are averaged.
+    """
 
     weight: Floats
     share: Floats
     mean: Floats
     centre: Floats
+    estimand: Estimand = "ate"
+
+    @property
+    def tilt(self) -> Floats:
+        """By how much a row of a cell counts (ω): 1, p, 1 − p or p(1 − p)."""
+        match self.estimand:
+            case "ate":
+                return np.ones_like(self.share)
+            case "att":
+                return self.share
+            case "atc":
+                return 1 - self.share
+            case "ato":
+                return self.share * (1 - self.share)
+            case _:
+                assert_never(self.estimand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +138,7 @@ def plain_score(arms: CellCounts, noise: CellNoise) -> CellScore:
     return CellScore.of(1 / (share * (1 - share)), share, centre, noise.width)
 
 
-def smooth_cells(cells: CellCounts, noise: CellNoise) -> CellModel:
+def smooth_cells(cells: CellCounts, noise: CellNoise, estimand: Estimand = "ate") -> CellModel:
     """Smooth shares and means along the score, then blend with each cell's own value."""
     basis = _basis(cells.treated.shape[-1])
     share, total = _smooth_shares(cells, noise, basis)
@@ -126,7 +147,7 @@ def smooth_cells(cells: CellCounts, noise: CellNoise) -> CellModel:
     effect = rough_effect(cells, noise, mean)
     bound = _CENTRE_BOUND * noise.width
     centre = np.clip(mean + (1 - 2 * share) * effect[..., None], -bound, bound)
-    return CellModel(weight, share, mean, centre)
+    return CellModel(weight, share, mean, centre, estimand)
 
 
 def choose_limit(
@@ -144,7 +165,9 @@ def _expected_error(
     """Return noise and sampling variance, and the square of a drift of the population."""
     overlap = model.weight * score.rate * model.share * (1 - model.share)
     sampling = (_OUTCOME_SPREAD * noise.width) ** 2 / noise.size * float(overlap @ score.rate)
-    drift = _HETEROGENEITY * noise.width * float(np.abs(overlap - model.weight).sum())
+    wanted = model.weight * model.tilt
+    wanted = wanted / wanted.sum()
+    drift = _HETEROGENEITY * noise.width * float(np.abs(overlap - wanted).sum())
     return unit_variance * score.width**2 + sampling + drift**2
 
 
@@ -154,9 +177,13 @@ def _limited_score(model: CellModel, width: float, limit: float) -> CellScore:
 
 
 def _limited_rate(model: CellModel, limit: float) -> Floats:
-    """Return ``1/(p(1 − p))`` with p kept within the limit, so that overlap weights add to one."""
+    """Return ``ω/(p(1 − p))`` with p kept within the limit, so that weights of cells add to one.
+
+    The effect of a cell is ``E[(T − p)(y − C)]/(p(1 − p))``; averaged with weights ω it is that
+    of the estimand.
+    """
     kept = np.clip(model.share, 1 / limit, 1 - 1 / limit)
-    rate = 1 / (kept * (1 - kept))
+    rate = model.tilt / (kept * (1 - kept))
     total = (model.weight * rate * model.share * (1 - model.share)).sum(axis=-1, keepdims=True)
     scaled: Floats = rate / total
     return scaled
@@ -169,7 +196,7 @@ def replay_variance(
 
     ``laplace`` holds unit Laplace draws of shape (replays, 4, cells).
     """
-    drawn = smooth_cells(_replayed(model, noise, laplace, effect), noise)
+    drawn = smooth_cells(_replayed(model, noise, laplace, effect), noise, model.estimand)
     rate = _limited_rate(drawn, limit)
     treated = model.share * (1 - drawn.share)
     treated = treated * (model.mean + (1 - model.share) * effect - drawn.centre)

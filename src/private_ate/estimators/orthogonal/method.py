@@ -54,7 +54,7 @@ from private_ate.estimators.orthogonal.strata import (
     release_cells,
     release_strata,
 )
-from private_ate.estimators.request import Request
+from private_ate.estimators.request import Estimand, Request
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import release_scaling
 from private_ate.privacy.noise import Noise
@@ -84,7 +84,7 @@ class _Part:
 
 
 def estimate_orthogonal(study: Study, request: Request, noise: Noise) -> Estimate:
-    """Estimate the average treatment effect with whole records private.
+    """Estimate an average treatment effect with whole records private.
 
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/orthogonal.md.
@@ -159,7 +159,7 @@ def _adjust(
         strata.width,
         count.members,
     )
-    model = smooth_cells(cells, law)
+    model = smooth_cells(cells, law, request.estimand)
     epsilon = budget["effect"]
     limited = choose_limit(model, law, epsilon=epsilon, changes=changes)
     members = _members(study, count, rough_effect(cells, law, model.mean))
@@ -291,7 +291,8 @@ def _settings(
         signal_to_noise=plan.signal_to_noise,
         adjust_threshold=options.adjust_threshold,
         matching_limit_K=part.limit,
-        population=_population(part.limit),
+        population=_population(part.limit, request.estimand),
+        estimand=ABSENT if request.estimand == "ate" else request.estimand,
         confidence=request.coverage,
         rows_per_person=request.rows_per_person,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
@@ -301,13 +302,18 @@ def _settings(
     )
 
 
-def _population(limit: float | None) -> str:
+def _population(limit: float | None, estimand: Estimand) -> str:
     if limit is None:
         return "all n units, arms compared as they are (the ATE if treatment was random)"
-    return (
-        f"units weighted by overlap, each used at most about {limit:g} times "
-        "(K = 2: the overlap population; large K: all n units)"
-    )
+    if estimand == "ate":
+        return (
+            f"units weighted by overlap, each used at most about {limit:g} times "
+            "(K = 2: the overlap population; large K: all n units)"
+        )
+    if estimand == "ato":
+        return "units weighted by overlap (ATO)"
+    arm = "treated" if estimand == "att" else "control"
+    return f"the {arm} units ({estimand.upper()}), overlap-limited (K = {limit:g})"
 
 
 def _note(options: OrthogonalOptions, plan: Layout) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from private_ate.estimators.request import Design
+from private_ate.estimators.request import Design, Estimand
 from private_ate.settings import ABSENT, Absent, Settings
 
 __all__ = ["OrthogonalSettings"]
@@ -42,6 +42,8 @@ class OrthogonalSettings(Settings):
         What the noise interval covers, and what not.
     notes : list of str
         Warnings.
+    estimand : str
+        Whose average effect was asked for; absent for all units (ATE).
     """
 
     methods: ClassVar[tuple[str, ...]] = ("orthogonal",)
@@ -59,3 +61,4 @@ class OrthogonalSettings(Settings):
     interval_covers: str | Absent = ABSENT
     noise_interval_covers: str
     notes: tuple[str, ...]
+    estimand: Estimand | Absent = ABSENT

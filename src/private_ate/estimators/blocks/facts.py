@@ -1,0 +1,93 @@
+"""What a release of the blocks method tells in words, by the path it took."""
+
+from __future__ import annotations
+
+from typing import Final, Required, TypedDict
+
+from private_ate.estimators.blocks.plan import BlocksPlan, Model
+from private_ate.estimators.request import Design, Estimand
+
+__all__ = ["Facts", "adjusted_facts", "unadjusted_facts"]
+
+_LEANS: Final = "; in small blocks the effect leans to units that overlap"
+_TRIMMED: Final = (
+    "the centre of block effects is a trimmed mean: where outcomes have a long tail and the "
+    "effect grows with their level, it lies below the mean effect"
+)
+_TARGETS: Final[dict[Estimand, str]] = {
+    "ate": "all n units",
+    "att": "the treated units",
+    "atc": "the control units",
+    "ato": "units weighted by overlap",
+}
+
+
+class Facts(TypedDict, total=False):
+    """The part of the settings that depends on the path."""
+
+    adjusted: Required[bool]
+    model: str
+    blocks: int
+    block_rows: int
+    partitions: int
+    window: int
+    unadjusted_effect: float
+    noise_quantile: float
+    population: Required[str]
+    interval_covers: str
+    notes: Required[tuple[str, ...]]
+
+
+def adjusted_facts(
+    plan: BlocksPlan, estimand: Estimand, *, window: int, start: float, reach: float
+) -> Facts:
+    """Tell of an effect that was adjusted inside blocks; numbers in units of the outcome."""
+    return {
+        "adjusted": True,
+        "model": plan.model.replace("_", " ") + (" with products and hinges" if plan.rich else ""),
+        "blocks": plan.blocks,
+        "block_rows": plan.rows,
+        "partitions": plan.partitions,
+        "window": window,
+        "unadjusted_effect": start,
+        "noise_quantile": reach,
+        "population": _population(plan.model, estimand),
+        "interval_covers": (
+            "noise and sampling; not confounding that the model inside the blocks leaves, "
+            "nor unmeasured confounding, nor what the trimmed mean of block effects leaves out "
+            "of long tails"
+        ),
+        "notes": ("adjusted for the declared covariates inside blocks of rows", _TRIMMED),
+    }
+
+
+def _population(model: Model, estimand: Estimand) -> str:
+    """Say whom the effect speaks of: the model inside decides where it was chosen by hand."""
+    match model:
+        case "linear":
+            return _TARGETS[estimand] + ("" if estimand == "ato" else _LEANS)
+        case "overlap":
+            return f"{_TARGETS['ato']} (ATO)"
+        case "doubly_robust":
+            aimed: Estimand = "ate" if estimand == "ato" else estimand
+            return f"{_TARGETS[aimed]} ({aimed.upper()})"
+
+
+def unadjusted_facts(design: Design, *, tried: bool) -> Facts:
+    """Tell of arms that were compared as they are, perhaps after a count that forbade more."""
+    if design == "randomized":
+        note = "arms compared as they are, because the design is declared to be randomised"
+    elif tried:
+        note = "too few treated or control rows to adjust, so this is a difference in means"
+    else:
+        note = "n·ε is too small to adjust, so this is a difference in means"
+    return {
+        "adjusted": False,
+        "population": "all n units, arms compared as they are (the ATE if treatment was random)",
+        "interval_covers": (
+            "noise and sampling; treatment is taken to be random, as declared"
+            if design == "randomized"
+            else "noise and sampling; not confounding, as nothing was adjusted for"
+        ),
+        "notes": (note,),
+    }
