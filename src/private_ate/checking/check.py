@@ -183,6 +183,7 @@ class _Pass:
         treated, control = (chunk.equals(column, label_text(label)) for label in labels)
         arms = np.select([treated, control], [TREATED, CONTROL], NEITHER).astype(np.int64)
         self.rows += np.bincount(arms, minlength=3)
+        parts = self._in_arms(arms)
         tallies = {tally.name: tally for tally in (self.outcome, *self.covariates)}
         hashes: Words = np.zeros(chunk.rows, dtype=np.uint64)
         for name in self.columns:
@@ -190,10 +191,17 @@ class _Pass:
             if name == column:
                 self._add_treatment(entries, arms)
             if name in tallies:
-                tallies[name].add(chunk, entries, arms)
+                tallies[name].add(chunk, entries, parts)
             if self.person in (None, name):
                 hashes = mixed(hashes ^ hash_entries(entries))
         self.alike.add(hashes)
+
+    def _in_arms(self, arms: Integers) -> Integers:
+        """Return where rows take part; the domain may name the arm of any other label."""
+        treatment = self.domain.treatment
+        if treatment.other is None:
+            return arms
+        return np.where(arms == NEITHER, TREATED if treatment.treats_others else CONTROL, arms)
 
     def _add_treatment(self, entries: Entries, arms: Integers) -> None:
         neither = arms == NEITHER
@@ -254,4 +262,5 @@ def _weigh(
     # The outcome is not read, so any bounds do.
     unread = Outcome(counted.domain.outcome.column, Interval(0, 1))
     known = Domain(counted.domain.treatment, unread, usable)
-    return weigh_arms(table, known, left_out, progress, everyone=not arms.neither)
+    everyone = not arms.neither or known.treatment.other is not None
+    return weigh_arms(table, known, left_out, progress, everyone=everyone)

@@ -68,9 +68,12 @@ def _has_commas(arms: Arms) -> bool:
 
 def _neither(arms: Arms, treatment: Treatment, rows: int, *, leaves_out: bool) -> Iterator[Finding]:
     fate = "take no part" if leaves_out else "belong to neither arm"
+    if treatment.other is not None:
+        fate = f"count as {quoted(label_text(treatment.other))}, as declared"
+    severity: Severity = "note" if leaves_out or treatment.other is not None else "bends"
     if arms.missing:
         yield Finding(
-            "missing", treatment.column, "note" if leaves_out else "bends",
+            "missing", treatment.column, severity,
             f"{amount(arms.missing, rows)} have no treatment and {fate}",
             "find out, or leave such rows out on purpose",
             {"rows": arms.missing, "share": arms.missing / rows},
@@ -78,7 +81,7 @@ def _neither(arms: Arms, treatment: Treatment, rows: int, *, leaves_out: bool) -
     strange = arms.neither - arms.missing
     if strange:
         yield Finding(
-            "undeclared labels", treatment.column, "note" if leaves_out else "bends",
+            "undeclared labels", treatment.column, severity,
             f"{amount(strange, rows)} have a treatment that is not declared and {fate}: "
             f"{listed(arms.undeclared)}",
             "keep the two arms that are to be compared, or correct the labels",
@@ -125,6 +128,8 @@ def _outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
 
 def missing_rule(outcome: Outcome) -> tuple[bool, str]:
     """Return whether it is declared what a missing outcome counts as, and what it counts as."""
+    if outcome.missing is not None:
+        return True, "they are left out, as declared"
     bounds = outcome.bounds
     if bounds is None:
         return False, "what they count as is not declared"

@@ -26,6 +26,7 @@ def check(
     domain: flags.DomainFile = None,
     outcome_bounds: flags.OutcomeBounds = None,
     binary_outcome: flags.IsBinary = False,
+    missing_outcomes: flags.MissingOutcomes = None,
     bounds: flags.Bounds = None,
     categories: flags.Categories = None,
     treated: flags.Treated = None,
@@ -59,6 +60,7 @@ def check(
     require_folder(html)
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
+        missing=missing_outcomes,
         bounds=bounds or [], categories=categories or [], treated=treated, control=control,
     )  # fmt: skip
     with watch("checking", quiet=json) as progress:
