@@ -97,7 +97,8 @@ def matching_ratios():
         ("published, label", {"level": "label", "method": "published"}),
         ("calibrated balance, label", {"level": "label"}),
         ("calibrated track, label", {"level": "label", "target": "track"}),
-        ("orthogonal, sample", {"level": "sample"}),
+        ("blocks, sample", {"level": "sample"}),
+        ("orthogonal, sample", {"level": "sample", "method": "orthogonal"}),
     ):
         took = cpu(lambda r=request: estimate_ate(frame, domain=domain, epsilon=1, **r), 2)
         print(f"{name + ', 10^6 rows':36} {took / sort:5.1f} argsorts ({took:.2f} s)")
@@ -106,7 +107,7 @@ def matching_ratios():
 def growth(largest):
     """Measure each size in a process of its own, so that peak memory is its own too."""
     print(f"\n{'method':28}{'rows':>10}{'CPU s':>9}{'peak GB':>9}")
-    for name in ("published", "calibrated", "orthogonal"):
+    for name in ("published", "calibrated", "blocks", "orthogonal"):
         rows = 10**4
         while rows <= largest:
             command = [sys.executable, __file__, "--one", name, "--rows", str(rows)]
@@ -117,7 +118,7 @@ def growth(largest):
 
 def one(name, rows):
     frame, domain = draw_frame(rows)
-    level = "sample" if name == "orthogonal" else "label"
+    level = "sample" if name in {"blocks", "orthogonal"} else "label"
     estimate_ate(frame[:1000], domain=domain, level=level, epsilon=1, method=name)
     start = time.process_time()
     estimate_ate(frame, domain=domain, level=level, epsilon=1, method=name)
