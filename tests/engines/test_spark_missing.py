@@ -100,7 +100,8 @@ def test_at_sample_level_a_cluster_leaves_out_rows_without_an_outcome(session, p
     assert release.ate == pytest.approx(0.1, abs=0.02)
 
 
-def test_lines_of_texts_know_it_too(session, path, tmp_path):
+@pytest.mark.usefixtures("session")
+def test_lines_of_texts_know_it_too(path, tmp_path):
     lines = tmp_path / "study.csv"
     read_table(path).frame.to_native().write_csv(lines)
 
