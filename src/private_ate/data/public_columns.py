@@ -212,9 +212,10 @@ def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
         remedies.append("declare the labels, or with Treatment(other=…) the arm that others are in")
     if numbers:
         remedies.append("write numbers with a decimal point, and nothing where one is missing")
+    header = " (line 1 is the header)" if by_lines else ""
     msg = (
-        f"{'; '.join(told)}. To go on: {'; '.join(remedies)}; or leave such rows out, counted in "
-        "the release, with leave_out_undeclared=True"
+        f"{'; '.join(told)}{header}. To go on: {'; '.join(remedies)}; or leave such rows out, "
+        "counted in the release, with leave_out_undeclared=True"
     )
     raise UndeclaredError(msg, parameter="leave out undeclared")
 
@@ -251,9 +252,7 @@ def _about_numbers(counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
 
 
 def _place(found: Entries, *, by_lines: bool) -> str:
-    if by_lines:
-        return f"first in line {found.first + 2} of the file, whose header is line 1"
-    return f"first in row {found.first + 1}"
+    return f"first in line {found.first + 2}" if by_lines else f"first in row {found.first + 1}"
 
 
 def _commas(table: Table, name: str, rows: Bits) -> int:
