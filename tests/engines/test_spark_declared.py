@@ -95,7 +95,7 @@ def test_a_third_arm_is_refused_on_a_cluster_with_the_words_of_one_machine(form,
         told.append(str(caught.value))
 
     assert "in 401 of 20000 rows ('B' in 401)" in told[0]
-    place = "line 15002 of the file" if form == "csv" else "row 15001"
+    place = "line 15002 (line 1 is the header)" if form == "csv" else "row 15001"
     assert f"first in {place}" in told[0]
     assert told[1] == told[0]
 

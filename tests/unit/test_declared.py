@@ -104,7 +104,7 @@ def test_a_third_arm_is_refused_with_its_count_and_place(form, tmp_path):
     with pytest.raises(UndeclaredError) as caught:
         label(data, **asked)
 
-    place = "line 42 of the file, whose header is line 1" if form in FILES else "row 41"
+    place = "line 42 (line 1 is the header)" if form in FILES else "row 41"
     assert "'arm' is neither 'A' nor 'placebo' in 60 of 600 rows ('B' in 60)" in str(caught.value)
     assert f"first in {place}." in str(caught.value)
     assert "leave_out_undeclared=True" in str(caught.value)

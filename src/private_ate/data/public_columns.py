@@ -136,32 +136,16 @@ def look_over(
     if arms.any():
         absent = arms & table.missing(domain.treatment.column)
         labels = table.labels(domain.treatment.column, arms & ~absent)
-    missing: dict[str, Bits] = {}
-    strange: dict[str, Bits] = {}
-    for name in domain.covariates:
-        if name in gaps:
-            empty = table.missing(name)
-            missing[name], strange[name] = gaps[name] & empty, gaps[name] & ~empty
-    # A range that was looked up is that of the numbers: a text beside it was seen already.
-    unreadable = {
-        name: rows
-        for name, rows in strange.items()
-        if isinstance(domain.covariates[name], Interval) and name in reading.declared
-    }
+    missing, unreadable, undeclared = _sort_gaps(table, domain, reading, gaps)
     odd = np.logical_or.reduce([arms, *unreadable.values()])
     kept = ~odd if odd.any() else None
-    undeclared = {
-        name: rows
-        for name, rows in strange.items()
-        if not isinstance(domain.covariates[name], Interval)
-    }
     counts = PublicCounts(
         table.rows,
         Entries.at(absent, first),
         Entries.at(arms & ~absent, first),
         dict(Counter(labels).most_common(_MOST_QUOTED + 1)),
-        _found({name: Entries.at(rows, first) for name, rows in unreadable.items()}),
-        {name: _commas(table, name, rows) for name, rows in unreadable.items() if rows.any()},
+        {name: Entries.at(rows, first) for name, rows in unreadable.items()},
+        {name: _commas(table, name, rows) for name, rows in unreadable.items()},
         _counted(missing, kept),
         _counted(undeclared, kept),
         table.rows - int(np.count_nonzero(odd)),
@@ -169,6 +153,26 @@ def look_over(
     )
     left = missing if kept is None else {name: rows[kept] for name, rows in missing.items()}
     return PublicRows(counts, kept, {name: rows for name, rows in left.items() if rows.any()})
+
+
+def _sort_gaps(
+    table: Table, domain: Domain, reading: Reading, gaps: Mapping[str, Bits]
+) -> tuple[dict[str, Bits], dict[str, Bits], dict[str, Bits]]:
+    """Return where entries are missing, no numbers, and no declared labels, per covariate."""
+    missing: dict[str, Bits] = {}
+    unreadable: dict[str, Bits] = {}
+    undeclared: dict[str, Bits] = {}
+    for name, kind in domain.covariates.items():
+        if name not in gaps:
+            continue
+        missing[name] = gaps[name] & table.missing(name)
+        strange = gaps[name] & ~missing[name]
+        if not isinstance(kind, Interval):
+            undeclared[name] = strange
+        # A range that was looked up is that of the numbers: a text beside it was seen already.
+        elif name in reading.declared and strange.any():
+            unreadable[name] = strange
+    return missing, unreadable, undeclared
 
 
 def settle_public(
@@ -208,9 +212,10 @@ def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
         remedies.append("declare the labels, or with Treatment(other=…) the arm that others are in")
     if numbers:
         remedies.append("write numbers with a decimal point, and nothing where one is missing")
+    header = " (line 1 is the header)" if by_lines else ""
     msg = (
-        f"{'; '.join(told)}. To go on: {'; '.join(remedies)}; or leave such rows out, counted in "
-        "the release, with leave_out_undeclared=True"
+        f"{'; '.join(told)}{header}. To go on: {'; '.join(remedies)}; or leave such rows out, "
+        "counted in the release, with leave_out_undeclared=True"
     )
     raise UndeclaredError(msg, parameter="leave out undeclared")
 
@@ -247,9 +252,7 @@ def _about_numbers(counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
 
 
 def _place(found: Entries, *, by_lines: bool) -> str:
-    if by_lines:
-        return f"first in line {found.first + 2} of the file, whose header is line 1"
-    return f"first in row {found.first + 1}"
+    return f"first in line {found.first + 2}" if by_lines else f"first in row {found.first + 1}"
 
 
 def _commas(table: Table, name: str, rows: Bits) -> int:
@@ -263,10 +266,6 @@ def _counted(marks: Mapping[str, Bits], kept: Bits | None) -> dict[str, int]:
         for name, rows in marks.items()
     }
     return {name: count for name, count in counts.items() if count}
-
-
-def _found(entries: Mapping[str, Entries]) -> dict[str, Entries]:
-    return {name: found for name, found in entries.items() if found.count}
 
 
 def _moved(found: Entries, rows: int) -> Entries:
