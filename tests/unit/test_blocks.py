@@ -193,6 +193,14 @@ def test_an_effect_on_one_arm_is_released_and_named(epsilon, estimand):
     assert settings.estimand == estimand
 
 
+def test_no_interval_is_short_by_the_luck_of_a_noisy_variance():
+    made = confounded(2000, seed=4)  # covariates explain most of the outcome
+
+    halves = [np.diff(run(made, "2", seed=seed).interval)[0] / 2 for seed in range(40)]
+
+    assert min(halves) > 0.5 * np.median(halves)  # 0.43 without a floor
+
+
 def test_small_blocks_name_the_arm_and_what_they_lean_to():
     made, _ = varied(2000)
 

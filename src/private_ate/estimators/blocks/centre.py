@@ -93,7 +93,7 @@ def expected_noise(
     law = _replayed(rule, 0, spread * steps, size, rate)
     excess = 1.0
     if with_interval:
-        excess += min(4.5 / (plan.blocks * float(SPREAD_SHARE * epsilon)), 2.0)
+        excess += min(3 / (plan.blocks * float(SPREAD_SHARE * epsilon)), 1.0)
     wide = math.sqrt(excess) * spread * steps
     reach = noise_quantile(rule, effect=0, spread=wide, size=size, rate=rate, coverage=coverage)
     error = float((law * np.abs(rule.candidates)).sum()) / steps

@@ -62,6 +62,11 @@ __all__ = ["BlocksOptions", "estimate_blocks"]
 
 
 _LARGEST_PARTITIONS: Final = 100
+# In units of its noise: how far the block variance is shifted up, and its least value. Where
+# covariates explain two thirds of the outcome the true value is about as large as the noise, and
+# without the floor one interval in ten would be less than half as wide as it should be.
+_SHIFT: Final = 1.5
+_FLOOR: Final = 1.25
 _MODELS: Final[dict[Model, Callable[..., BlockEffects]]] = {
     "linear": linear_effects,
     "overlap": overlap_effects,
@@ -217,8 +222,11 @@ class _Cut:
 
 
 def _variance_cap(square: float, rows: float, dimension: int) -> float:
-    """Return the bound to which a block's variance is clipped, thrice what is expected of it."""
-    return 3 * square / max(rows - 1.6 * dimension - 2, rows / 4)
+    """Return the bound to which a block's variance is clipped, twice what is expected of it.
+
+    Covariates that explain nothing of the outcome are what is expected.
+    """
+    return 2 * square / max(rows - 1.6 * dimension - 2, rows / 4)
 
 
 def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> _Result:
@@ -292,8 +300,8 @@ def _release_spread(
         "block variance", [int(variances.sum())], sensitivity=changes << bits, epsilon=epsilon
     )
     scale = changes / (variances.size * float(epsilon))
-    share = noisy[0] / (variances.size << (bits + 1)) + 1.5 * scale
-    return min(max(share, 0.05), 1.0)
+    share = noisy[0] / (variances.size << (bits + 1)) + _SHIFT * scale
+    return min(max(share, 0.05, _FLOOR * scale), 1.0)
 
 
 def _half_width(variance: float, reach: float, coverage: float) -> float:
