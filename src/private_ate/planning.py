@@ -14,6 +14,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, assert_never
 
+import numpy as np
+
 from private_ate.arguments import real_number, settle, truth_value, whole_number
 from private_ate.contents.numbers import number_text
 from private_ate.data.inputs import prepare_table
@@ -32,6 +34,8 @@ from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.method import (
     INTERVAL_SHARE,
     CalibratedOptions,
+    error_deviations,
+    expected_variance,
     imbalance_of,
     outcome_share,
     plan_clip,
@@ -247,8 +251,12 @@ def _label_planner(
         reach = request.rows_per_person * clip.kept_share
         point = path.choose(staircase_variance(used) * reach**2, spread)
         scale = reach * point.cap * unit
-        guessed, wide = (size * unit for size in _path_spreads(path, point, spread))
+        share = epsilon * float(INTERVAL_SHARE)
+        known = expected_variance(path.problem, spread, clip, share, request)
+        likely = known.likely_values() if pays else np.full(1, known.released)
+        guessed = _path_spread(path, point, math.sqrt(known.released)) * unit
         row = _row(epsilon, used, scale, guessed, request, f"cap {point.cap:.3g}")
+        wide = error_deviations(path.problem, point.solutions, spread, likely) * unit
         half = staircase_and_normal_quantile(request.coverage, used, scale, wide)
         return replace(row, half_width=half)
 
@@ -258,18 +266,13 @@ def _label_planner(
     )
 
 
-def _path_spreads(path: CapPath, point: CapPoint, spread: float) -> tuple[float, float]:
-    """Return guessed standard deviations of n times the estimate over B: likely, and covered.
-
-    The first rests on the prior guess behind the weights, the second on the class of outcomes
-    that an interval covers.
-    """
+def _path_spread(path: CapPath, point: CapPoint, spread: float) -> float:
+    """Return the guessed standard deviation of n times the estimate over B."""
     squares = sum(solution.sums.squares for solution in point.solutions)
     loss = point.loss - UNEXPLAINED * squares
-    imbalance = imbalance_of(path.problem, point.solutions)
     if path.problem.base is not None:  # the loss of following weights is about those weights
-        loss = imbalance
-    return spread * math.sqrt(squares + loss), spread * math.sqrt(squares + imbalance)
+        loss = imbalance_of(path.problem, point.solutions)
+    return spread * math.sqrt(squares + loss)
 
 
 def _sample_planner(

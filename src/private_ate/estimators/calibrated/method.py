@@ -9,7 +9,6 @@ Proof: docs/proofs/calibrated.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -36,6 +35,7 @@ from private_ate.estimators.calibrated.clipping import (
 )
 from private_ate.estimators.calibrated.features import FeatureMap, fit_features
 from private_ate.estimators.calibrated.final_weights import CappedWeights, settle_weights
+from private_ate.estimators.calibrated.likeness import Likeness
 from private_ate.estimators.calibrated.observed_means import (
     ObservedMeans,
     ObservedSums,
@@ -49,10 +49,11 @@ from private_ate.estimators.calibrated.options import (
     plan_clip,
 )
 from private_ate.estimators.calibrated.pair_variance import (
+    AMONG_LIKE,
     NO_PAIRS,
     PairSums,
+    PairVariance,
     add_pairs,
-    order_along,
     release_pair_variance,
 )
 from private_ate.estimators.calibrated.rich_features import grow_features
@@ -85,7 +86,9 @@ __all__ = [
     "INTERVAL_SHARE",
     "CalibratedOptions",
     "ClipPlan",
+    "error_deviations",
     "estimate_calibrated",
+    "expected_variance",
     "imbalance_of",
     "outcome_share",
     "plan_clip",
@@ -94,7 +97,7 @@ __all__ = [
 
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
-_PAIR_REACH: Final = 3.0  # root mean squares of the weights: more does not count in the variance
+_MOST_EXPLAINED: Final = 4.0  # times its variance among like units, an outcome's whole variance
 _CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
 _LAPLACE_VARIANCE: Final = 5.0  # of a difference of two ratios, in squared sensitivities over ε²
 _LEFT_OUT: Final = (
@@ -120,7 +123,6 @@ class _OutcomeSums:
     control: int
     largest_treated: int
     largest_control: int
-    pairs: PairSums
 
     def __add__(self, other: _OutcomeSums) -> _OutcomeSums:
         return _OutcomeSums(
@@ -128,7 +130,6 @@ class _OutcomeSums:
             self.control + other.control,
             max(self.largest_treated, other.largest_treated),
             max(self.largest_control, other.largest_control),
-            self.pairs + other.pairs,
         )
 
 
@@ -140,30 +141,34 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     share = INTERVAL_SHARE if pays_interval else Fraction(0)
     clip = plan_clip(study.domain.bounds, options)
     epsilon = request.epsilon * (1 - share - clip.share)
-    spread = outcome_share(study.domain.bounds, options)
+    guess = outcome_share(study.domain.bounds, options)
     rows = request.rows_per_person
     public = study.public()
-    variance = _noise_variance(study, epsilon) * (rows * clip.kept_share) ** 2
-    path = walk_caps(public, pose_caps(public, request), stop_after_minimum(variance, spread))
-    weights = settle_weights(public, path, path.choose(variance, spread))
+    problem = pose_caps(public, request)
     kept, clip_settings = _release_clip(study, clip, request, noise)
+    sampling, spread = None, guess
+    if pays_interval:
+        sampling = _release_variance(study, problem, kept, guess, request, noise)
+        if study.domain.outcome.missing != "private":  # else a part of it only, not yet known
+            spread = sampling.corrected_guess()
+    variance = _noise_variance(study, epsilon) * (rows * clip.kept_share) ** 2
+    path = walk_caps(public, problem, stop_after_minimum(variance, spread))
+    weights = settle_weights(public, path, path.choose(variance, spread))
     released: _ReleasedSums | _ReleasedMeans
+    shares = (1.0, 1.0)
     if study.domain.outcome.missing == "private":
-        released, pairs = _release_means(
+        released = _release_means(
             study, weights, kept, epsilon, request, noise, means=options.means
         )
+        shares = released.shares
     else:
-        sums = fold_with_base(
-            study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
-        )
-        pairs = sums.pairs
+        sums = fold_with_base(study, problem.base, _outcome_kernel(weights, kept))
         released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
     interval = None
-    if pays_interval:
-        sampling = release_pair_variance(pairs, request.epsilon * share, rows, noise)
-        imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
+    if sampling is not None:
         unit = study.domain.bounds.width / study.size
-        deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
+        likely = sampling.given_seen(_paired_share(problem, shares)).likely_values()
+        deviations = unit * error_deviations(problem, weights.solutions, guess, likely, shares)
         half = released.half_width(request.coverage, deviations)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
     settings = replace(
@@ -217,8 +222,7 @@ def _missing_settings(
     """Count left-out rows where they are public, report their released shares where not."""
     notes = settings.notes if isinstance(settings.notes, tuple) else ()
     if isinstance(released, _ReleasedMeans):
-        shares = ArmNumbers(released.released.treated.share, released.released.control.share)
-        return {"observed_share": shares, "notes": (*notes, _RATIO)}
+        return {"observed_share": ArmNumbers(*released.shares), "notes": (*notes, _RATIO)}
     if study.domain.outcome.missing != "public":
         return {}
     everyone = study.public().fold(_count_arms, title="arms")
@@ -350,6 +354,11 @@ class _ReleasedMeans:
     means: _Means
 
     @property
+    def shares(self) -> tuple[float, float]:
+        """The released share of each arm's weight that is observed."""
+        return self.released.treated.share, self.released.control.share
+
+    @property
     def ate(self) -> float:
         """The noisy effect."""
         return _clamp(self.width * self.released.effect, self.width)
@@ -383,26 +392,21 @@ def _release_means(
     noise: Noise,
     *,
     means: bool,
-) -> tuple[_ReleasedMeans, PairSums]:
-    """Release both arms' means over private sets of rows, then add up pairs by their shares."""
+) -> _ReleasedMeans:
+    """Release both arms' means over private sets of rows."""
     base, bounds = weights.problem.base, study.domain.bounds
     arms = fold_with_base(study, base, _observed_kernel(weights, kept))
     released = release_observed_means(
         (arms.treated, arms.control), kept, study.size,
         epsilon=epsilon, rows=request.rows_per_person, noise=noise,
     )  # fmt: skip
-    shares = released.treated.share, released.control.share
-    pairs = NO_PAIRS
-    if request.confidence is not None and request.target == "balance":
-        kernel = _outcome_kernel(weights, kept, paired=True, shares=shares)
-        pairs = fold_with_base(study, base, kernel).pairs
     middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
     levels = [
         min(max(middle + bounds.width * arm.mean, bounds.low), bounds.high)
         for arm in (released.treated, released.control)
     ]
     shown = _means_and_ratios(levels, study) if means else _Means()
-    return _ReleasedMeans(released, bounds.width, shown), pairs
+    return _ReleasedMeans(released, bounds.width, shown)
 
 
 def _observed_kernel(
@@ -486,60 +490,108 @@ def _means_and_ratios(levels: list[float], study: MatchingStudy) -> _Means:
     }
 
 
-def _outcome_kernel(
-    weights: CappedWeights,
+def _release_variance(
+    study: MatchingStudy,
+    problem: CapProblem,
     kept: OutcomeRange,
-    *,
-    paired: bool,
-    shares: tuple[float, float] | None = None,
-) -> Callable[[Block, Floats | None], _OutcomeSums]:
-    """Return a kernel over both arms; released ``shares`` say that who has an outcome is private.
+    guess: float,
+    request: Request,
+    noise: Noise,
+) -> PairVariance:
+    """Spend the interval's share on the variance of outcomes, before weights are chosen.
 
-    Where that is public, rows without an outcome are no members of their arm.
+    Arms count by their equal weights, whatever cap is chosen later: it may then follow what was
+    released, and no rare, large weight makes the variance's noise.
     """
-    slopes = weights.problem.features.coefficients[1:]
-    limits = _pair_limits(weights)
+    features = problem.features
+    likeness = Likeness.of(features if isinstance(features, FeatureMap) else features.plain)
+    is_private = study.domain.outcome.missing == "private"
 
+    def kernel(block: Block) -> PairSums:
+        order = likeness.order(block.covariates)
+        arms = (block.treatment, ~block.treatment) if is_private else members_of(block)
+        outcomes = kept.centre(_outcomes(block))
+        seen = _observed(block) if is_private else None
+        sums = NO_PAIRS
+        for arm, weight in zip(arms, problem.equal_weights, strict=True):
+            members = order[arm[order]]
+            sums += add_pairs(
+                np.full(members.size, weight), outcomes[members], kept.width,
+                None if seen is None else seen[members],
+            )  # fmt: skip
+        return sums
+
+    return release_pair_variance(
+        study.fold(kernel, title="variance"),
+        guess,
+        kept.width / OUTCOME_STEPS,
+        request.epsilon * INTERVAL_SHARE,
+        request.rows_per_person,
+        noise,
+    )
+
+
+def expected_variance(
+    problem: CapProblem, guess: float, clip: ClipPlan, epsilon: float, request: Request
+) -> PairVariance:
+    """Return the variance that a release would know if outcomes spread as guessed.
+
+    For plans: how noisy it is follows from the arms' sizes, ε and the range that is kept.
+    """
+    squares = [weight**2 for weight in problem.equal_weights]
+    whole = sum(size * problem.arms.total for size in problem.equal_weights)
+    scale = request.rows_per_person * max(squares) * clip.kept_share**2 / epsilon / whole
+    return PairVariance(AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess)
+
+
+def _outcome_kernel(
+    weights: CappedWeights, kept: OutcomeRange
+) -> Callable[[Block, Floats | None], _OutcomeSums]:
     def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
         values = weights.of(block, base)
         centred = kept.centre(_outcomes(block))
-        rows = np.arange(values.size)
-        if paired:
-            rows = order_along(block.covariates @ slopes)
-        arms = (block.treatment, ~block.treatment) if shares else members_of(block)
-        totals, largest, pairs = [], [], NO_PAIRS
-        for arm, limit in enumerate(limits):
-            members = rows[arms[arm][rows]]
+        totals, largest = [], []
+        for members in members_of(block):
             steps = quantize_weights(values[members])
-            outcomes = centred[members]
-            totals.append(weighted_sum(steps, outcomes))
+            totals.append(weighted_sum(steps, centred[members]))
             largest.append(int(steps.max(initial=0)))
-            if paired and shares is not None:
-                pairs += add_pairs(
-                    values[members], outcomes, kept.width, limit,
-                    observed=_observed(block)[members], share=shares[arm],
-                )  # fmt: skip
-            elif paired:
-                pairs += add_pairs(values[members], outcomes, kept.width, limit)
-        return _OutcomeSums(totals[0], totals[1], largest[0], largest[1], pairs)
+        return _OutcomeSums(totals[0], totals[1], largest[0], largest[1])
 
     return kernel
 
 
-def _pair_limits(weights: CappedWeights) -> tuple[float, float]:
-    """Return the weights above which a unit counts less in the variance; none for plain features.
+def _paired_share(problem: CapProblem, shares: tuple[float, float]) -> float:
+    """Return the share of the squared weight in pairs of which both have an outcome.
 
-    A cap that leaves room for rare, large weights would make the variance's noise follow them.
+    It assumes that members of a pair lack one independently of each other.
     """
-    problem = weights.problem
-    if isinstance(problem.features, FeatureMap):
-        return math.inf, math.inf
     sizes = (problem.arms.treated, problem.arms.control)
-    treated, control = (
-        _PAIR_REACH * math.sqrt(solution.sums.squares / size)
-        for solution, size in zip(weights.solutions, sizes, strict=True)
+    squares = [size * weight**2 for size, weight in zip(sizes, problem.equal_weights, strict=True)]
+    seen = sum(square * share**2 for square, share in zip(squares, shares, strict=True))
+    return seen / max(sum(squares), 1e-300)
+
+
+def error_deviations(
+    problem: CapProblem,
+    solutions: tuple[Solution, Solution],
+    guess: float,
+    variances: Floats,
+    shares: tuple[float, float] = (1.0, 1.0),
+) -> Floats:
+    """Return the standard deviation of n/B times an estimate's error apart from its noise.
+
+    ``variances`` are those that an outcome may have among like units, in units of the squared
+    range. Sampling makes that variance times the squared weights. What weights left unbalanced
+    makes an error through outcomes that lean on it: as much as their guessed deviation lets one
+    expect, unless what was paid for says that outcomes spread far less. ``shares`` of the arms'
+    weights are observed: a mean over fewer varies more.
+    """
+    squares = sum(
+        solution.sums.squares / share for solution, share in zip(solutions, shares, strict=True)
     )
-    return treated, control
+    spread = np.minimum(guess**2, _MOST_EXPLAINED * variances)
+    deviations: Floats = np.sqrt(variances * squares + spread * imbalance_of(problem, solutions))
+    return deviations
 
 
 def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:
