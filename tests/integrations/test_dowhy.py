@@ -206,3 +206,13 @@ def test_a_ledger_counts_refits_and_stops_them(model, study, tmp_path):
             estimand, estimate, method_name="data_subset_refuter", num_simulations=5, n_jobs=1
         )
     assert spent_on({"ledger": str(path)}) == ["4"]
+
+
+def test_an_unadjusted_difference_is_called_one_in_the_estimate(model, study):
+    from private_ate import BlocksOptions
+
+    _, estimate = ask(model, study, level="sample", options=BlocksOptions(adjust=False))
+
+    assert estimate.release.estimand == "difference"
+    told = str(estimate.realized_estimand_expr)
+    assert told.startswith("difference in means, not adjusted for covariates; private-ate, blocks")
