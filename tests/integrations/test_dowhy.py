@@ -221,3 +221,13 @@ def test_undeclared_treatments_are_counted_and_left_out_at_label_level(study):
     assert estimate.release.n == 1460
     _, silent = ask(model_of(odd), odd, level="sample")
     assert silent.release.n == 1500
+
+
+def test_an_unadjusted_difference_is_called_one_in_the_estimate(model, study):
+    from private_ate import BlocksOptions
+
+    _, estimate = ask(model, study, level="sample", options=BlocksOptions(adjust=False))
+
+    assert estimate.release.estimand == "difference"
+    told = str(estimate.realized_estimand_expr)
+    assert told.startswith("difference in means, not adjusted for covariates; private-ate, blocks")

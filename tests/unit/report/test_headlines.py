@@ -217,3 +217,16 @@ def test_the_page_of_a_release_is_named_after_its_columns_without_further_facts(
     page = ask("label", frame=frame, domain=domain).to_html()
 
     assert "<h1>Effect of t on y</h1>" in page
+
+
+def test_a_plan_prints_the_digits_that_its_expected_error_supports():
+    from private_ate import PlanRow, plan_ate
+
+    row = PlanRow(1.0, 0.21234, 0.25678, 0.3312345, 0.6512345, "cap 3")
+    wide = PlanRow(1.0, 212.34, 256.78, 633.12, 1257.34, "cap 3")
+    plan = plan_ate(STUDY.frame, domain=STUDY.domain, level="label", epsilons=["1"])
+
+    assert row.texts == ("0.21", "0.26", "0.33", "0.65")
+    assert wide.texts == ("210", "260", "630", "1,260")
+    assert all(text in str(plan) for text in plan.rows[0].texts)
+    assert plan.to_dict()["rows"][0]["half_width"] == plan.rows[0].half_width
