@@ -31,7 +31,7 @@ from private_ate.privacy.ledger.ledger import Ledger
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
-from private_ate.settings import plain_settings, with_notes
+from private_ate.settings import with_notes
 
 __all__ = [
     "METHODS",
@@ -204,7 +204,7 @@ def estimate_study(
     )
     size = study.size if estimate.size is None else estimate.size
     notes = rule_notes(outcome, request.level, leaves_out=request.level in method.leaves_out_at)
-    told = replace(estimate, settings=with_notes(plain_settings(estimate.settings), notes))
+    told = replace(estimate, settings=with_notes(estimate.settings, notes))
     return Release.of(told, guarantee, method=method.name, n=size, version=VERSION)
 
 

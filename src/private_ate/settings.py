@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Final, cast
 
 __all__ = [
@@ -133,11 +133,17 @@ def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str,
     return {**settings, "ledger": _plain(note)}
 
 
-def with_notes(settings: Mapping[str, Any], notes: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings of a release with more notes, after those of its method."""
+def with_notes(
+    settings: Settings | Mapping[str, Any], notes: tuple[str, ...]
+) -> Settings | Mapping[str, Any]:
+    """Return what a method handed over with more notes, after its own and in their place."""
     if not notes:
-        return dict(settings)
-    return {**settings, "notes": [*_texts(settings.get("notes")), *notes]}
+        return settings
+    if isinstance(settings, Settings) and hasattr(settings, "notes"):
+        method: Any = settings  # a frozen dataclass, as every class of settings is
+        return cast("Settings", replace(method, notes=(*_texts(settings.notes), *notes)))
+    plain = plain_settings(settings)
+    return {**plain, "notes": [*_texts(plain.get("notes")), *notes]}
 
 
 def _plain(value: object) -> object:
