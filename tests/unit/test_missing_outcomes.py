@@ -27,6 +27,7 @@ from private_ate.cli.domain import draft
 from private_ate.data.rules import PAPERS_READING, MissingRules, outcome_rule
 from private_ate.data.streams import open_table
 from private_ate.data.tables import read_table
+from private_ate.datasets.clinic import draw_clinic
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, DomainError, LedgerError, SchemaError
 from private_ate.estimation import METHODS
@@ -477,3 +478,33 @@ def test_the_curator_sees_those_who_have_an_outcome(rule):
     assert exact == pytest.approx(alone)
     assert diagnosed.exact_effect == pytest.approx(alone, abs=1e-3)
     assert diagnosed.treated + diagnosed.control == observed.height
+
+
+# --- as a practitioner meets it ----------------------------------------------------------------
+
+
+def clinic_without(share, seed=11):
+    """Return the clinic, whose drug lowers pressure by about eight, less treated outcomes."""
+    study = draw_clinic(patients=2500, seed=seed)
+    rng = np.random.default_rng(seed)
+    gone = pl.Series(rng.random(2500) < share) & (pl.col("drug") == "yes")
+    frame = study.frame.with_columns(
+        pressure_drop=pl.when(gone).then(None).otherwise(pl.col("pressure_drop"))
+    )
+    return frame, study.domain
+
+
+@pytest.mark.parametrize("level", ["label", "sample"])
+@pytest.mark.parametrize("rule", ["public", "private"])
+def test_two_fifths_of_the_treated_outcomes_missing_do_not_bend_the_effect(level, rule):
+    frame, domain = clinic_without(0.4)
+    whole, _ = clinic_without(0.0)
+    declared = Domain(domain.treatment, replace(domain.outcome, missing=rule), domain.covariates)
+    asked = {"level": level, "epsilon": 20, "seed": 3}
+
+    truth = estimate_ate(whole, domain=domain, **asked).ate
+    told = estimate_ate(frame, domain=declared, **asked)
+    bent = estimate_ate(frame, domain=domain, **asked)
+
+    assert told.interval[0] < truth < told.interval[1]
+    assert abs(told.ate - truth) < 0.9 < abs(bent.ate - truth)

@@ -22,6 +22,7 @@ from private_ate.settings import (
     Settings,
     plain_settings,
     with_ledger_note,
+    with_notes,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "releases"
@@ -54,6 +55,15 @@ def test_settings_are_written_in_the_order_of_their_fields_without_what_is_absen
         '{"population": "all", "limit": null, "arms": {"treated": 3, "control": 4}, '
         '"pairs": {"x": [1.0, 2.0]}, "confidence": 0.9, "notes": ["odd"]}'
     )
+
+
+def test_notes_are_added_after_those_of_the_method_and_in_their_place():
+    some = Some(population="all", limit=None, pairs={}, confidence=0.9, notes=("odd",))
+
+    assert with_notes(some, ()) is some
+    assert with_notes(some, ("more",)) == replace(some, notes=("odd", "more"))
+    assert with_notes(replace(some, notes=ABSENT), ("more",)) == replace(some, notes=("more",))
+    assert with_notes({"notes": ["odd"], "n": 1}, ("more",)) == {"notes": ["odd", "more"], "n": 1}
 
 
 def test_a_method_may_hand_over_a_plain_mapping():

@@ -26,7 +26,7 @@ __all__ = ["ArmMean", "ObservedMeans", "ObservedSums", "observe_arm", "release_o
 
 _LEAST_SHARE: Final = 0.02  # of the weight: less than this is not divided by
 _LEAST_SCALES: Final = 2.0  # nor less than so many scales of its noise
-_REPLAYS: Final = 1 << 16
+_REPLAYS: Final = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
