@@ -7,13 +7,14 @@ therefore come close to inverse probabilities, and those balance every function 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
 from private_ate.estimators.calibrated.features import FeatureMap
+from private_ate.estimators.calibrated.hidden_units import HiddenUnits, fit_network
 from private_ate.estimators.calibrated.terms import LearningRows, Terms
 
 __all__ = ["BentScore", "Score", "fit_bent_score", "score_on"]
@@ -24,6 +25,7 @@ _REACH: Final = (0.005, 0.995)  # quantiles between which the score's exponentia
 _PENALTIES: Final = (2.0, 0.5, 0.1, 0.02)  # of the bent terms, times the root of the rows
 _GAIN: Final = 3.0  # nats of held-out likelihood by which a bent score must win
 _NEWTON_STEPS: Final = 12
+_NETWORK_ROWS: Final = 2_000  # rows to learn from below which no network is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Score:
     intercept: float  # of the best score
     slopes: Floats  # of the best score, one per term
     is_flexible: bool  # whether the best score is not the linear one
+    hidden: HiddenUnits | None  # what a network adds to the best score
     knots: Floats
     low: float
     high: float
@@ -41,6 +44,8 @@ class Score:
     def best(self, terms: Floats) -> Floats:
         """Return the best score of some rows, shape (m,)."""
         score: Floats = self.slopes @ terms + self.intercept
+        if self.hidden is not None:
+            self.hidden.add_to(score, terms[: self.hidden.directions.shape[1]])
         return score
 
     def overlap(self, terms: Floats, treatment: Bits) -> float:
@@ -85,6 +90,7 @@ class BentScore:
     slopes: Floats  # one per term
     intercept: float
     gain: float  # nats of likelihood per row that was held out
+    hidden: HiddenUnits | None = None
 
 
 def score_on(terms: Terms, plain: FeatureMap, covariates: Floats, bent: BentScore | None) -> Score:
@@ -92,17 +98,56 @@ def score_on(terms: Terms, plain: FeatureMap, covariates: Floats, bent: BentScor
     straight = np.zeros(terms.size)
     straight[: plain.linear.size] = (plain.coefficients[1:] * terms.deviation)[plain.linear]
     level = float(plain.coefficients[0] + plain.coefficients[1:] @ plain.center)
-    slopes, intercept = (straight, level) if bent is None else (bent.slopes, bent.intercept)
-    score = slopes @ terms.of(covariates) + intercept
+    best = BentScore(straight, level, 0.0) if bent is None else bent
+    unbounded = Score(
+        straight, best.intercept, best.slopes, bent is not None, best.hidden,
+        knots=np.zeros(0), low=0.0, high=0.0,
+    )  # fmt: skip
+    score = unbounded.best(terms.of(covariates))
     low, high = np.quantile(score, _REACH)
-    knots = np.unique(np.quantile(score, _KNOTS))
-    return Score(straight, intercept, slopes, bent is not None, knots, float(low), float(high))
+    return replace(
+        unbounded,
+        knots=np.unique(np.quantile(score, _KNOTS)),
+        low=float(low),
+        high=float(high),
+    )
 
 
 def fit_bent_score(terms: Terms, learning: LearningRows) -> BentScore | None:
+    """Fit scores that bend; held-out rows choose which. None if they prefer a line."""
+    functions = terms.of(learning.covariates)
+    found = [_fit_on_terms(terms, functions, learning), _fit_with_units(terms, functions, learning)]
+    bent = [score for score in found if score is not None]
+    return max(bent, key=lambda score: score.gain, default=None)
+
+
+def _fit_with_units(terms: Terms, functions: Floats, learning: LearningRows) -> BentScore | None:
+    """Fit a small network beside a linear score; None if held-out rows prefer a line."""
+    held, treatment = learning.held_out, learning.treatment
+    columns = functions[: terms.linear.size]
+    if np.count_nonzero(~held) < _NETWORK_ROWS:
+        return None
+    straight = np.vstack([np.ones(treatment.size), functions[: terms.linear.size]]).T
+    weights = _fit_ridge(
+        straight[~held], treatment[~held], np.ones(straight.shape[1]), np.zeros(straight.shape[1])
+    )
+    network = fit_network(np.ascontiguousarray(columns[:, ~held]), treatment[~held])
+    sign = np.where(treatment[held], -1.0, 1.0)
+    losses = [
+        float(np.logaddexp(0.0, sign * score).sum())
+        for score in (straight[held] @ weights, network.score(columns[:, held]))
+    ]
+    gain = losses[0] - losses[1]
+    if gain < _GAIN:
+        return None
+    slopes = np.zeros(terms.size)
+    slopes[: terms.linear.size] = network.linear
+    return BentScore(slopes, network.intercept, gain / sign.size, network.hidden)
+
+
+def _fit_on_terms(terms: Terms, functions: Floats, learning: LearningRows) -> BentScore | None:
     """Fit a score on all terms; held-out rows choose its penalty. None if they prefer a line."""
     treatment = learning.treatment
-    functions = terms.of(learning.covariates)
     mean, deviation = functions.mean(axis=1), functions.std(axis=1)
     usable = deviation > 1e-6
     scaled = (functions[usable] - mean[usable, None]) / deviation[usable, None]

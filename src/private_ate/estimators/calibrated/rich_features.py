@@ -34,14 +34,14 @@ __all__ = ["RichFeatureMap", "grow_features", "growth_of", "scatter"]
 
 _LINEAR: Final = 0.40
 _SQUARES: Final = 0.10
-_HINGES: Final = 0.04
-_PRODUCTS: Final = 0.03
+_HINGES: Final = 0.08
+_PRODUCTS: Final = 0.10
 _SCORE: Final = 0.15
 _FLEXIBLE: Final = 0.25
 _BENDS: Final = 0.05  # functions of the score beyond all other terms
-_SEEDLING: Final = 0.03  # of a growing block's share: in the interval, hardly in the weights
+_SEEDLING: Final = 0.01  # of a growing block's share: in the interval, hardly in the weights
 _MORE: Final = 0.5
-_GROWS: Final = (100, 1_000)  # rows per covariate between which bends of the score gain their share
+_GROWS: Final = (150, 1_000)  # rows per covariate between which bends of the score gain their share
 _FEW_ROWS: Final = 5_000  # rows up to which bent terms need all of the evidence
 _MANY_ROWS: Final = 20_000  # rows from which terms need no evidence
 _EVIDENCE: Final = 0.02  # nats a row by which bent terms must tell treatment better, few rows
@@ -186,7 +186,7 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
     if min(treated, learning.treatment.size - treated) < _FEWEST:
         return plain
     candidates = choose_terms(plain, learning, public.size)
-    terms, bent = _gather_evidence(candidates, learning, public.size)
+    terms, bent, is_ignored = _gather_evidence(candidates, learning, public.size)
     score = score_on(terms, plain, learning.covariates, bent)
     empty = np.zeros(0)
     unscaled = RichFeatureMap(plain, terms, score, empty, empty, np.zeros((0, 0)), empty)
@@ -203,10 +203,8 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
     growth = growth_of(public.size, terms.linear.size)
     bends *= math.sqrt(_BENDS * growth / max(bends.shape[0], 1))
     overlap = score.overlap(terms.of(learning.covariates), learning.treatment)
-    lean = float(np.interp(overlap, *_DOUBT))
-    doubt = np.concatenate(
-        [np.full(straight, max(lean, 1.0)), np.full(bends.shape[0], lean / math.sqrt(growth))]
-    )
+    lean = float(np.interp(0.0 if is_ignored else overlap, *_DOUBT))
+    doubt = np.concatenate([np.ones(straight), np.full(bends.shape[0], lean / math.sqrt(growth))])
     return RichFeatureMap(plain, terms, score, mean, scale, bends, doubt)
 
 
@@ -247,19 +245,20 @@ def _whiten(basis: Floats, mean: Floats, variance: Floats, straight: int) -> Flo
 
 def _gather_evidence(
     terms: Terms, learning: LearningRows, rows: int
-) -> tuple[Terms, BentScore | None]:
+) -> tuple[Terms, BentScore | None, bool]:
     """Keep bent terms and the score on them as far as held-out rows or many rows justify.
 
     With few rows every further term costs variance, so treatment must be told clearly better; the
-    bar falls with the cube of the rows.
+    bar falls with the cube of the rows. The last value tells whether treatment bends but weights
+    will not follow, which an interval should doubt.
     """
     bent = fit_bent_score(terms, learning)
     bar = _EVIDENCE * min(1.0, (_FEW_ROWS / rows) ** 3)
     if rows < _MANY_ROWS and (bent is None or bent.gain < bar):
-        return terms.without_bends(), None
+        return terms.without_bends(), None, bent is not None
     if bent is not None and bent.gain < _STRONG_EVIDENCE * bar:
-        bent = None
-    return terms, bent
+        return terms, None, True
+    return terms, bent, False
 
 
 def _shares(terms: Terms, score: Score, kept: Bits) -> Floats:
