@@ -183,6 +183,8 @@ class Facts:
         How many rows one person may have.
     population, interval_covers, noise_interval_covers : str or None
         Sentences that the release says about itself.
+    left_out_outcome : int or None
+        Rows left out because they have no outcome, where that is public.
     notes : tuple of str
         Warnings.
     budget : mapping
@@ -210,6 +212,7 @@ class Facts:
     population: str | None = None
     interval_covers: str | None = None
     noise_interval_covers: str | None = None
+    left_out_outcome: int | None = None
     notes: tuple[str, ...] = ()
     budget: Mapping[str, float] = field(default_factory=dict)
     arms: ArmCounts | None = None
@@ -235,6 +238,7 @@ class Facts:
             population=_text(settings.get("population")),
             interval_covers=_text(settings.get("interval_covers")),
             noise_interval_covers=_text(settings.get("noise_interval_covers")),
+            left_out_outcome=_number_of_rows(settings.get("left_out_outcome")),
             notes=_texts(settings.get("notes")),
             budget=_numbers(settings.get("budget")),
             arms=_arm_counts(settings.get("arms")),

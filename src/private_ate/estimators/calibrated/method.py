@@ -539,7 +539,7 @@ def expected_variance(
     For plans: how noisy it is follows from the arms' sizes, ε and the range that is kept.
     """
     squares = [weight**2 for weight in problem.equal_weights]
-    whole = sum(size * problem.arms.total for size in problem.equal_weights)
+    whole = sum(weight * problem.rows for weight in problem.equal_weights)
     scale = request.rows_per_person * max(squares) * clip.kept_share**2 / epsilon / whole
     return PairVariance(AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess)
 
