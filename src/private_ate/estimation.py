@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +20,7 @@ from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimators.refusals import refuse_unanswerable
+from private_ate.estimators.refusals import refuse_unanswerable, with_outcome_sd
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.privacy.accounting import concentrated_budget
@@ -59,6 +59,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     design: Design = "unknown",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
+    outcome_sd: float | None = None,
     bounds: Bounds = "declared",
     options: object | None = None,
     engine: str = "auto",
@@ -95,6 +96,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     design : "unknown", "observational" or "randomized"
         What you know about how treatment was given. "randomized" compares the arms as they are;
         "observational" lets the method adjust as soon as it can. Decides by your word alone.
+    outcome_sd : float, optional
+        A public guess of the outcome's standard deviation over all units, in its own units; the
+        same as in a plan. For methods that take one: "calibrated" at label level.
     bounds : "declared" or "from-data"
         "from-data" looks bounds up in the data and gives up the guarantee.
     options
@@ -129,6 +133,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         options, design,
     )  # fmt: skip
     chosen = method_for(method, request)
+    if outcome_sd is not None:
+        told = chosen.options() if options is None else options
+        request = replace(request, options=with_outcome_sd(told, outcome_sd))
     one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)

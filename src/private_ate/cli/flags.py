@@ -23,6 +23,7 @@ __all__ = [
     "Neighbors",
     "OutcomeBounds",
     "OutcomeColumn",
+    "OutcomeDeviation",
     "RowsPerPerson",
     "Settings",
     "TargetName",
@@ -38,6 +39,8 @@ _FLAGS: Final = {
     "covariates": "--covariates A,B",
     "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
     "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, or --domain FILE",
+    "half-width": "--half-width W",
+    "rows": "--rows N",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
@@ -68,6 +71,12 @@ DomainFile = Annotated[
 OutcomeBounds = Annotated[
     tuple[float, float] | None,
     typer.Option(help="Declared bounds of the outcome.", metavar="LO HI"),
+]
+OutcomeDeviation = Annotated[
+    float | None,
+    typer.Option(
+        "--outcome-sd", help="Standard deviation of the outcome over all units.", metavar="SD"
+    ),
 ]
 IsBinary = Annotated[
     bool, typer.Option("--binary-outcome", help="Declare the outcome to be 0 or 1.")

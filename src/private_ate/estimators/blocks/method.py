@@ -55,11 +55,14 @@ from private_ate.release import Estimate, Pair
 from private_ate.settings import ABSENT
 from private_ate.study import Groups, Study
 
-__all__ = ["BlocksOptions", "estimate_blocks"]
+__all__ = [
+    "MODELS", "BlocksOptions", "combined_half_width", "estimate_blocks", "lifted_spread",
+    "variance_cap",
+]  # fmt: skip
 
 
 _LARGEST_PARTITIONS: Final = 100
-_MODELS: Final = {
+MODELS: Final = {
     "linear": linear_effects,
     "overlap": overlap_effects,
     "doubly_robust": average_effects,
@@ -163,7 +166,7 @@ def _compare(study: Study, request: Request, noise: Noise, counted: Count | None
         square = release_square(
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
-        half = _half_width(changes * square / start.members, reach, request.coverage)
+        half = combined_half_width(changes * square / start.members, reach, request.coverage)
     return _Result(start.value, reach, half, _unadjusted_facts(request, tried=tried))
 
 
@@ -207,7 +210,7 @@ def _try_blocks(
             study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
         )
         square = variance * float(start.score.rate[0])
-        cap = _variance_cap(square, start.members / plan.blocks, study.dimension)
+        cap = variance_cap(square, start.members / plan.blocks, study.dimension)
     shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
     return _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles)))
 
@@ -232,7 +235,7 @@ class _Cut:
         return self.plan.blocks * self.plan.partitions
 
 
-def _variance_cap(square: float, rows: float, dimension: int) -> float:
+def variance_cap(square: float, rows: float, dimension: int) -> float:
     """Return the bound to which a block's variance is clipped, thrice what is expected of it."""
     return 3 * square / max(rows - 1.6 * dimension - 2, rows / 4)
 
@@ -268,7 +271,7 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
     half = None
     if variance is not None:
         sampling = 1.1 * request.rows_per_person * variance / cut.plan.blocks
-        half = _half_width(sampling, reach, request.coverage)
+        half = combined_half_width(sampling, reach, request.coverage)
     return _Result(
         released / cut.steps,
         reach,
@@ -281,7 +284,7 @@ def _block_values(study: Study, cut: _Cut, bits: int) -> Integers:
     """Return the effect and the variance of every block of every partition, in steps."""
     start = round(cut.start.value * cut.steps)
     cap = 1.0 if cut.cap is None else cut.cap
-    inside, rich = _MODELS[cut.plan.model], cut.plan.rich
+    inside, rich = MODELS[cut.plan.model], cut.plan.rich
 
     def kernel(groups: Groups) -> Integers:
         return _quantized(inside(groups, rich=rich), start, cut.steps, cap, 1 << bits)
@@ -307,11 +310,15 @@ def _release_spread(
         "block variance", [int(variances.sum())], sensitivity=changes << bits, epsilon=epsilon
     )
     scale = changes / (variances.size * float(epsilon))
-    share = noisy[0] / (variances.size << (bits + 1)) + 1.5 * scale
-    return min(max(share, 0.05), 1.0)
+    return lifted_spread(noisy[0] / (variances.size << (bits + 1)), scale)
 
 
-def _half_width(variance: float, reach: float, coverage: float) -> float:
+def lifted_spread(share: float, scale: float) -> float:
+    """Return a noisy mean variance as a share of its cap, lifted by the scale of its noise."""
+    return min(max(share + 1.5 * scale, 0.05), 1.0)
+
+
+def combined_half_width(variance: float, reach: float, coverage: float) -> float:
     """Combine a nearly normal error with the exact quantile of the last step's noise."""
     normal = float(ndtri((1 + coverage) / 2))
     return math.sqrt(normal**2 * variance + reach**2)
