@@ -186,11 +186,11 @@ def release_square(
     """
     largest = max(start.score.high, -start.score.low) ** 2
     share, rate = float(start.score.share[0]), float(start.score.rate[0])
-    centre = float(start.score.centre[0])
 
     def residual(treatment: Floats, outcome: Floats) -> Floats:
         away = treatment - share
-        return rate * away * (outcome - centre - away * start.value)
+        # From the arm's own mean: the score's centre lies elsewhere where arms are unequal.
+        return rate * away * (outcome - start.mean - away * start.value)
 
     mean = _release_mean_square(
         study, noise, "variance", residual, largest,
