@@ -2,7 +2,7 @@
 
 Run: python benchmarks/planning.py [--draws 21] [--seed 4000] [--only NAME]
 
-A plan is told the outcome's standard deviation and, at sample level, the share of treated units;
+A plan is told the outcome's standard deviation within an arm and, at sample level, the share of treated units;
 everything else is its own guess. An estimate at label level is told the same standard deviation.
 Releases are seeded: nothing is private.
 """
@@ -34,16 +34,22 @@ class Study:
 
     @property
     def outcome_sd(self) -> float:
-        """The standard deviation of the outcome over all units, within its bounds."""
+        """The standard deviation of the outcome within an arm, clipped to its bounds."""
         bounds = self.domain.bounds
-        values = self.frame[self.domain.outcome.column].cast(pl.Float64).to_numpy()
-        return float(np.clip(values, bounds.low, bounds.high).std())
+        column = self.frame[self.domain.outcome.column].cast(pl.Float64)
+        values = np.clip(column.to_numpy(), bounds.low, bounds.high)
+        arms = (self._is_treated, ~self._is_treated)
+        return float(np.sqrt(sum(arm.mean() * values[arm].var() for arm in arms)))
 
     @property
     def treated_share(self) -> float:
         """The share of treated units."""
+        return float(self._is_treated.mean())
+
+    @property
+    def _is_treated(self) -> np.ndarray:
         column = self.frame[self.domain.treatment.column]
-        return float((column == self.domain.treatment.treated).mean())
+        return (column == self.domain.treatment.treated).to_numpy()
 
 
 def earnings(rows: int, seed: int) -> Study:

@@ -97,8 +97,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         What you know about how treatment was given. "randomized" compares the arms as they are;
         "observational" lets the method adjust as soon as it can. Decides by your word alone.
     outcome_sd : float, optional
-        A public guess of the outcome's standard deviation over all units, in its own units; the
-        same as in a plan. For methods that take one: "calibrated" at label level.
+        A public guess of the outcome's standard deviation among people who are treated alike, in
+        its own units, as in a plan; for methods that take one: "calibrated" at label level.
     bounds : "declared" or "from-data"
         "from-data" looks bounds up in the data and gives up the guarantee.
     options

@@ -75,7 +75,7 @@ OutcomeBounds = Annotated[
 OutcomeDeviation = Annotated[
     float | None,
     typer.Option(
-        "--outcome-sd", help="Standard deviation of the outcome over all units.", metavar="SD"
+        "--outcome-sd", help="Standard deviation of the outcome within an arm.", metavar="SD"
     ),
 ]
 IsBinary = Annotated[

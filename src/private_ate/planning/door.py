@@ -73,11 +73,11 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         What to search for: the least ε, or the least number of rows at each of the budgets. None
         is rows if ``StudySizes`` leaves them open, and ε otherwise.
     outcome_sd : float, optional
-        The outcome's standard deviation over all units, in its own units, as for
-        ``estimate_ate``; None is an eighth of the declared range, or 0.4 of a binary one.
+        The outcome's standard deviation among people who are treated alike, in its own units, as
+        for ``estimate_ate``; None is an eighth of the declared range, or 0.4 of a binary one.
     explained : float, optional
-        A guess of the share of the outcome's variance that treatment and covariates explain;
-        None is ``d / (d + 20)`` for d encoded covariates.
+        A guess of the share of that variance which the covariates explain; None is
+        ``d / (d + 40)`` for d encoded covariates.
     treated_share : float
         A guess of the share of treated units, where treatment is not read.
     overlap : "good" or "poor"

@@ -18,7 +18,7 @@ OverlapGuess = Literal["good", "poor"]
 SELECTION: Final[dict[OverlapGuess, float]] = {"good": 0.7, "poor": 1.8}
 """Standard deviations of the log odds of treatment."""
 
-_COVARIATES: Final = 20  # covariates that are thought to explain half of the outcome's variance
+_COVARIATES: Final = 40  # covariates that are thought to explain half of the outcome's variance
 _SKEWED: Final = 0.2  # of the range: below, an outcome that starts at zero is thought to be skewed
 
 
@@ -85,11 +85,11 @@ class Guesses:
     Attributes
     ----------
     outcome_sd : float or None
-        Standard deviation of the outcome over all units, in its own units; None is an eighth of
-        the declared range, or 0.4 of it for a binary outcome.
+        Standard deviation of the outcome among people who are treated alike, in its own units;
+        None is an eighth of the declared range, or 0.4 of it for a binary outcome.
     explained : float or None
-        Share of the outcome's variance that treatment and covariates explain; None grows with
-        the number of covariates, ``d / (d + 20)``.
+        Share of that variance which covariates explain; None grows with their number,
+        ``d / (d + 40)``.
     treated_share : float
         Share of treated units.
     overlap : "good" or "poor"
