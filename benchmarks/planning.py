@@ -2,9 +2,9 @@
 
 Run: python benchmarks/planning.py [--draws 21] [--seed 4000] [--only NAME]
 
-A plan is told the outcome's standard deviation within an arm and, at sample level, the share of treated units;
-everything else is its own guess. An estimate at label level is told the same standard deviation.
-Releases are seeded: nothing is private.
+A plan is told the outcome's standard deviation within an arm and, at sample level, the share of
+treated units; everything else is its own guess. An estimate at label level is told the same
+standard deviation. Releases are seeded: nothing is private.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ MUTANTS = (
     Mutant(
         "the calibrated interval forgets the imbalance",
         "estimators/calibrated/method.py",
-        "np.sqrt(sampling.likely_values() + imbalance)",
-        "np.sqrt(sampling.likely_values() + 0 * imbalance)",
+        "variances * squares + spread * imbalance_of(problem, solutions)",
+        "variances * squares + 0 * spread * imbalance_of(problem, solutions)",
         "tests/unit/test_interval_widths.py",
     ),
     Mutant(

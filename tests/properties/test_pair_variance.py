@@ -55,5 +55,5 @@ def test_one_unit_alone_has_no_difference_and_nobody_has_none():
     alone = add_pairs(np.array([2.0]), np.array([5], dtype=np.int32), OUTCOME_STEPS)
     nobody = add_pairs(np.zeros(0), np.zeros(0, dtype=np.int32), OUTCOME_STEPS)
 
-    assert (alone.total, alone.sensitivity, alone.unpaired) == (0, 0, 1.0)
+    assert (alone.total, alone.sensitivity, alone.unpaired) == (0, 0, 4.0)
     assert (nobody.total, nobody.sensitivity, nobody.unpaired) == (0, 0, 0.0)

@@ -14,7 +14,7 @@ from private_ate.estimators.calibrated import method as calibrated
 from private_ate.estimators.calibrated.cap_path import walk_caps
 from private_ate.estimators.calibrated.final_weights import settle_weights
 from private_ate.estimators.calibrated.method import pose_caps
-from private_ate.estimators.calibrated.pair_variance import PairVariance
+from private_ate.estimators.calibrated.pair_variance import AMONG_LIKE, PairVariance
 from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
@@ -94,8 +94,9 @@ def test_the_calibrated_interval_holds_the_imbalance_that_the_cap_left(monkeypat
     request = Request("label", Fraction(2), rows_per_person=rows)
     tape = Tape(steer=lambda *_: 0)
     weights, imbalance = weigh_again(study, request)
-    sampling = 0.125**2 * float((weights**2).sum())
-    known = PairVariance(sampling, 1e-9 * sampling, 1e9 * sampling, 0.0)
+    spread = 0.125**2 * AMONG_LIKE  # among like units, if outcomes spread as guessed
+    known = PairVariance(spread, 1e-9 * spread, 0.25, 0.125)
+    squares = float((weights**2).sum())
     monkeypatch.setattr(calibrated, "release_pair_variance", lambda *_: known)
 
     estimate = calibrated.estimate_calibrated(study, request, Noise(SeededEntropy(1), tape))
@@ -104,7 +105,7 @@ def test_the_calibrated_interval_holds_the_imbalance_that_the_cap_left(monkeypat
     scale = float(Fraction(outcome.sensitivity[0], 1 << 54)) / study.size
     half, without = (
         staircase_and_normal_quantile(
-            0.95, float(outcome.epsilon), scale, math.sqrt(sampling + extra) / study.size
+            0.95, float(outcome.epsilon), scale, math.sqrt(spread * squares + extra) / study.size
         )
         for extra in (0.125**2 * imbalance, 0.0)
     )

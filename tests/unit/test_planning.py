@@ -190,7 +190,7 @@ def test_a_sample_level_plan_depends_on_no_value_of_a_record():
     ]
 
     first, second = (
-        plan_ate(frame, domain=domain, level="sample", half_width=0.1) for frame in frames
+        plan_ate(frame, domain=domain, level="sample", epsilons=["1", "8"]) for frame in frames
     )
 
     assert first == second

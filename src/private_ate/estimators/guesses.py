@@ -7,9 +7,10 @@ from dataclasses import astuple, dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 from private_ate.arrays import Bits, Floats
+from private_ate.estimators.calibrated.rich_features import scatter
 from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
     staircase_and_normal_quantile,
@@ -19,7 +20,6 @@ __all__ = ["POWER", "ExpectedError", "MadeUpRows", "PeopleGuess", "make_up_rows"
 
 POWER: Final = 0.8  # of the test behind the smallest detectable effect
 _COMMON: Final = 0.5  # cosine between what drives treatment and what drives the outcome
-_SEED: Final = 20  # made-up people are always the same ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +103,26 @@ class MadeUpRows:
     outcome: Floats
 
 
-def make_up_rows(guess: PeopleGuess, rows: int, dimension: int, seed: int = _SEED) -> MadeUpRows:
+def make_up_rows(guess: PeopleGuess, rows: int, dimension: int) -> MadeUpRows:
     """Make people up: normal covariates, one direction that selects, a related one that explains.
 
     Outcomes vary around zero with the guessed deviation and carry no effect: only their spread
-    matters to whoever plans.
+    matters to whoever plans. The same guess makes up the same people, as nothing is drawn: numbers
+    are scattered like random ones.
     """
-    rng = np.random.default_rng(seed)
-    covariates = rng.standard_normal((rows, dimension))
+    numbers = scatter(0, rows * (dimension + 2)).reshape(dimension + 2, rows)
+    normal = ndtri(np.clip(numbers, 1e-12, 1 - 1e-12))
+    covariates = normal[:dimension].T
     first = np.ones(dimension) / np.sqrt(max(dimension, 1))
     other = first * np.where(np.arange(dimension) % 2 == 0, 1.0, -1.0)
     lean = guess.selection * (covariates @ first)
     chance = expit(lean + _intercept(lean, guess.share))
-    treatment = rng.random(rows) < chance
+    treatment = numbers[dimension] < chance
     prognosis = covariates @ (_COMMON * first + np.sqrt(1 - _COMMON**2) * other)
-    noise = rng.standard_normal(rows)
     explained = guess.explained if dimension > 0 else 0.0
-    outcome = guess.deviation * (np.sqrt(explained) * prognosis + np.sqrt(1 - explained) * noise)
+    outcome = guess.deviation * (
+        np.sqrt(explained) * prognosis + np.sqrt(1 - explained) * normal[dimension + 1]
+    )
     return MadeUpRows(covariates, treatment, outcome)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -13,10 +13,13 @@ import numpy as np
 from private_ate.arrays import Bits, Floats
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.calibrated.cap_path import CapPath, CapPoint, walk_caps
+from private_ate.estimators.calibrated.cap_path import CapPath, CapPoint, scatter, walk_caps
+from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.method import (
     INTERVAL_SHARE,
     CalibratedOptions,
+    error_deviations,
+    expected_variance,
     imbalance_of,
     outcome_share,
     plan_clip,
@@ -36,8 +39,7 @@ _MOST_ROWS: Final = 20_000  # beyond, as many rows stand for all
 _FEWEST: Final = 8
 _STEP: Final = 1.25  # between numbers of rows that are drawn in a search
 _REACH: Final = 4.0  # deviations of a made-up covariate that its range holds on either side
-_SEED: Final = 21
-_ALIKE: Final = 0.8  # of the outcome's variance: what pairs of like units differ by
+_SHOWN: Final = 0.5  # of what covariates explain: what pairs of like units do not differ by
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def people_like(study: LocalStudy) -> People:
         if rows == study.size:
             return study
         known = _gathered(study)
-        drawn = np.random.default_rng(_SEED).integers(0, known.treatment.size, rows)
+        drawn = np.floor(scatter(0, rows) * known.treatment.size).astype(np.int64)
         arms = known.treatment[drawn]
         if arms.all() or not arms.any():
             drawn[0], drawn[-1] = np.argmax(known.treatment), np.argmin(known.treatment)
@@ -127,6 +129,7 @@ def label_planner(
     pays = request.confidence is not None and request.target == "balance"
     left = 1 - float(clip.share) - (float(INTERVAL_SHARE) if pays else 0.0)
     reach = request.rows_per_person * clip.kept_share
+    alike = (1 - _SHOWN * guess.explained) * spread**2
 
     @lru_cache(maxsize=64)
     def path_of(rows: int) -> CapPath:
@@ -135,26 +138,31 @@ def label_planner(
 
     def predict(rows: int, epsilon: float) -> PlanRow:
         walked = people.walked(rows)
-        path, stands_for = path_of(walked), rows / walked
-        used = epsilon * left
-        point = path.choose(staircase_variance(used) * reach**2 / stands_for, spread)
-        unit = bounds.width / rows
-        likely, wide = (
-            math.sqrt(stands_for) * size * unit for size in _spreads(path, point, spread)
-        )
+        path, more = path_of(walked), rows / walked
+        used, unit = epsilon * left, bounds.width / rows
+        share = epsilon * float(INTERVAL_SHARE)
+        known = expected_variance(path.problem, spread, clip, share, request)
+        known = replace(known, released=min(alike, known.ceiling), scale=known.scale / more)
+        weighed = known.corrected_guess() if pays else spread
+        point = path.choose(staircase_variance(used) * reach**2 / more, weighed)
         scale = reach * point.cap * unit
-        expected = ExpectedError.of_staircase(used, scale, likely, request.coverage)
-        half = staircase_and_normal_quantile(request.coverage, used, scale, wide)
-        return PlanRow.of(epsilon, expected.with_half_width(half), rows, f"cap {point.cap:.3g}")
+        sampling = math.sqrt(more * _likely_square(path, point, known.released, spread)) * unit
+        expected = ExpectedError.of_staircase(used, scale, sampling, request.coverage)
+        if pays:
+            wide = error_deviations(path.problem, point.solutions, spread, known.likely_values())
+            half = staircase_and_normal_quantile(
+                request.coverage, used, scale, math.sqrt(more) * unit * wide
+            )
+            expected = expected.with_half_width(half)
+        return PlanRow.of(epsilon, expected, rows, f"cap {point.cap:.3g}")
 
     return predict
 
 
-def _spreads(path: CapPath, point: CapPoint, spread: float) -> tuple[float, float]:
-    """Return guessed deviations of n times the estimate over B: likely, and covered."""
+def _likely_square(path: CapPath, point: CapPoint, variance: float, spread: float) -> float:
+    """Return the mean square of n times the estimate over B, less its noise, by prior guesses."""
     squares = sum(solution.sums.squares for solution in point.solutions)
-    imbalance = imbalance_of(path.problem, point.solutions)
-    return (
-        spread * math.sqrt(_ALIKE * squares + imbalance / 4),
-        spread * math.sqrt(squares + imbalance),
-    )
+    loss = point.loss - UNEXPLAINED * squares
+    if path.problem.base is not None:  # the loss of following weights is about those weights
+        loss = imbalance_of(path.problem, point.solutions)
+    return variance * squares + spread**2 * max(loss, 0.0)

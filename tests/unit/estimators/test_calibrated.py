@@ -26,8 +26,8 @@ from private_ate.estimators.calibrated.cap_path import (
 )
 from private_ate.estimators.calibrated.features import UNEXPLAINED, fit_features
 from private_ate.estimators.calibrated.final_weights import settle_weights
+from private_ate.estimators.calibrated.likeness import order_along
 from private_ate.estimators.calibrated.method import pose_caps
-from private_ate.estimators.calibrated.pair_variance import order_along
 from private_ate.estimators.calibrated.solver import (
     ArmProblem,
     DualQuestion,
@@ -247,11 +247,12 @@ def test_second_derivatives_of_a_share_of_rows_stand_for_all():
         np.testing.assert_array_equal(one.features, other.features)
 
 
-def test_rows_are_ordered_along_a_score_and_then_by_row():
+def test_rows_are_ordered_by_cell_then_along_a_score_and_then_by_row():
     rng = np.random.default_rng(3)
     for score in (rng.normal(size=999), rng.integers(0, 5, 999) / 7, np.zeros(9), np.zeros(0)):
-        expected = np.argsort(score, kind="stable")
-        assert order_along(score.astype(np.float64)).tolist() == expected.tolist()
+        for cells in (np.zeros(score.size, dtype=np.int64), rng.integers(0, 8, score.size)):
+            expected = np.lexsort([np.arange(score.size), score, cells])
+            assert order_along(score, cells, 3).tolist() == expected.tolist()
 
 
 def test_features_have_the_declared_shares_of_variance():

@@ -7,6 +7,7 @@ Everything here is a function of public columns.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,6 +62,16 @@ class FeatureMap:
     def size(self) -> int:
         """The number of features (p)."""
         return int(self.linear.size + self.squares.size + (self.score_scale > 0))
+
+    @property
+    def linear_deviation(self) -> Floats:
+        """Standard deviations of the covariates that vary, shape (k,)."""
+        return np.asarray(math.sqrt(_LINEAR / max(self.linear.size, 1)) / self.linear_scale)
+
+    @property
+    def score_deviation(self) -> float:
+        """Standard deviation of the score."""
+        return math.sqrt(_SCORE) / self.score_scale if self.score_scale > 0 else 0.0
 
     @property
     def doubt(self) -> Floats:

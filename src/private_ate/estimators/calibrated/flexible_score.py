@@ -43,6 +43,21 @@ class Score:
         score: Floats = self.slopes @ terms + self.intercept
         return score
 
+    def overlap(self, terms: Floats, treatment: Bits) -> float:
+        """Return how many equal units one unit is worth under inverse probabilities, worst arm.
+
+        A fitted score is shrunk towards none; its slope is fitted once more on the rows given.
+        """
+        score = self.best(terms)
+        rows = np.vstack([np.ones(score.size), score]).T
+        free = _fit_ridge(rows, treatment, np.full(2, 1e-3), np.array([0.0, 1.0]))
+        score = np.clip(rows @ free, *np.quantile(rows @ free, _REACH))
+        worth = []
+        for members, sign in ((treatment, -1.0), (~treatment, 1.0)):
+            inverse = 1.0 + np.exp(sign * score[members])
+            worth.append(float(inverse.mean()) ** 2 / float((inverse**2).mean()))
+        return min(worth)
+
     @property
     def size(self) -> int:
         """How many functions of the score are balanced."""

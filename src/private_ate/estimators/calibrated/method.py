@@ -9,7 +9,6 @@ Proof: docs/proofs/calibrated.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -35,6 +34,7 @@ from private_ate.estimators.calibrated.clipping import (
 )
 from private_ate.estimators.calibrated.features import FeatureMap, fit_features
 from private_ate.estimators.calibrated.final_weights import CappedWeights, settle_weights
+from private_ate.estimators.calibrated.likeness import Likeness
 from private_ate.estimators.calibrated.options import (
     CalibratedOptions,
     ClipPlan,
@@ -42,10 +42,11 @@ from private_ate.estimators.calibrated.options import (
     plan_clip,
 )
 from private_ate.estimators.calibrated.pair_variance import (
+    AMONG_LIKE,
     NO_PAIRS,
     PairSums,
+    PairVariance,
     add_pairs,
-    order_along,
     release_pair_variance,
 )
 from private_ate.estimators.calibrated.rich_features import grow_features
@@ -77,7 +78,9 @@ __all__ = [
     "INTERVAL_SHARE",
     "CalibratedOptions",
     "ClipPlan",
+    "error_deviations",
     "estimate_calibrated",
+    "expected_variance",
     "imbalance_of",
     "outcome_share",
     "plan_clip",
@@ -86,7 +89,7 @@ __all__ = [
 
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
-_PAIR_REACH: Final = 3.0  # root mean squares of the weights: more does not count in the variance
+_MOST_EXPLAINED: Final = 4.0  # times its variance among like units, an outcome's whole variance
 _CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
 _CENTRED: Final = (
     "the effect and its interval are those of outcomes clipped to 'clipped_to', eight "
@@ -102,7 +105,6 @@ class _OutcomeSums:
     control: int
     largest_treated: int
     largest_control: int
-    pairs: PairSums
 
     def __add__(self, other: _OutcomeSums) -> _OutcomeSums:
         return _OutcomeSums(
@@ -110,7 +112,6 @@ class _OutcomeSums:
             self.control + other.control,
             max(self.largest_treated, other.largest_treated),
             max(self.largest_control, other.largest_control),
-            self.pairs + other.pairs,
         )
 
 
@@ -122,23 +123,25 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     share = INTERVAL_SHARE if pays_interval else Fraction(0)
     clip = plan_clip(study.domain.bounds, options)
     epsilon = request.epsilon * (1 - share - clip.share)
-    spread = outcome_share(study.domain.bounds, options)
+    guess = outcome_share(study.domain.bounds, options)
     rows = request.rows_per_person
     public = study.public()
-    variance = staircase_variance(float(epsilon)) * (rows * clip.kept_share) ** 2
-    path = walk_caps(public, pose_caps(public, request), stop_after_minimum(variance, spread))
-    weights = settle_weights(public, path, path.choose(variance, spread))
+    problem = pose_caps(public, request)
     kept, clip_settings = _release_clip(study, clip, request, noise)
-    sums = fold_with_base(
-        study, weights.problem.base, _outcome_kernel(weights, kept, paired=pays_interval)
-    )
+    sampling, spread = None, guess
+    if pays_interval:
+        sampling = _release_variance(study, problem, kept, guess, request, noise)
+        spread = sampling.corrected_guess()
+    variance = staircase_variance(float(epsilon)) * (rows * clip.kept_share) ** 2
+    path = walk_caps(public, problem, stop_after_minimum(variance, spread))
+    weights = settle_weights(public, path, path.choose(variance, spread))
+    sums = fold_with_base(study, problem.base, _outcome_kernel(weights, kept))
     released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
     interval = None
-    if pays_interval:
-        sampling = release_pair_variance(sums.pairs, request.epsilon * share, rows, noise)
-        imbalance = spread**2 * imbalance_of(weights.problem, weights.solutions)
+    if sampling is not None:
         unit = study.domain.bounds.width / study.size
-        deviations = np.sqrt(sampling.likely_values() + imbalance) * unit
+        likely = sampling.likely_values()
+        deviations = unit * error_deviations(problem, weights.solutions, guess, likely)
         half = released.half_width(request.coverage, deviations)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
     settings = replace(
@@ -311,46 +314,86 @@ def _means_and_ratios(levels: list[float], study: MatchingStudy) -> _Means:
     }
 
 
-def _outcome_kernel(
-    weights: CappedWeights, kept: OutcomeRange, *, paired: bool
-) -> Callable[[Block, Floats | None], _OutcomeSums]:
-    slopes = weights.problem.features.coefficients[1:]
-    limits = _pair_limits(weights)
+def _release_variance(
+    study: MatchingStudy,
+    problem: CapProblem,
+    kept: OutcomeRange,
+    guess: float,
+    request: Request,
+    noise: Noise,
+) -> PairVariance:
+    """Spend the interval's share on the variance of outcomes, before weights are chosen.
 
+    Arms count by their equal weights, whatever cap is chosen later: it may then follow what was
+    released, and no rare, large weight makes the variance's noise.
+    """
+    features = problem.features
+    likeness = Likeness.of(features if isinstance(features, FeatureMap) else features.plain)
+
+    def kernel(block: Block) -> PairSums:
+        order = likeness.order(block.covariates)
+        treated = block.treatment[order]
+        outcomes = kept.centre(_outcomes(block))
+        sums = NO_PAIRS
+        for members, weight in zip(
+            (order[treated], order[~treated]), problem.equal_weights, strict=True
+        ):
+            sums += add_pairs(np.full(members.size, weight), outcomes[members], kept.width)
+        return sums
+
+    return release_pair_variance(
+        study.fold(kernel, title="variance"),
+        guess,
+        kept.width / OUTCOME_STEPS,
+        request.epsilon * INTERVAL_SHARE,
+        request.rows_per_person,
+        noise,
+    )
+
+
+def expected_variance(
+    problem: CapProblem, guess: float, clip: ClipPlan, epsilon: float, request: Request
+) -> PairVariance:
+    """Return the variance that a release would know if outcomes spread as guessed.
+
+    For plans: how noisy it is follows from the arms' sizes, ε and the range that is kept.
+    """
+    squares = [weight**2 for weight in problem.equal_weights]
+    whole = sum(size * problem.arms.total for size in problem.equal_weights)
+    scale = request.rows_per_person * max(squares) * clip.kept_share**2 / epsilon / whole
+    return PairVariance(AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess)
+
+
+def _outcome_kernel(
+    weights: CappedWeights, kept: OutcomeRange
+) -> Callable[[Block, Floats | None], _OutcomeSums]:
     def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
         values = weights.of(block, base)
         centred = kept.centre(_outcomes(block))
-        rows = np.arange(values.size)
-        if paired:
-            rows = order_along(block.covariates @ slopes)
-        treated = block.treatment[rows]
-        totals, largest, pairs = [], [], NO_PAIRS
-        for members, limit in zip((rows[treated], rows[~treated]), limits, strict=True):
+        totals, largest = [], []
+        for members in (block.treatment, ~block.treatment):
             steps = quantize_weights(values[members])
-            outcomes = centred[members]
-            totals.append(weighted_sum(steps, outcomes))
+            totals.append(weighted_sum(steps, centred[members]))
             largest.append(int(steps.max(initial=0)))
-            if paired:
-                pairs += add_pairs(values[members], outcomes, kept.width, limit)
-        return _OutcomeSums(totals[0], totals[1], largest[0], largest[1], pairs)
+        return _OutcomeSums(totals[0], totals[1], largest[0], largest[1])
 
     return kernel
 
 
-def _pair_limits(weights: CappedWeights) -> tuple[float, float]:
-    """Return the weights above which a unit counts less in the variance; none for plain features.
+def error_deviations(
+    problem: CapProblem, solutions: tuple[Solution, Solution], guess: float, variances: Floats
+) -> Floats:
+    """Return the standard deviation of n/B times an estimate's error apart from its noise.
 
-    A cap that leaves room for rare, large weights would make the variance's noise follow them.
+    ``variances`` are those that an outcome may have among like units, in units of the squared
+    range. Sampling makes that variance times the squared weights. What weights left unbalanced
+    makes an error through outcomes that lean on it: as much as their guessed deviation lets one
+    expect, unless what was paid for says that outcomes spread far less.
     """
-    problem = weights.problem
-    if isinstance(problem.features, FeatureMap):
-        return math.inf, math.inf
-    sizes = (problem.arms.treated, problem.arms.control)
-    treated, control = (
-        _PAIR_REACH * math.sqrt(solution.sums.squares / size)
-        for solution, size in zip(weights.solutions, sizes, strict=True)
-    )
-    return treated, control
+    squares = sum(solution.sums.squares for solution in solutions)
+    spread = np.minimum(guess**2, _MOST_EXPLAINED * variances)
+    deviations: Floats = np.sqrt(variances * squares + spread * imbalance_of(problem, solutions))
+    return deviations
 
 
 def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:

@@ -1,7 +1,8 @@
 """The private variance behind an interval: squared differences of like pairs.
 
-Units of one arm that are next to each other along the score are like draws from one distribution,
-so half the squared difference of their outcomes estimates the variance of either.
+Units of one arm that are alike in the score and in the covariates are like draws from one
+distribution, so half the squared difference of their outcomes estimates the variance of either.
+Covariates are public: who is compared with whom costs nothing.
 """
 
 from __future__ import annotations
@@ -24,32 +25,35 @@ from private_ate.privacy.sums import (
 )
 
 __all__ = [
+    "AMONG_LIKE",
     "NO_PAIRS",
     "PairSums",
     "PairVariance",
     "add_pairs",
-    "order_along",
     "release_pair_variance",
 ]
 
 
 _SQUARE_BITS: Final = 20  # grid of squared differences, as a share of the squared range
 _GRID_BITS: Final = _SQUARE_BITS + WEIGHT_BITS
+_EXPECTED: Final = 0.75  # of the guessed deviation, expected among like units before a look
+_GRID: Final = 8001  # points on which likely variances are found
+AMONG_LIKE: Final = 0.7  # of an outcome's variance, expected among like units
+_COMPATIBLE: Final = (0.1, 0.9)  # quantiles of the variance between which a guess is left alone
 
 
 @dataclass(frozen=True, slots=True)
 class PairSums:
     """The weighted sum of squared differences as an integer, and its public companions.
 
-    ``squares`` adds up the squared weights behind the total, ``whole`` those of the estimate:
-    weights above a public limit count as the limit, so that few units do not rule the noise.
+    ``squares`` adds up the squared weights behind the total, ``unpaired`` those of units without
+    a partner.
     """
 
     total: int
     sensitivity: int
     squares: float
     unpaired: float
-    whole: float
 
     def __add__(self, other: PairSums) -> PairSums:
         return PairSums(
@@ -57,93 +61,104 @@ class PairSums:
             max(self.sensitivity, other.sensitivity),
             self.squares + other.squares,
             self.unpaired + other.unpaired,
-            self.whole + other.whole,
         )
 
 
-NO_PAIRS: Final = PairSums(0, 0, 0.0, 0.0, 0.0)
+NO_PAIRS: Final = PairSums(0, 0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class PairVariance:
-    """A released variance total in units of the squared outcome range, and how noisy it is."""
+    """A released variance of outcomes in units of their squared range, and how noisy it is.
+
+    Attributes
+    ----------
+    released : float
+        The noisy variance, a mean over units.
+    scale : float
+        Of its Laplace noise.
+    ceiling : float
+        No outcome in its bounds has a larger one.
+    guess : float
+        The public guess of the outcome's standard deviation, as a share of the range.
+    alone : float
+        The share of the squared weights that belongs to units without a partner.
+    """
 
     released: float
-    scale: float  # of its Laplace noise
-    ceiling: float  # no outcome in its bounds has a larger one
-    unpaired: float  # of units without a partner, taken as large as can be
+    scale: float
+    ceiling: float
+    guess: float
+    alone: float = 0.0
 
     def likely_values(self, slices: int = 40) -> Floats:
-        """Return midpoints of equally likely slices of the total, given what was released.
+        """Return midpoints of equally likely slices of the variance, given what was released.
 
-        A flat prior on [0, ceiling] and the Laplace likelihood; below zero and above the ceiling
-        the likelihood only fades exponentially, so the released value may be clamped first.
+        The likelihood is Laplace. Before a look the deviation is about the guess, with the
+        tail of a Cauchy law: large values remain possible if the released one says so, but noise
+        alone does not make them likely. Units without a partner have the
+        largest variance that there is.
         """
-        center = min(max(self.released, 0.0), self.ceiling)
-        low, high = (_laplace_cdf(end - center, self.scale) for end in (0.0, self.ceiling))
-        shares = low + (high - low) * (np.arange(slices) + 0.5) / slices
-        tails = np.where(shares < 0.5, np.log(2 * shares), -np.log(2 - 2 * shares))
-        values: Floats = np.clip(center + self.scale * tails, 0.0, self.ceiling) + self.unpaired
-        return values
+        top = math.sqrt(self.ceiling)
+        center = math.sqrt(min(max(self.released, 0.0), self.ceiling))
+        # More points near the released value, where the likelihood bends.
+        steps = np.linspace(-1.0, 1.0, _GRID)
+        grid = center + np.where(steps < 0, -center, top - center) * steps**2
+        share = grid / (_EXPECTED * self.guess)
+        fit = -np.abs(grid**2 - center**2) / self.scale
+        density = np.exp(fit) * share / (1.0 + share**2) ** 2.5
+        mass = np.concatenate([[0.0], np.cumsum(np.diff(grid) * (density[1:] + density[:-1]) / 2)])
+        middles = (np.arange(slices) + 0.5) / slices
+        values = np.interp(middles, mass / mass[-1], grid) ** 2
+        likely: Floats = (1 - self.alone) * values + self.alone * self.ceiling
+        return likely
+
+    def corrected_guess(self) -> float:
+        """Return the guessed deviation that weighs imbalance, moved as little as evidence asks.
+
+        The guess is of outcomes as they are, the released variance of those among like units.
+        """
+        likely = np.quantile(self.likely_values(), _COMPATIBLE) / AMONG_LIKE
+        low, high = np.sqrt(likely)
+        return float(min(max(self.guess, low), high))
 
 
 def release_pair_variance(
-    sums: PairSums, epsilon: Fraction, rows: int, noise: Noise
+    sums: PairSums, guess: float, width: float, epsilon: Fraction, rows: int, noise: Noise
 ) -> PairVariance:
-    """Release ``Σ wᵢ² Var(Yᵢ)`` in units of the squared outcome range.
+    """Release the mean variance of outcomes of like units in units of the squared range.
 
     Neighbours: one person's outcomes replaced. Sensitivity: a unit is in one pair (or in the one
     group of three at the end of an arm), whose squared differences lie in [0, 1], or in
-    less if outcomes are clipped: half the sum of its group's squared weights times that, times
-    the rows a person may have. Cost: ε. Proof: docs/proofs/calibrated.md.
+    less if outcomes are clipped to a share ``width`` of the range: half the sum of its group's
+    squared weights times that, times the rows a person may have. Cost: ε. Proof:
+    docs/proofs/calibrated.md.
     """
     sensitivity = max(1, rows * sums.sensitivity)
     noisy = noise.laplace("variance", [sums.total], sensitivity=sensitivity, epsilon=epsilon)[0]
-    # Units of limited weight stand for the whole: their variance is taken as the others'.
-    stands_for = sums.whole / sums.squares if sums.squares > 0 else 1.0
-    released = stands_for * float(Fraction(noisy, 2 << _GRID_BITS))
-    scale = stands_for * float(Fraction(sensitivity, 1 << _GRID_BITS) / epsilon)
-    return PairVariance(released, scale, sums.whole / 4, sums.unpaired)
+    squares = max(sums.squares, 1e-300)
+    return PairVariance(
+        released=float(Fraction(noisy, 2 << _GRID_BITS)) / squares,
+        scale=float(Fraction(sensitivity, 1 << _GRID_BITS) / epsilon) / squares,
+        ceiling=width**2 / 4,
+        guess=guess,
+        alone=sums.unpaired / (sums.unpaired + squares),
+    )
 
 
-def order_along(score: Floats) -> npt.NDArray[np.int64]:
-    """Return the rows of a block by score, equal scores by row.
+def add_pairs(values: Floats, outcomes: npt.NDArray[np.int32], width: int) -> PairSums:
+    """Add up squared differences of neighbours in one arm, in the order in which they are alike.
 
-    Score and row share a machine word: sorting words is several times faster than a stable
-    argsort. Scores too close for the bits that rows leave are taken in row order.
+    An odd unit at the end is compared with the last one before it. A weight may be as large as n,
+    so its square leaves 64 bits: large ones are Python integers, and the sensitivity is always
+    that of the integers that are added.
     """
-    row_bits = max(1, (score.size - 1).bit_length())
-    steps = 2.0 ** min(52, 62 - row_bits)
-    lowest = score.min(initial=np.inf)
-    reach = max(score.max(initial=-np.inf) - lowest, np.finfo(np.float64).tiny)
-    words: npt.NDArray[np.int64] = np.rint((score - lowest) / reach * steps).astype(np.int64)
-    words <<= row_bits
-    words |= np.arange(score.size)
-    words.sort()
-    words &= (1 << row_bits) - 1
-    return words
-
-
-def _laplace_cdf(value: float, scale: float) -> float:
-    tail = math.exp(-abs(value) / scale) / 2
-    return tail if value < 0 else 1 - tail
-
-
-def add_pairs(
-    values: Floats, outcomes: npt.NDArray[np.int32], width: int, limit: float = math.inf
-) -> PairSums:
-    """Add up squared differences of neighbours in one arm, in order along the score.
-
-    An odd unit at the end is compared with the last one before it. Weights above the public limit
-    count as the limit. A weight may be as large as n, so its square leaves 64 bits: large ones are
-    Python integers, and the sensitivity is always that of the integers that are added.
-    """
-    whole = float((values**2).sum())
-    squares = np.minimum(values, limit) ** 2
+    squares = values**2
+    whole = float(squares.sum())
     if values.size == 0:
         return NO_PAIRS
     if values.size == 1:
-        return PairSums(0, 0, 0.0, whole / 4, 0.0)
+        return PairSums(0, 0, 0.0, whole)
     even = values.size - values.size % 2
     halves = quantize_squares((squares[0:even:2] + squares[1:even:2]) / 2)
     total = weighted_sum(halves, _squared(outcomes[0:even:2], outcomes[1:even:2]))
@@ -153,7 +168,7 @@ def add_pairs(
         total += weighted_sum(last, _squared(outcomes[-1:], outcomes[-2:-1]))
         sensitivity = max(sensitivity, int(halves[-1]) + int(last[0]))
     furthest = int(_squared(np.array([width]), np.zeros(1, dtype=np.int64))[0])
-    return PairSums(total, sensitivity * furthest, float(squares.sum()), 0.0, whole)
+    return PairSums(total, sensitivity * furthest, whole, 0.0)
 
 
 def _squared(

@@ -10,6 +10,7 @@ imbalance vanishes like that of the covariates, and so does the bias.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -27,7 +28,7 @@ from private_ate.estimators.calibrated.flexible_score import (
 from private_ate.estimators.calibrated.terms import LearningRows, Terms, choose_terms
 from private_ate.study import Block, Study
 
-__all__ = ["RichFeatureMap", "grow_features", "scatter"]
+__all__ = ["RichFeatureMap", "grow_features", "growth_of", "scatter"]
 
 
 _LINEAR: Final = 0.40
@@ -36,17 +37,17 @@ _HINGES: Final = 0.04
 _PRODUCTS: Final = 0.03
 _SCORE: Final = 0.15
 _FLEXIBLE: Final = 0.25
-_BENDS: Final = 0.04  # hinges of the score
-_ODDS: Final = 0.01  # both odds of treatment, in which inverse probabilities are linear
-_SEEDLING: Final = 1e-4  # of a growing block's share: in the interval, hardly in the weights
-_GROWS: Final = (5_000, 10_000)  # rows between which the functions of the score gain their shares
+_BENDS: Final = 0.05  # functions of the score beyond all other terms
+_SEEDLING: Final = 0.03  # of a growing block's share: in the interval, hardly in the weights
+_MORE: Final = 0.5
+_GROWS: Final = (100, 1_000)  # rows per covariate between which bends of the score gain their share
+_FEW_ROWS: Final = 5_000  # rows up to which bent terms need all of the evidence
 _MANY_ROWS: Final = 20_000  # rows from which terms need no evidence
 _EVIDENCE: Final = 0.02  # nats a row by which bent terms must tell treatment better, few rows
 _STRONG_EVIDENCE: Final = 2.5  # times that: the bent score itself is balanced
 _LEARNING_ROWS: Final = 20_000  # rows from which knots, products and the score are learnt
 _FEWEST: Final = 50  # rows of an arm below which nothing is grown
-_DOUBT: Final = 2.25  # how much more than its prior guess an outcome may lean on what is left
-_CAUTION: Final = 1.5  # the same for the weights, with many rows
+_DOUBT: Final = ((0.45, 0.7), (2.3, 0.65))  # by overlap, how much an outcome may lean on bends
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,13 @@ class RichFeatureMap:
     score: Score
     mean: Floats
     scale: Floats
+    bends: Floats
     doubt: Floats
 
     @property
     def size(self) -> int:
         """The number of features (p)."""
-        return self.mean.size
+        return int(self.scale.size + self.bends.shape[0])
 
     @property
     def coefficients(self) -> Floats:
@@ -117,14 +119,22 @@ class RichFeatureMap:
 
     def map(self, covariates: Floats) -> Floats:
         """Return the features of some rows, shape (m, p)."""
-        features = self.basis(covariates)
-        features -= self.mean[:, None]
-        features *= self.scale[:, None]
+        basis = self.basis(covariates)
+        basis -= self.mean[:, None]
+        features = np.empty((self.size, covariates.shape[0]))
+        straight = self.scale.size
+        np.multiply(basis[:straight], self.scale[:, None], out=features[:straight])
+        np.matmul(self.bends, basis, out=features[straight:])
         return features.T
 
     def matrix(self) -> Floats:
-        """Return the map from the basis and a constant to the features, shape (p, p + 1)."""
-        return np.column_stack([np.diag(self.scale), -self.mean * self.scale])
+        """Return the map from the basis and a constant to the features, shape (p, b + 1)."""
+        matrix = np.zeros((self.size, self.mean.size + 1))
+        straight = np.arange(self.scale.size)
+        matrix[straight, straight] = self.scale
+        matrix[self.scale.size :, :-1] = self.bends
+        matrix[:, -1] = -matrix[:, :-1] @ self.mean
+        return matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +188,60 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
     terms, bent = _gather_evidence(candidates, learning, public.size)
     score = score_on(terms, plain, learning.covariates, bent)
     empty = np.zeros(0)
-    unscaled = RichFeatureMap(plain, terms, score, empty, empty, empty)
+    unscaled = RichFeatureMap(plain, terms, score, empty, empty, np.zeros((0, 0)), empty)
     moments = public.fold(_moments_kernel(unscaled), title="features")
     mean = moments.first / moments.rows
     variance = moments.second / moments.rows - mean**2
     kept = variance > 1e-9 * (1.0 + mean**2)
-    growth = float(np.interp(public.size, _GROWS, (_SEEDLING, 1.0)))
-    used, full = _shares(terms, score, kept, growth)
-    scale = np.where(kept, np.sqrt(used / np.where(kept, variance, 1.0)), 0.0)
-    return RichFeatureMap(plain, terms, score, mean, scale, _DOUBT * np.sqrt(full / used))
+    straight = terms.size + 1 + score.is_flexible
+    full = _shares(terms, score, kept[:straight])
+    scale = np.where(kept[:straight], np.sqrt(full / np.where(kept, variance, 1.0)[:straight]), 0.0)
+    bends = _whiten(
+        unscaled.basis(learning.covariates), mean, np.where(kept, variance, 0.0), straight
+    )
+    growth = growth_of(public.size, terms.linear.size)
+    bends *= math.sqrt(_BENDS * growth / max(bends.shape[0], 1))
+    overlap = score.overlap(terms.of(learning.covariates), learning.treatment)
+    lean = float(np.interp(overlap, *_DOUBT))
+    doubt = np.concatenate(
+        [np.full(straight, max(lean, 1.0)), np.full(bends.shape[0], lean / math.sqrt(growth))]
+    )
+    return RichFeatureMap(plain, terms, score, mean, scale, bends, doubt)
+
+
+def growth_of(rows: int, columns: int) -> float:
+    """Return how much of their share weights give to bends of the score, by rows per covariate.
+
+    With few rows a score's bends are mostly noise; with very many, noise is so small that what
+    weights leave of them would be most of the error.
+    """
+    low, high = _GROWS
+    each = rows / columns
+    if each >= high:
+        return math.pow(each / high, _MORE)
+    start = math.log(_SEEDLING)
+    return math.exp(start - start * math.log(max(each / low, 1.0)) / math.log(high / low))
+
+
+_LEAST_NEW = 1e-3
+
+
+def _whiten(basis: Floats, mean: Floats, variance: Floats, straight: int) -> Floats:
+    """Return uncorrelated combinations of the score's functions beyond all other terms."""
+    deviation = np.sqrt(variance)
+    usable = deviation > 0
+    scaled = (basis - mean[:, None]) / np.where(usable, deviation, 1.0)[:, None]
+    scaled[~usable] = 0.0
+    rows = scaled.shape[1]
+    cross = scaled @ scaled.T / rows
+    ridge = 1e-6 * np.eye(straight)
+    slopes = np.linalg.solve(cross[:straight, :straight] + ridge, cross[:straight, straight:])
+    left = cross[straight:, straight:] - cross[straight:, :straight] @ slopes
+    sizes, directions = np.linalg.eigh((left + left.T) / 2)
+    new = sizes > _LEAST_NEW
+    whitening = (directions[:, new] / np.sqrt(sizes[new])).T
+    combined = np.hstack([-whitening @ slopes.T, whitening])
+    return np.asarray(combined / np.where(usable, deviation, np.inf))
 
 
 def _gather_evidence(
@@ -198,7 +253,7 @@ def _gather_evidence(
     bar falls with the cube of the rows.
     """
     bent = fit_bent_score(terms, learning)
-    bar = _EVIDENCE * min(1.0, (_GROWS[0] / rows) ** 3)
+    bar = _EVIDENCE * min(1.0, (_FEW_ROWS / rows) ** 3)
     if rows < _MANY_ROWS and (bent is None or bent.gain < bar):
         return terms.without_bends(), None
     if bent is not None and bent.gain < _STRONG_EVIDENCE * bar:
@@ -206,29 +261,23 @@ def _gather_evidence(
     return terms, bent
 
 
-def _shares(terms: Terms, score: Score, kept: Bits, growth: float) -> tuple[Floats, Floats]:
-    """Return each feature's share of the variance, as weights follow it and in full."""
-    flexible = 1 if score.is_flexible else 0
+def _shares(terms: Terms, score: Score, kept: Bits) -> Floats:
+    """Return each feature's share of the variance."""
     blocks = (
-        (terms.linear.size, _LINEAR, 1.0),
-        (terms.squares.size, _SQUARES, 1.0),
-        (terms.hinged.size, _HINGES, 1.0),
-        (terms.left.size, _PRODUCTS, 1.0),
-        (1, _SCORE, 1.0),
-        (flexible, _FLEXIBLE, 1.0),
-        (score.knots.size, _BENDS, growth),
-        (2, _ODDS, growth),
+        (terms.linear.size, _LINEAR),
+        (terms.squares.size, _SQUARES),
+        (terms.hinged.size, _HINGES),
+        (terms.left.size, _PRODUCTS),
+        (1, _SCORE),
+        (int(score.is_flexible), _FLEXIBLE),
     )
-    full = []
-    used = []
+    shares = []
     start = 0
-    for size, share, factor in blocks:
+    for size, share in blocks:
         counted = max(int(np.count_nonzero(kept[start : start + size])), 1)
-        full.append(np.full(size, share / counted))
-        used.append(factor * full[-1])
+        shares.append(np.full(size, share / counted))
         start += size
-    caution = 1.0 + growth * (_CAUTION**2 - 1.0)
-    return caution * np.concatenate(used), np.concatenate(full)
+    return np.concatenate(shares)
 
 
 def _gather_kernel(share: float) -> Callable[[Block], _Gathered]:
