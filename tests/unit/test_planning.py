@@ -221,6 +221,16 @@ def test_a_plan_fits_eighty_columns_and_explains_each_of_its_own(level, rows):
     assert lines[-1].endswith("Nothing was spent.")
 
 
+def test_an_answer_that_begins_with_epsilon_keeps_its_letter():
+    sizes = StudySizes(2000, 3, 1.0)
+    (row,) = plan_ate(sizes, level="sample", epsilons=["1"]).rows
+
+    plan = plan_ate(sizes, level="sample", epsilons=["1"], half_width=row.half_width)
+
+    assert plan.answer.startswith("ε = ")
+    assert f"\n{plan.answer[:40]}" in str(plan)
+
+
 def test_a_plan_as_plain_values_holds_what_the_table_shows():
     plan = plan_ate(SIZES, level="sample", epsilons=["1"], half_width=1.0).to_dict()
 

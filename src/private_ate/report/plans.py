@@ -19,7 +19,7 @@ def plan_text(plan: Plan) -> str:
     """Return the table, the answer, what the columns mean and what the plan rests on."""
     parts = [f"What to expect, {plan.level} level, method {plan.method}", _table(plan)]
     if plan.answer:
-        parts.append(_wrapped(f"{plan.answer[0].upper()}{plan.answer[1:]}."))
+        parts.append(_wrapped(f"{_capital(plan.answer)}."))
     parts += [
         "\n".join(
             textwrap.fill(meaning, _WIDTH, initial_indent=f"{name:12}", subsequent_indent=" " * 12)
@@ -82,3 +82,8 @@ def _cells(row: PlanRow, *, solved: bool) -> list[str]:
 
 def _wrapped(text: str) -> str:
     return textwrap.fill(text, _WIDTH)
+
+
+def _capital(text: str) -> str:
+    """Begin with a capital letter; ε stays ε."""
+    return text[0].upper() + text[1:] if text[0].isascii() else text
