@@ -98,3 +98,15 @@ def test_what_is_missing_is_named_with_its_flag(words, message, monkeypatch, cap
 
     assert stopped.value.code != 0
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_estimate_takes_the_same_flag_for_the_outcomes_deviation(files):
+    words = ["estimate", *files, "--level", "label", "--epsilon", "1", "--seed", "3", "--json"]
+
+    flag, setting, neither = (
+        json.loads(RUNNER.invoke(app, [*words, *more]).output)
+        for more in (["--outcome-sd", "2"], ["--set", "outcome_sd=2"], [])
+    )
+
+    assert flag == setting
+    assert flag["interval"] != neither["interval"]
