@@ -24,7 +24,11 @@ from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimators.refusals import refuse_missing_rule, refuse_unanswerable
+from private_ate.estimators.refusals import (
+    refuse_missing_rule,
+    refuse_unanswerable,
+    with_outcome_sd,
+)
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.privacy.accounting import concentrated_budget
@@ -34,8 +38,8 @@ from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
-from private_ate.release import Release
-from private_ate.settings import with_notes
+from private_ate.release import Estimate, Release
+from private_ate.settings import Facts, plain_settings, with_notes
 
 __all__ = [
     "METHODS",
@@ -65,6 +69,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     design: Design = "unknown",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
+    outcome_sd: float | None = None,
     bounds: Bounds = "declared",
     leave_out_undeclared: bool = False,
     options: object | None = None,
@@ -103,6 +108,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     design : "unknown", "observational" or "randomized"
         What you know about how treatment was given. "randomized" compares the arms as they are;
         "observational" lets the method adjust as soon as it can. Decides by your word alone.
+    outcome_sd : float, optional
+        A public guess of the outcome's standard deviation among people who are treated alike, in
+        its own units, as in a plan; for methods that take one: "calibrated" at label level.
     bounds : "declared" or "from-data"
         "from-data" looks bounds up in the data and gives up the guarantee.
     leave_out_undeclared : bool
@@ -146,6 +154,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         options, design,
     )  # fmt: skip
     chosen = method_for(method, request)
+    if outcome_sd is not None:
+        told = chosen.options() if options is None else options
+        request = replace(request, options=with_outcome_sd(told, outcome_sd))
     one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
@@ -242,17 +253,23 @@ def estimate_study(
     size = study.size if estimate.size is None else estimate.size
     notes = rule_notes(outcome, request.level, leaves_out=method.leaves_out)
     told = replace(estimate, settings=with_notes(estimate.settings, notes))
-    about = _about(study, request, is_declared=not void)
+    about = _about(study, request, told, is_declared=not void)
     return Release.of(
         told, guarantee, about,
         steps=list_steps(noise.spends), method=method.name, n=size, version=VERSION,
     )  # fmt: skip
 
 
-def _about(study: LocalStudy | SparkStudy, request: Request, *, is_declared: bool) -> About:
-    """Say what a release is about, from what was declared."""
+def _about(
+    study: LocalStudy | SparkStudy, request: Request, estimate: Estimate, *, is_declared: bool
+) -> About:
+    """Say what a release is about, from what was declared; rows left out are counted if public."""
     about = About.of(study.domain, design=request.design, bounds_are_declared=is_declared)
-    return about if study.rules is None else replace(about, missing=study.rules.to_dict())
+    if study.rules is None:
+        return about
+    left_out = Facts.of(plain_settings(estimate.settings)).left_out_outcome
+    rules = replace(study.rules, left_out_outcome=left_out)
+    return replace(about, missing=rules.to_dict())
 
 
 def _refuse_looked_over(study: LocalStudy | SparkStudy, request: Request) -> None:

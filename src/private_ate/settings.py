@@ -238,7 +238,7 @@ class Facts:
             population=_text(settings.get("population")),
             interval_covers=_text(settings.get("interval_covers")),
             noise_interval_covers=_text(settings.get("noise_interval_covers")),
-            left_out_outcome=_number_of_rows(settings.get("left_out_outcome")),
+            left_out_outcome=_rows(settings.get("left_out_outcome")),
             notes=_texts(settings.get("notes")),
             budget=_numbers(settings.get("budget")),
             arms=_arm_counts(settings.get("arms")),
@@ -301,6 +301,10 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) <= sys.float_info.max else None
+
+
+def _rows(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _count(value: object) -> int | None:

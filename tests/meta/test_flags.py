@@ -63,8 +63,9 @@ def test_every_flag_that_is_named_exists():
 
     commands = typer.main.get_command(app).commands
     estimate = {name for item in commands["estimate"].params for name in item.opts}
+    plan = {name for item in commands["plan"].params for name in item.opts}
     bind = {name for item in commands["ledger"].commands["bind"].params for name in item.opts}
 
     for text in flags._FLAGS.values():
-        known = bind if "ledger" in text else estimate
+        known = bind if "ledger" in text else estimate | plan
         assert set(re.findall(r"--[a-z-]+", text)) <= known, text

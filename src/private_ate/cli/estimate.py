@@ -45,6 +45,7 @@ def estimate(
     design: flags.DesignName = "unknown",
     confidence: flags.Confidence = "0.95",
     rows_per_person: flags.RowsPerPerson = 1,
+    outcome_sd: flags.OutcomeDeviation = None,
     bounds_from_data: Annotated[
         bool,
         typer.Option("--bounds-from-data", help="Look bounds up in the data: NO guarantee."),
@@ -134,6 +135,7 @@ def estimate(
             design=cast("Any", design),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
+            outcome_sd=outcome_sd,
             bounds="from-data" if bounds_from_data else "declared",
             leave_out_undeclared=leave_out_undeclared,
             options=method_options(method, level, settings or []),

@@ -24,6 +24,7 @@ __all__ = [
     "Neighbors",
     "OutcomeBounds",
     "OutcomeColumn",
+    "OutcomeDeviation",
     "RowsPerPerson",
     "Settings",
     "TargetName",
@@ -41,6 +42,8 @@ _FLAGS: Final = {
     "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, or --domain FILE",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
+    "half-width": "--half-width W",
+    "rows": "--rows N",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
@@ -71,6 +74,12 @@ DomainFile = Annotated[
 OutcomeBounds = Annotated[
     tuple[float, float] | None,
     typer.Option(help="Declared bounds of the outcome.", metavar="LO HI"),
+]
+OutcomeDeviation = Annotated[
+    float | None,
+    typer.Option(
+        "--outcome-sd", help="Standard deviation of the outcome within an arm.", metavar="SD"
+    ),
 ]
 IsBinary = Annotated[
     bool, typer.Option("--binary-outcome", help="Declare the outcome to be 0 or 1.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from private_ate.cli import flags
 from private_ate.errors import ArgumentError
-from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
@@ -38,21 +37,31 @@ def plan(
     design: flags.DesignName = "unknown",
     confidence: flags.Confidence = "0.95",
     rows_per_person: flags.RowsPerPerson = 1,
+    outcome_sd: flags.OutcomeDeviation = None,
     settings: flags.Settings = None,
     epsilons: Annotated[
         str, typer.Option(help="Budgets to compare, separated by commas.")
     ] = "0.1,0.2,0.5,1,2,4,8",
     half_width: Annotated[
-        float | None, typer.Option(help="Find the ε for this half-width.", metavar="W")
+        float | None, typer.Option(help="Find what reaches this half-width.", metavar="W")
+    ] = None,
+    solve: Annotated[
+        str | None,
+        typer.Option(help="Find epsilon or rows; without --rows and DATA: rows.", metavar="WHAT"),
     ] = None,
     treated_share: Annotated[
-        float, typer.Option(help="Sample level: guessed share of treated units.")
+        float, typer.Option(help="Guessed share of treated units, if treatment is not read.")
     ] = 0.5,
-    rows: Annotated[
-        int | None, typer.Option(help="Sample level without DATA: number of rows.")
+    overlap: Annotated[
+        str, typer.Option(help="Guessed overlap of the arms, if not read: good or poor.")
+    ] = "good",
+    explained: Annotated[
+        float | None,
+        typer.Option(help="Guessed share of the outcome's variance that covariates explain."),
     ] = None,
+    rows: Annotated[int | None, typer.Option(help="Without DATA: number of rows.")] = None,
     dimension: Annotated[
-        int | None, typer.Option(help="Sample level without DATA: number of covariates.")
+        int | None, typer.Option(help="Without DATA: number of encoded covariates.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw expected error against ε (.svg or .png).")
@@ -73,7 +82,7 @@ def plan(
     source: object = data
     known = None
     if data is None:
-        source = _sizes(level, rows, dimension, outcome_bounds, binary=binary_outcome)
+        source = _sizes(rows, dimension, outcome_bounds, domain, binary=binary_outcome)
     else:
         known = declared_domain(
             treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
@@ -93,7 +102,11 @@ def plan(
             design=cast("Any", design),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
+            outcome_sd=outcome_sd,
+            explained=explained,
+            solve=cast("Any", solve),
             treated_share=treated_share,
+            overlap=cast("Any", overlap),
             options=cast("Any", method_options("auto", level, settings or [])),
             progress=progress,
         )
@@ -105,23 +118,29 @@ def plan(
 
 
 def _sizes(
-    level: str,
     rows: int | None,
     dimension: int | None,
     outcome_bounds: tuple[float, float] | None,
+    path: Path | None,
     *,
     binary: bool,
 ) -> object:
-    from private_ate.planning import StudySizes  # keeps --help fast
+    """Return the sizes of a study that is not there yet; a domain file tells what it can."""
+    from private_ate.domain import Binary, Domain, Interval  # keeps --help fast
+    from private_ate.planning import StudySizes  # as above
 
-    if level in get_args(Level) and has_public_covariates(cast("Level", level)):
-        msg = f"the {level} level plans from the public covariates and treatment; give DATA"
+    known = None if path is None else Domain.read(path)
+    limits = None if known is None else known.outcome.bounds
+    if binary:
+        limits = Binary()
+    elif outcome_bounds is not None:
+        limits = Interval(*outcome_bounds)
+    if dimension is None and known is not None:
+        dimension = len(known.features)
+    if dimension is None or limits is None:
+        msg = "without DATA give --dimension and --outcome-bounds LO HI, or --domain FILE"
         raise ArgumentError(msg)
-    bounds = (0.0, 1.0) if binary else outcome_bounds
-    if rows is None or dimension is None or bounds is None:
-        msg = "without DATA give --rows, --dimension and --outcome-bounds LO HI"
-        raise ArgumentError(msg)
-    return StudySizes(rows, dimension, bounds[1] - bounds[0], binary)
+    return StudySizes.declared(rows, dimension, limits)
 
 
 def _show(planned: Plan, *, as_json: bool) -> None:
@@ -130,17 +149,4 @@ def _show(planned: Plan, *, as_json: bool) -> None:
 
         typer.echo(json.dumps(planned.to_dict(), indent=2, ensure_ascii=False))
         return
-    from rich.console import Console  # keeps --help fast
-    from rich.table import Table  # as above
-
-    table = Table(title=f"What to expect, {planned.level} level", title_justify="left")
-    for name in ("ε", "noise", "sampling", "error", "half-width"):
-        table.add_column(name, justify="right")
-    table.add_column("note")
-    for row in planned.rows:
-        table.add_row(f"{row.epsilon:g}", *row.texts, row.note)
-    console = Console(highlight=False)
-    console.print(table)
-    if planned.answer:
-        console.print(planned.answer)
-    console.print(f"This plan {planned.caveat}. Nothing was spent.")
+    typer.echo(str(planned))

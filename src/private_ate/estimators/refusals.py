@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import fields, replace
+from typing import Any, TypeVar, cast
 
 from private_ate.domain import Outcome
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request, options_for
 
-__all__ = ["options_of", "refuse_missing_rule", "refuse_unanswerable"]
+__all__ = ["options_of", "refuse_missing_rule", "refuse_unanswerable", "with_outcome_sd"]
 
 Options = TypeVar("Options")
 
@@ -56,3 +57,20 @@ def options_of(request: Request, kind: type[Options], name: str) -> Options:
     """Return the options of a request that the registered method can answer."""
     refuse_unanswerable(METHODS[name], request)
     return options_for(request, kind, name)
+
+
+def with_outcome_sd(options: Options, outcome_sd: float | None) -> Options:
+    """Return a method's options with the guessed spread of the outcome among them."""
+    if outcome_sd is None:
+        return options
+    if "outcome_sd" not in {field.name for field in fields(cast("Any", options))}:
+        msg = (
+            "the guessed standard deviation of the outcome is of no use to this method: "
+            f"{type(options).__name__} has no outcome_sd; leave it out"
+        )
+        raise ArgumentError(msg)
+    known = cast("Any", options).outcome_sd
+    if known is not None and known != outcome_sd:
+        msg = f"the outcome's standard deviation is given twice: {known:g} and {outcome_sd:g}"
+        raise ArgumentError(msg)
+    return cast("Options", replace(cast("Any", options), outcome_sd=outcome_sd))

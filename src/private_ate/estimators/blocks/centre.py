@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -13,13 +12,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.estimators.blocks.plan import SPREAD_SHARE, BlocksPlan
 from private_ate.privacy.ranks import CentreRule
 
-__all__ = ["ExpectedNoise", "centre_rule", "expected_noise", "noise_quantile"]
+__all__ = ["centre_rule", "expected_size", "noise_quantile"]
 
 
-_TYPICAL_SHIFT: Final = 0.03  # of the range: how far the starting point is thought to be off
 _BASE_SCALE: Final = 0.06  # of the range: how far candidates spread around the starting point
 
 
@@ -58,47 +55,10 @@ def noise_quantile(
     return reach + _half_gap(rule, effect)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedNoise:
-    """What a plan leads one to expect, in units of the outcome's range.
-
-    ``error`` is the expected size of the noise, ``quantile`` its reach in an interval,
-    ``sampling`` the standard deviation without noise and ``normal`` how many of those an interval
-    holds, both the deliberate excess of its variance and the normal quantile.
-    """
-
-    error: float
-    quantile: float
-    sampling: float
-    normal: float
-
-
-def expected_noise(
-    plan: BlocksPlan,
-    dimension: int,
-    epsilon: Fraction,
-    *,
-    share: float,
-    deviation: float,
-    coverage: float,
-    with_interval: bool,
-) -> ExpectedNoise:
-    """Replay the centre on guessed block effects around a starting point that is a little off."""
-    spread = deviation / math.sqrt(share * (1 - share))
-    spread /= math.sqrt(max(plan.rows - 1.6 * dimension - 2, plan.rows / 4))
-    steps, size = 1 << plan.value_bits, plan.blocks * plan.partitions
-    start = round(_TYPICAL_SHIFT * steps)
-    rule = centre_rule(start, bits=14, value_bits=plan.value_bits, trim=plan.trim(epsilon))
-    rate = plan.effect * epsilon / (2 * plan.partitions)
-    law = _replayed(rule, 0, spread * steps, size, rate)
-    excess = 1.0
-    if with_interval:
-        excess += min(3 / (plan.blocks * float(SPREAD_SHARE * epsilon)), 1.0)
-    wide = math.sqrt(excess) * spread * steps
-    reach = noise_quantile(rule, effect=0, spread=wide, size=size, rate=rate, coverage=coverage)
-    error = float((law * np.abs(rule.candidates)).sum()) / steps
-    normal = float(ndtri((1 + coverage) / 2)) * math.sqrt(1.1 * excess)
-    return ExpectedNoise(error, reach / steps, spread / math.sqrt(plan.blocks), normal)
+def expected_size(rule: CentreRule, *, spread: float, size: int, rate: Fraction) -> float:
+    """Return the expected size of the centre's noise around ideal block effects, in steps."""
+    law = _replayed(rule, 0, spread, size, rate)
+    return float((law * np.abs(rule.candidates)).sum())
 
 
 def _replayed(rule: CentreRule, effect: int, spread: float, size: int, rate: Fraction) -> Floats:

@@ -58,7 +58,10 @@ from private_ate.release import Estimate, Pair
 from private_ate.settings import ABSENT
 from private_ate.study import Groups, Study
 
-__all__ = ["BlocksOptions", "estimate_blocks"]
+__all__ = [
+    "MODELS", "BlocksOptions", "combined_half_width", "estimate_blocks", "lifted_spread",
+    "variance_cap",
+]  # fmt: skip
 
 
 _LARGEST_PARTITIONS: Final = 100
@@ -67,7 +70,7 @@ _LARGEST_PARTITIONS: Final = 100
 # without the floor one interval in ten would be less than half as wide as it should be.
 _SHIFT: Final = 1.5
 _FLOOR: Final = 1.25
-_MODELS: Final[dict[Model, Callable[..., BlockEffects]]] = {
+MODELS: Final[dict[Model, Callable[..., BlockEffects]]] = {
     "linear": linear_effects,
     "overlap": overlap_effects,
     "doubly_robust": average_effects,
@@ -152,7 +155,7 @@ def _compare(study: Study, request: Request, noise: Noise, counted: Count | None
         square = release_square(
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
-        half = _half_width(changes * square / start.members, reach, request.coverage)
+        half = combined_half_width(changes * square / start.members, reach, request.coverage)
     return _Result(start.value, reach, half, unadjusted_facts(request.design, tried=tried))
 
 
@@ -196,7 +199,7 @@ def _try_blocks(
             study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
         )
         square = variance * float(start.score.rate[0])
-        cap = _variance_cap(square, start.members / plan.blocks, study.dimension)
+        cap = variance_cap(square, start.members / plan.blocks, study.dimension)
     shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
     return _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles)))
 
@@ -221,7 +224,7 @@ class _Cut:
         return self.plan.blocks * self.plan.partitions
 
 
-def _variance_cap(square: float, rows: float, dimension: int) -> float:
+def variance_cap(square: float, rows: float, dimension: int) -> float:
     """Return the bound to which a block's variance is clipped, twice what is expected of it.
 
     Covariates that explain nothing of the outcome are what is expected.
@@ -260,7 +263,7 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
     half = None
     if variance is not None:
         sampling = 1.1 * request.rows_per_person * variance / cut.plan.blocks
-        half = _half_width(sampling, reach, request.coverage)
+        half = combined_half_width(sampling, reach, request.coverage)
     width = study.domain.bounds.width
     facts = adjusted_facts(
         cut.plan, request.estimand, window=rule.window(cut.size),
@@ -273,7 +276,7 @@ def _block_values(study: Study, estimand: Estimand, cut: _Cut, bits: int) -> Int
     """Return the effect and the variance of every block of every partition, in steps."""
     start = round(cut.start.value * cut.steps)
     cap = 1.0 if cut.cap is None else cut.cap
-    inside, rich = _MODELS[cut.plan.model], cut.plan.rich
+    inside, rich = MODELS[cut.plan.model], cut.plan.rich
 
     def kernel(groups: Groups) -> Integers:
         effects = inside(groups, rich=rich, estimand=estimand)
@@ -300,11 +303,15 @@ def _release_spread(
         "block variance", [int(variances.sum())], sensitivity=changes << bits, epsilon=epsilon
     )
     scale = changes / (variances.size * float(epsilon))
-    share = noisy[0] / (variances.size << (bits + 1)) + _SHIFT * scale
-    return min(max(share, 0.05, _FLOOR * scale), 1.0)
+    return lifted_spread(noisy[0] / (variances.size << (bits + 1)), scale)
 
 
-def _half_width(variance: float, reach: float, coverage: float) -> float:
+def lifted_spread(share: float, scale: float) -> float:
+    """Return a noisy mean variance as a share of its cap, lifted by the scale of its noise."""
+    return min(max(share + _SHIFT * scale, 0.05, _FLOOR * scale), 1.0)
+
+
+def combined_half_width(variance: float, reach: float, coverage: float) -> float:
     """Combine a nearly normal error with the exact quantile of the last step's noise."""
     normal = float(ndtri((1 + coverage) / 2))
     return math.sqrt(normal**2 * variance + reach**2)

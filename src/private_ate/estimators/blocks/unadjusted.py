@@ -26,8 +26,8 @@ from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = [
-    "Count", "Start", "release_count", "release_outcome_variance", "release_square",
-    "release_start",
+    "Count", "Start", "largest_square", "lifted_square", "lifted_variance", "release_count",
+    "release_outcome_variance", "release_square", "release_start",
 ]  # fmt: skip
 
 
@@ -186,18 +186,23 @@ def release_square(
     """
     largest = max(start.score.high, -start.score.low) ** 2
     share, rate = float(start.score.share[0]), float(start.score.rate[0])
-    centre = float(start.score.centre[0])
 
     def residual(treatment: Floats, outcome: Floats) -> Floats:
         away = treatment - share
-        return rate * away * (outcome - centre - away * start.value)
+        # From the arm's own mean: the score's centre lies elsewhere where arms are unequal.
+        return rate * away * (outcome - start.mean - away * start.value)
 
     mean = _release_mean_square(
         study, noise, "variance", residual, largest,
         members=start.members, epsilon=epsilon, changes=changes,
     )  # fmt: skip
     shift = changes / (start.members * float(epsilon))
-    return largest * min(max(mean + shift, 1e-6), 1.0)
+    return largest * lifted_square(mean, shift)
+
+
+def lifted_square(share: float, scale: float) -> float:
+    """Return a noisy mean square as a share of its bound, lifted by the scale of its noise."""
+    return min(max(share + scale, 1e-6), 1.0)
 
 
 def release_outcome_variance(
@@ -210,7 +215,7 @@ def release_outcome_variance(
     replaced. Sensitivity of the sum: ``changes`` times that bound. Cost: ε. Proof:
     docs/proofs/blocks.md.
     """
-    largest = 1.0 if study.domain.bounds.is_binary else 0.25
+    largest = largest_square(binary=study.domain.bounds.is_binary)
     share = float(start.score.share[0])
 
     def residual(treatment: Floats, outcome: Floats) -> Floats:
@@ -221,7 +226,17 @@ def release_outcome_variance(
         members=start.members, epsilon=epsilon, changes=changes,
     )  # fmt: skip
     scale = changes / (start.members * float(epsilon))
-    return largest * min(max(mean + _SHIFT * scale, _FLOOR * scale), 1.0)
+    return largest * lifted_variance(mean, scale)
+
+
+def largest_square(*, binary: bool) -> float:
+    """Return the bound on an outcome's squared distance from its arm's mean."""
+    return 1.0 if binary else 0.25
+
+
+def lifted_variance(share: float, scale: float) -> float:
+    """Return a noisy variance as a share of its bound, lifted by its noise's scale."""
+    return min(max(share + _SHIFT * scale, _FLOOR * scale), 1.0)
 
 
 def _release_mean_square(  # noqa: PLR0913  # a step, its residual and its parameters

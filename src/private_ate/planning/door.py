@@ -1,0 +1,198 @@
+"""The planner's door: what is asked, about whom, and which method predicts the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, assert_never, get_args
+
+from private_ate.arguments import one_of, real_number
+from private_ate.data.inputs import prepare_table
+from private_ate.data.tables import Covariates
+from private_ate.domain import Domain, Treatment
+from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
+from private_ate.errors import ArgumentError
+from private_ate.estimators.blocks.plan import BlocksOptions
+from private_ate.estimators.calibrated.options import CalibratedOptions
+from private_ate.estimators.orthogonal.plan import OrthogonalOptions, orthogonal_options
+from private_ate.estimators.refusals import options_of, with_outcome_sd
+from private_ate.estimators.request import Design, Estimand, Request, Target
+from private_ate.planning.answers import Planner, Solve, make_plan
+from private_ate.planning.label import label_planner, made_up_people, people_like
+from private_ate.planning.plan import Plan
+from private_ate.planning.sample import blocks_planner, orthogonal_planner
+from private_ate.planning.sizes import Guesses, OverlapGuess, StudySizes
+from private_ate.privacy.budget import Level, parse_epsilon
+
+__all__ = ["plan_ate"]
+
+DEFAULT_EPSILONS: Final = ("0.1", "0.2", "0.5", "1", "2", "4", "8")
+
+
+def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
+    data: object,
+    *,
+    level: Level,
+    epsilons: Sequence[str | float | Fraction | Decimal] = DEFAULT_EPSILONS,
+    half_width: float | None = None,
+    solve: Solve | None = None,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Covariates = None,
+    domain: Domain | None = None,
+    target: Target = "balance",
+    neighbors: int = 5,
+    estimand: Estimand = "ate",
+    confidence: float | None = 0.95,
+    rows_per_person: int = 1,
+    design: Design = "unknown",
+    outcome_sd: float | None = None,
+    explained: float | None = None,
+    treated_share: float = 0.5,
+    overlap: OverlapGuess = "good",
+    options: CalibratedOptions | OrthogonalOptions | BlocksOptions | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Tell what error and interval to expect for each ε; spends nothing.
+
+    Parameters
+    ----------
+    data
+        As for ``estimate_ate``, or ``StudySizes`` for a study that is not there yet. Only public
+        columns are read: covariates and treatment at label level, the number of rows at sample
+        level.
+    level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
+        As for ``estimate_ate``.
+    epsilons : sequence
+        Budgets to tabulate.
+    half_width : float, optional
+        A wanted half-width; what reaches it is searched for.
+    solve : "epsilon" or "rows", optional
+        What to search for: the least ε, or the least number of rows at each of the budgets. None
+        is rows if ``StudySizes`` leaves them open, and ε otherwise.
+    outcome_sd : float, optional
+        The outcome's standard deviation among people who are treated alike, in its own units, as
+        for ``estimate_ate``; None is an eighth of the declared range, or 0.4 of a binary one.
+    explained : float, optional
+        A guess of the share of that variance which the covariates explain; None is
+        ``d / (d + 40)`` for d encoded covariates.
+    treated_share : float
+        A guess of the share of treated units, where treatment is not read.
+    overlap : "good" or "poor"
+        Label level: a guess of how far treatment depends on the covariates, where they are not
+        read; the log odds of treatment have a standard deviation of 0.7 or 1.8.
+    options
+        The method's own options.
+    """
+    request = Request(
+        level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options,
+        design,
+    )  # fmt: skip
+    budgets = _budgets(epsilons)
+    guesses = Guesses(outcome_sd, explained, treated_share, overlap)
+    if half_width is not None:
+        half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
+    if solve is not None:
+        one_of("solve", solve, get_args(Solve))
+    asked = _Columns(treatment, outcome, covariates, domain)
+    match level:
+        case "label":
+            planner = _label_planner(data, asked, request, guesses, progress)
+        case "sample":
+            planner = _sample_planner(_sizes(data, asked), request, guesses)
+        case _:
+            assert_never(level)
+    with single_threaded_blas():
+        return make_plan(planner, request, budgets, wanted=half_width, solve=solve)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Which columns are meant, where a table is given."""
+
+    treatment: str | Treatment | None
+    outcome: str | None
+    covariates: Covariates
+    domain: Domain | None
+
+
+def _budgets(epsilons: object) -> list[float]:
+    if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Iterable):
+        msg = "epsilons is a list of budgets such as ['0.5', '1']"
+        raise ArgumentError(msg)
+    return [float(parse_epsilon(epsilon)) for epsilon in epsilons]
+
+
+def _label_planner(
+    data: object,
+    asked: _Columns,
+    request: Request,
+    guesses: Guesses,
+    progress: Progress | None,
+) -> Planner:
+    options = with_outcome_sd(
+        options_of(request, CalibratedOptions, "calibrated"), guesses.outcome_sd
+    )
+    guesses = replace(guesses, outcome_sd=options.outcome_sd)
+    request = replace(request, options=options)
+    if isinstance(data, StudySizes):
+        sizes = data
+        people = made_up_people(sizes, guesses.about(sizes))
+        told = (
+            f"people made up with {guesses.overlap} overlap and a treated share of "
+            f"{guesses.treated_share:g}"
+        )
+    else:
+        study = _public_study(data, asked, progress)
+        sizes = StudySizes.declared(study.size, study.dimension, study.domain.bounds)
+        people, told = people_like(study), "the public covariates and treatment"
+    caveat = (
+        f"rests on {told}, and on an outcome standard deviation of "
+        f"{guesses.deviation(sizes):.4g}{_origin(guesses)}; unmeasured confounding is not in it"
+    )
+    predict = label_planner(people, request, options, guesses.about(sizes))
+    return Planner("calibrated", predict, sizes.rows, caveat)
+
+
+def _sample_planner(sizes: StudySizes, request: Request, guesses: Guesses) -> Planner:
+    """Return the predictions of the method whose options were given, or of the default."""
+    guess = guesses.about(sizes)
+    caveat = (
+        f"rests on a treated share of {guess.share:g}, an outcome standard deviation of "
+        f"{guesses.deviation(sizes):.4g}{_origin(guesses)} and {100 * guess.explained:.0f} % of "
+        "its variance explained; confounding that is not removed is not in it"
+    )
+    if isinstance(request.options, OrthogonalOptions):
+        predict = orthogonal_planner(sizes, request, orthogonal_options(request), guess)
+        return Planner("orthogonal", predict, sizes.rows, caveat)
+    options = options_of(request, BlocksOptions, "blocks")
+    return Planner("blocks", blocks_planner(sizes, request, options, guess), sizes.rows, caveat)
+
+
+def _origin(guesses: Guesses) -> str:
+    return " (guessed from the declared bounds)" if guesses.outcome_sd is None else ""
+
+
+def _public_study(data: object, asked: _Columns, progress: Progress | None) -> LocalStudy:
+    if isinstance(data, LocalStudy):
+        return data.public()
+    prepared = prepare_table(
+        data, treatment=asked.treatment, outcome=asked.outcome, covariates=asked.covariates,
+        domain=asked.domain, level="label", from_data=False,
+    )  # fmt: skip
+    return LocalStudy.encode_public(prepared.table, prepared.domain, progress, prepared.lenient)
+
+
+def _sizes(data: object, asked: _Columns) -> StudySizes:
+    if isinstance(data, StudySizes):
+        return data
+    if isinstance(data, LocalStudy):
+        return StudySizes.declared(data.size, data.dimension, data.domain.bounds)
+    prepared = prepare_table(
+        data, treatment=asked.treatment, outcome=asked.outcome, covariates=asked.covariates,
+        domain=asked.domain, level="sample", from_data=False,
+    )  # fmt: skip
+    domain = prepared.domain
+    return StudySizes.declared(prepared.table.rows, len(domain.features), domain.bounds)

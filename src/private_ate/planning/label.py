@@ -1,0 +1,168 @@
+"""Predictions at label level: the public phase of an estimate, on real or made-up people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from private_ate.arrays import Bits, Floats
+from private_ate.domain import Domain, Interval
+from private_ate.engines.local import LocalStudy
+from private_ate.estimators.calibrated.cap_path import CapPath, CapPoint, scatter, walk_caps
+from private_ate.estimators.calibrated.features import UNEXPLAINED
+from private_ate.estimators.calibrated.method import (
+    INTERVAL_SHARE,
+    CalibratedOptions,
+    error_deviations,
+    expected_variance,
+    imbalance_of,
+    outcome_share,
+    plan_clip,
+    pose_caps,
+)
+from private_ate.estimators.guesses import ExpectedError, PeopleGuess, make_up_rows
+from private_ate.estimators.request import Request
+from private_ate.planning.plan import PlanRow
+from private_ate.planning.search import Predict
+from private_ate.planning.sizes import StudySizes
+from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_variance
+from private_ate.study import Block
+
+__all__ = ["People", "label_planner", "made_up_people", "people_like"]
+
+_MOST_ROWS: Final = 20_000  # beyond, as many rows stand for all
+_FEWEST: Final = 8
+_STEP: Final = 1.25  # between numbers of rows that are drawn in a search
+_REACH: Final = 4.0  # deviations of a made-up covariate that its range holds on either side
+_SHOWN: Final = 0.5  # of what covariates explain: what pairs of like units do not differ by
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The public part of a study of any number of rows.
+
+    ``size`` is the number of rows of the study, None if a plan shall say how many it takes.
+    """
+
+    size: int | None
+    is_real: bool
+    bounds: Interval
+    draw: Callable[[int], LocalStudy]
+
+    def walked(self, rows: int) -> int:
+        """Return how many rows stand for so many: few numbers, so that each is drawn once."""
+        if rows == self.size and (self.is_real or rows <= _MOST_ROWS):
+            return rows
+        steps = math.floor(math.log(max(rows, 1)) / math.log(_STEP) + 1e-9)
+        return min(rows, _MOST_ROWS, max(round(_STEP**steps), _FEWEST))
+
+
+def made_up_people(sizes: StudySizes, guess: PeopleGuess) -> People:
+    """Return made-up people for these sizes and guesses."""
+    names = [f"x{place}" for place in range(1, sizes.covariates + 1)]
+    domain = Domain("t", ("y", sizes.bounds), dict.fromkeys(names, Interval(0, 1)))
+
+    def draw(rows: int) -> LocalStudy:
+        made = make_up_rows(guess, rows, sizes.covariates)
+        treatment = made.treatment
+        if treatment.all() or not treatment.any():  # both arms are there, however few rows
+            treatment = np.arange(rows) < max(round(guess.share * rows), 1)
+        covariates = np.clip(made.covariates / (2 * _REACH) + 0.5, 0.0, 1.0)
+        return LocalStudy(domain, np.ascontiguousarray(covariates.T), treatment, None)
+
+    return People(sizes.rows, False, sizes.bounds, draw)
+
+
+def people_like(study: LocalStudy) -> People:
+    """Return the people of a study, or others like them, drawn with replacement."""
+
+    def draw(rows: int) -> LocalStudy:
+        if rows == study.size:
+            return study
+        known = _gathered(study)
+        drawn = np.floor(scatter(0, rows) * known.treatment.size).astype(np.int64)
+        arms = known.treatment[drawn]
+        if arms.all() or not arms.any():
+            drawn[0], drawn[-1] = np.argmax(known.treatment), np.argmin(known.treatment)
+        covariates = np.ascontiguousarray(known.covariates[drawn].T)
+        return LocalStudy(study.domain, covariates, known.treatment[drawn], None)
+
+    return People(study.size, True, study.domain.bounds, draw)
+
+
+@dataclass(frozen=True, slots=True)
+class _People:
+    """Public rows gathered from blocks."""
+
+    covariates: Floats  # shape (m, d)
+    treatment: Bits
+
+    def __add__(self, other: _People) -> _People:
+        return _People(
+            np.concatenate([self.covariates, other.covariates]),
+            np.concatenate([self.treatment, other.treatment]),
+        )
+
+
+def _gathered(study: LocalStudy) -> _People:
+    """Return some of the public rows, by their places."""
+    stride = max(study.size // (2 * _MOST_ROWS), 1)
+
+    def kernel(block: Block) -> _People:
+        kept = np.arange(-block.first % stride, block.treatment.size, stride)
+        return _People(block.covariates[kept], block.treatment[kept])
+
+    return study.fold(kernel, title="people")
+
+
+def label_planner(
+    people: People, request: Request, options: CalibratedOptions, guess: PeopleGuess
+) -> Predict:
+    """Return predictions for the method calibrated: its public phase, then its noise."""
+    bounds = people.bounds
+    spread, clip = outcome_share(bounds, options), plan_clip(bounds, options)
+    pays = request.confidence is not None and request.target == "balance"
+    left = 1 - float(clip.share) - (float(INTERVAL_SHARE) if pays else 0.0)
+    reach = request.rows_per_person * clip.kept_share
+    alike = (1 - _SHOWN * guess.explained) * spread**2
+
+    @lru_cache(maxsize=64)
+    def path_of(rows: int) -> CapPath:
+        study = people.draw(rows)
+        return walk_caps(study, pose_caps(study, request))
+
+    def predict(rows: int, epsilon: float) -> PlanRow:
+        walked = people.walked(rows)
+        path, more = path_of(walked), rows / walked
+        used, unit = epsilon * left, bounds.width / rows
+        share = epsilon * float(INTERVAL_SHARE)
+        known = expected_variance(path.problem, spread, clip, share, request)
+        known = replace(known, released=min(alike, known.ceiling), scale=known.scale / more)
+        weighed = known.corrected_guess() if pays else spread
+        point = path.choose(staircase_variance(used) * reach**2 / more, weighed)
+        scale = reach * point.cap * unit
+        sampling = math.sqrt(more * _likely_square(path, point, known.released, spread)) * unit
+        expected = ExpectedError.of_staircase(used, scale, sampling, request.coverage)
+        if pays:
+            wide = error_deviations(path.problem, point.solutions, spread, known.likely_values())
+            half = staircase_and_normal_quantile(
+                request.coverage, used, scale, math.sqrt(more) * unit * wide
+            )
+            expected = expected.with_half_width(half)
+        return PlanRow.of(epsilon, expected, rows, f"cap {point.cap:.3g}")
+
+    return predict
+
+
+def _likely_square(path: CapPath, point: CapPoint, variance: float, spread: float) -> float:
+    """Return the mean square of n times the estimate over B, less its noise, by prior guesses."""
+    squares = sum(solution.sums.squares for solution in point.solutions)
+    loss = point.loss - UNEXPLAINED * squares
+    if path.problem.base is not None:  # the loss of following weights is about those weights
+        loss = imbalance_of(path.problem, point.solutions)
+    return variance * squares + spread**2 * max(loss, 0.0)

@@ -1,0 +1,94 @@
+"""The values of a plan: what to expect at each ε, and the answer to a wanted half-width."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from private_ate.estimators.guesses import ExpectedError
+from private_ate.privacy.budget import Level
+
+__all__ = ["Plan", "PlanRow"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """What to expect at one ε, in units of the outcome.
+
+    Attributes
+    ----------
+    epsilon : float
+        The budget.
+    noise_error : float
+        Expected size of the privacy noise.
+    sampling_error : float
+        Standard deviation of the estimate without noise; rests on the guessed spread.
+    expected_error : float
+        Expected size of both together.
+    half_width : float
+        Half-width of the interval that a release will show, near the median of releases.
+    note : str
+        The cap, or whether and how the sample level adjusts.
+    detectable_effect : float
+        The smallest effect whose interval excludes zero in four of five studies (power 80 %).
+    size : int
+        Rows of the study; where rows were asked for, those that reach the wanted half-width.
+    adjusted : bool
+        Whether the estimate adjusts for covariates.
+    """
+
+    epsilon: float
+    noise_error: float
+    sampling_error: float
+    expected_error: float
+    half_width: float
+    note: str
+    detectable_effect: float
+    size: int
+    adjusted: bool
+
+    @classmethod
+    def of(
+        cls, epsilon: float, expected: ExpectedError, size: int, note: str, *, adjusted: bool = True
+    ) -> PlanRow:
+        """Write down what is expected, in units of the outcome already."""
+        return cls(
+            epsilon,
+            expected.noise,
+            expected.sampling,
+            expected.error,
+            expected.half_width,
+            note,
+            expected.half_width + expected.margin,
+            size,
+            adjusted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Expected error against ε, and the ε or the rows for a wanted half-width.
+
+    ``epsilon_needed`` is None if no half-width was asked for, if rows were, or if it is
+    unreachable; ``rows_needed`` has an entry per row of the plan where rows were asked for, None
+    where no number of rows suffices. ``answer`` says it in words.
+    """
+
+    level: Level
+    rows: tuple[PlanRow, ...]
+    half_width: float | None
+    epsilon_needed: float | None
+    answer: str
+    caveat: str
+    rows_needed: tuple[int | None, ...] | None = None
+    method: str = ""
+    confidence: float = 0.95
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        from private_ate.report.plans import plan_text  # a plan can show itself
+
+        return plan_text(self)

@@ -1,0 +1,148 @@
+"""What a plan rests on: sizes of a study, and guesses about the people in it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.domain import Binary, Interval
+from private_ate.errors import ArgumentError
+from private_ate.estimators.guesses import PeopleGuess
+
+__all__ = ["Guesses", "OverlapGuess", "StudySizes"]
+
+OverlapGuess = Literal["good", "poor"]
+
+SELECTION: Final[dict[OverlapGuess, float]] = {"good": 0.7, "poor": 1.8}
+"""Standard deviations of the log odds of treatment."""
+
+_COVARIATES: Final = 40  # covariates that are thought to explain half of the outcome's variance
+_SKEWED: Final = 0.2  # of the range: below, an outcome that starts at zero is thought to be skewed
+
+
+@dataclass(frozen=True, slots=True)
+class StudySizes:
+    """A study that is not there yet: rows, encoded covariates, and the outcome's range.
+
+    Attributes
+    ----------
+    rows : int or None
+        The number of rows (n); None if a plan shall say how many it takes.
+    covariates : int
+        Encoded covariates: an interval counts once, a category once per label.
+    outcome_width : float
+        The declared range of the outcome, ``high − low``.
+    is_binary : bool
+        Whether the outcome is declared to be 0 or 1.
+    outcome_low : float or None
+        The declared lower bound, if known; an outcome that starts at zero is often skewed.
+    """
+
+    rows: int | None
+    covariates: int
+    outcome_width: float
+    is_binary: bool = False
+    outcome_low: float | None = None
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            covariates=whole_number("the number of covariates", self.covariates, 0, 10**6),
+            outcome_width=real_number("the outcome's range", self.outcome_width, 1e-150, 1e151),
+            is_binary=truth_value("is_binary", self.is_binary),
+        )
+        if self.rows is not None:
+            settle(self, rows=whole_number("the number of rows", self.rows, 1, 1 << 48))
+        if self.outcome_low is not None:
+            low = real_number("the outcome's lower bound", self.outcome_low, -1e151, 1e151)
+            settle(self, outcome_low=low)
+
+    @classmethod
+    def declared(cls, rows: int | None, covariates: int, bounds: Interval) -> StudySizes:
+        """Return the sizes of a study with declared outcome bounds."""
+        return cls(rows, covariates, bounds.width, bounds.is_binary, bounds.low)
+
+    @property
+    def bounds(self) -> Interval:
+        """Outcome bounds of this width, from zero unless the lower one is known."""
+        if self.is_binary:
+            return Binary()
+        low = self.outcome_low or 0.0
+        return Interval(low, low + self.outcome_width)
+
+    @property
+    def outcome_deviation(self) -> float:
+        """The outcome's standard deviation, guessed from its declared range."""
+        return (0.4 if self.is_binary else 0.125) * self.outcome_width
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """What the planner is told, or takes for granted, about the people of a study.
+
+    Attributes
+    ----------
+    outcome_sd : float or None
+        Standard deviation of the outcome among people who are treated alike, in its own units;
+        None is an eighth of the declared range, or 0.4 of it for a binary outcome.
+    explained : float or None
+        Share of that variance which covariates explain; None grows with their number,
+        ``d / (d + 40)``.
+    treated_share : float
+        Share of treated units.
+    overlap : "good" or "poor"
+        How far treatment depends on the covariates.
+    """
+
+    outcome_sd: float | None = None
+    explained: float | None = None
+    treated_share: float = 0.5
+    overlap: OverlapGuess = "good"
+
+    def __post_init__(self) -> None:
+        one_of("overlap", self.overlap, get_args(OverlapGuess))
+        share = real_number("the guessed share of treated units", self.treated_share, 0.001, 0.999)
+        settle(self, treated_share=share)
+        if self.outcome_sd is not None:
+            settle(self, outcome_sd=real_number("outcome_sd", self.outcome_sd, 1e-150, 1e150))
+        if self.explained is not None:
+            settle(self, explained=real_number("explained", self.explained, 0.0, 0.99))
+
+    def about(self, sizes: StudySizes) -> PeopleGuess:
+        """Return the guesses in units of the outcome's range."""
+        deviation = self.deviation(sizes) / sizes.outcome_width
+        if deviation > 0.5 * (1 + 1e-9):
+            msg = (
+                f"no outcome within a range of {sizes.outcome_width:g} has a standard deviation of "
+                f"{self.outcome_sd:g}; it is at most half the range"
+            )
+            raise ArgumentError(msg)
+        explained = self.explained
+        if explained is None:
+            explained = sizes.covariates / (sizes.covariates + _COVARIATES)
+        return PeopleGuess(
+            self.treated_share,
+            deviation,
+            _middle(sizes, deviation),
+            explained,
+            SELECTION[self.overlap],
+        )
+
+    def deviation(self, sizes: StudySizes) -> float:
+        """Return the outcome's standard deviation in its own units."""
+        return sizes.outcome_deviation if self.outcome_sd is None else self.outcome_sd
+
+
+def _middle(sizes: StudySizes, deviation: float) -> float:
+    """Guess where in its range the outcome's mean lies; its middle is zero.
+
+    The deviation of a binary outcome tells its mean. Amounts and durations start at zero and are
+    skewed: their mean is near their standard deviation.
+    """
+    if sizes.is_binary:
+        return -math.sqrt(max(1 - 4 * deviation**2, 0.0)) / 2
+    if sizes.outcome_low == 0 and deviation < _SKEWED:
+        return deviation - 0.5
+    return 0.0

@@ -1,0 +1,89 @@
+"""A plan as text: a table that fits a terminal of 80 columns, its answer and its legend."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from private_ate.report.words import number_text
+
+if TYPE_CHECKING:
+    from private_ate.planning.plan import Plan, PlanRow
+
+__all__ = ["plan_legend", "plan_text"]
+
+_WIDTH = 80
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the table, the answer, what the columns mean and what the plan rests on."""
+    parts = [f"What to expect, {plan.level} level, method {plan.method}", _table(plan)]
+    if plan.answer:
+        parts.append(_wrapped(f"{_capital(plan.answer)}."))
+    parts += [
+        "\n".join(
+            textwrap.fill(meaning, _WIDTH, initial_indent=f"{name:12}", subsequent_indent=" " * 12)
+            for name, meaning in plan_legend(plan)
+        ),
+        _wrapped(f"This plan {plan.caveat}. Nothing was spent."),
+    ]
+    return "\n\n".join(parts)
+
+
+def plan_legend(plan: Plan) -> list[tuple[str, str]]:
+    """Return what each column means."""
+    share = f"{100 * plan.confidence:g} %"
+    return [
+        ("noise", "expected size of the privacy noise"),
+        ("sampling", "standard deviation without noise: what so many people leave open"),
+        ("error", "expected size of both together"),
+        ("half-width", f"of the {share} interval that a release will show, about the median"),
+        ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
+        ("note", _NOTES[plan.level]),
+    ]
+
+
+_NOTES = {
+    "label": "largest weight of a unit, which the noise follows",
+    "sample": "whether the estimate adjusts for covariates; if not, it is a difference in means",
+}
+
+
+def _table(plan: Plan) -> str:
+    solved = plan.rows_needed is not None
+    names = ["ε", *(["rows"] if solved else []), "noise", "sampling", "error", "half-width",
+             "detectable"]  # fmt: skip
+    lines = [[*names, "note"]]
+    lines += [_cells(row, solved=solved) for row in plan.rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
+    return "\n".join(
+        "  ".join(
+            [
+                *(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=True)),
+                line[-1],
+            ]
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cells(row: PlanRow, *, solved: bool) -> list[str]:
+    numbers = (
+        row.noise_error, row.sampling_error, row.expected_error, row.half_width,
+        row.detectable_effect,
+    )  # fmt: skip
+    return [
+        f"{row.epsilon:g}",
+        *([f"{row.size:,}"] if solved else []),
+        *(number_text(number, row.half_width) for number in numbers),
+        row.note.partition(" (")[0],
+    ]
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH)
+
+
+def _capital(text: str) -> str:
+    """Begin with a capital letter; ε stays ε."""
+    return text[0].upper() + text[1:] if text[0].isascii() else text
