@@ -212,6 +212,13 @@ def test_small_blocks_name_the_arm_and_what_they_lean_to():
     assert all("leans to units that overlap" in text for text in populations)
 
 
+def test_many_rows_take_products_and_hinges_with_fewer_ranks_to_spare():
+    few, many = (plan_blocks(size, 10, 0.5) for size in (19_000, 20_000))
+
+    assert [few.rich, many.rich] == [False, True]
+    assert many.blocks * float(many.effect) * 0.5 >= 45
+
+
 def test_a_larger_model_asks_for_rows_of_the_arm_that_it_carries_over():
     rare = {one: plan_blocks(20_000, 20, 2.0, share=0.1, estimand=one) for one in ("ate", "att")}
 

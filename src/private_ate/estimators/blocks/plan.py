@@ -36,6 +36,7 @@ _FEW_ROWS: Final = 1000  # below this, sampling error is as large as the bias on
 _MANY_ROWS: Final = 20_000  # from here on three partitions do; more only cost time
 _MOST_ROWS: Final = 200_000  # from here on one does
 _LARGER_RANKS: Final = 60  # blocks times ε from which a larger model inside costs little noise
+_FEWER_RANKS: Final = 45  # the same for products and hinges where rows are many
 _MOST_COLUMNS: Final = 120  # of the rich basis: beyond this its cost in time is out of proportion
 _FINE_ROWS: Final = 50_000  # from here on the peak needs a finer grid of candidates
 
@@ -184,15 +185,29 @@ def _choose_model(
     arm = max(3 / scarce, min(25 * (1 / scarce - 2), size * epsilon / _LARGER_RANKS))
     least = math.ceil(max(best, arm, dimension + 4, min(growing / 2, modelled)))
     plain = _Inside(larger, False, math.ceil(needed))
-    columns = rich_columns(dimension)
-    rich = _Inside(larger, True, max(plain.rows, math.ceil(1.25 * columns / scarce)))
     if options.model == "linear":
         return _Inside("linear", False, least)
-    if columns <= _MOST_COLUMNS and size // rich.rows * epsilon >= _LARGER_RANKS:
-        return replace(rich, model=options.model or larger)
+    rich = _rich_rows(size, rich_columns(dimension), epsilon, scarce, plain.rows)
+    if rich is not None:
+        return _Inside(options.model or larger, True, rich)
     if options.model is not None or size // plain.rows * epsilon >= _LARGER_RANKS:
         return replace(plain, model=options.model or larger)
     return _Inside("linear", False, least)
+
+
+def _rich_rows(size: int, columns: int, epsilon: float, scarce: float, fewest: int) -> int | None:
+    """Return the rows with which a block can hold products and hinges; None if it cannot.
+
+    From many rows on, bias that stays is worse than noise: fewer rows a column and ranks will do.
+    """
+    if columns > _MOST_COLUMNS:
+        return None
+    ways = [(1.25, _LARGER_RANKS)] + [(0.9, _FEWER_RANKS)] * (size >= _MANY_ROWS)
+    for factor, ranks in ways:
+        rows = max(fewest, math.ceil(factor * columns / scarce))
+        if size // rows * epsilon >= ranks:
+            return rows
+    return None
 
 
 def _partitions(size: int, *, rich: bool) -> int:
