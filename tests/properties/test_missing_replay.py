@@ -113,7 +113,7 @@ def test_a_share_that_is_told_without_noise_is_found(monkeypatch):
     honest = observed_means.release_observed_means
 
     def peeking(sums, kept, size, *, epsilon, rows, noise):
-        exact = sums[0].weight / (1 << 24) / size
+        exact = sums.treated.weight / (1 << 24) / size
         released = honest(sums, kept, size, epsilon=epsilon, rows=rows, noise=noise)
         return replace(released, treated=replace(released.treated, share=exact))
 

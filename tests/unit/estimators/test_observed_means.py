@@ -7,6 +7,7 @@ import pytest
 
 from private_ate.estimators.calibrated.clipping import DECLARED_RANGE, OutcomeRange
 from private_ate.estimators.calibrated.observed_means import (
+    ObservedArms,
     ObservedSums,
     observe_arm,
     release_observed_means,
@@ -28,7 +29,7 @@ def arm(share, mean, weight=2.0, rows=SIZE // 2):
 def released(sums, epsilon, seed=0, kept=DECLARED_RANGE, rows=1):
     noise = Noise(SeededEntropy(seed))
     return release_observed_means(
-        sums, kept, SIZE, epsilon=Fraction(epsilon), rows=rows, noise=noise
+        ObservedArms(*sums), kept, SIZE, epsilon=Fraction(epsilon), rows=rows, noise=noise
     )
 
 

@@ -17,7 +17,7 @@ from typing import Final, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats
+from private_ate.arrays import Floats
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
@@ -38,8 +38,8 @@ from private_ate.estimators.calibrated.final_weights import CappedWeights, settl
 from private_ate.estimators.calibrated.likeness import Likeness
 from private_ate.estimators.calibrated.observed_means import (
     ObservedMeans,
-    ObservedSums,
-    observe_arm,
+    observed_kernel,
+    observed_rows,
     release_observed_means,
 )
 from private_ate.estimators.calibrated.options import (
@@ -372,17 +372,6 @@ class _ReleasedMeans:
         return self.width * self.released.half_width(coverage, deviations / self.width)
 
 
-@dataclass(frozen=True, slots=True)
-class _ObservedArms:
-    """What both arms' rows with an outcome add up to."""
-
-    treated: ObservedSums
-    control: ObservedSums
-
-    def __add__(self, other: _ObservedArms) -> _ObservedArms:
-        return _ObservedArms(self.treated + other.treated, self.control + other.control)
-
-
 def _release_means(
     study: MatchingStudy,
     weights: CappedWeights,
@@ -395,9 +384,9 @@ def _release_means(
 ) -> _ReleasedMeans:
     """Release both arms' means over private sets of rows."""
     base, bounds = weights.problem.base, study.domain.bounds
-    arms = fold_with_base(study, base, _observed_kernel(weights, kept))
+    arms = fold_with_base(study, base, observed_kernel(weights, kept))
     released = release_observed_means(
-        (arms.treated, arms.control), kept, study.size,
+        arms, kept, study.size,
         epsilon=epsilon, rows=request.rows_per_person, noise=noise,
     )  # fmt: skip
     middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
@@ -407,21 +396,6 @@ def _release_means(
     ]
     shown = _means_and_ratios(levels, study) if means else _Means()
     return _ReleasedMeans(released, bounds.width, shown)
-
-
-def _observed_kernel(
-    weights: CappedWeights, kept: OutcomeRange
-) -> Callable[[Block, Floats | None], _ObservedArms]:
-    def kernel(block: Block, base: Floats | None) -> _ObservedArms:
-        steps = quantize_weights(weights.of(block, base))
-        centred, observed = kept.centre(_outcomes(block)), _observed(block)
-        treated, control = (
-            observe_arm(steps[arm], centred[arm], observed[arm])
-            for arm in (block.treatment, ~block.treatment)
-        )
-        return _ObservedArms(treated, control)
-
-    return kernel
 
 
 def _release_sums(
@@ -511,7 +485,7 @@ def _release_variance(
         order = likeness.order(block.covariates)
         arms = (block.treatment, ~block.treatment) if is_private else members_of(block)
         outcomes = kept.centre(_outcomes(block))
-        seen = _observed(block) if is_private else None
+        seen = observed_rows(block) if is_private else None
         sums = NO_PAIRS
         for arm, weight in zip(arms, problem.equal_weights, strict=True):
             members = order[arm[order]]
@@ -668,11 +642,6 @@ def _outcomes(block: Block) -> npt.NDArray[np.int32]:
         msg = "the private phase needs a study with outcomes"
         raise TypeError(msg)
     return block.outcome
-
-
-def _observed(block: Block) -> Bits:
-    """Say who has an outcome; everybody, where the study holds no such column."""
-    return np.ones(block.treatment.size, np.bool_) if block.observed is None else block.observed
 
 
 def _clamp(value: float, width: float) -> float:

@@ -7,6 +7,7 @@ observed weight are released together, and their ratio is the arm's mean.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -18,10 +19,21 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Bits, Floats, Integers
 from private_ate.estimators.calibrated.clipping import OutcomeRange
+from private_ate.estimators.calibrated.final_weights import CappedWeights
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
+from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, quantize_weights, weighted_sum
+from private_ate.study import Block
 
-__all__ = ["ArmMean", "ObservedMeans", "ObservedSums", "observe_arm", "release_observed_means"]
+__all__ = [
+    "ArmMean",
+    "ObservedArms",
+    "ObservedMeans",
+    "ObservedSums",
+    "observe_arm",
+    "observed_kernel",
+    "observed_rows",
+    "release_observed_means",
+]
 
 
 _LEAST_SHARE: Final = 0.02  # of the weight: less than this is not divided by
@@ -43,6 +55,42 @@ class ObservedSums:
             self.weight + other.weight,
             max(self.largest, other.largest),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedArms:
+    """What the rows with an outcome add up to in both arms."""
+
+    treated: ObservedSums
+    control: ObservedSums
+
+    def __add__(self, other: ObservedArms) -> ObservedArms:
+        return ObservedArms(self.treated + other.treated, self.control + other.control)
+
+
+def observed_rows(block: Block) -> Bits:
+    """Say who has an outcome; everybody, where the study holds no such column."""
+    return np.ones(block.treatment.size, np.bool_) if block.observed is None else block.observed
+
+
+def observed_kernel(
+    weights: CappedWeights, kept: OutcomeRange
+) -> Callable[[Block, Floats | None], ObservedArms]:
+    """Return a kernel that adds up both arms, with weights that know nothing of who is observed."""
+
+    def kernel(block: Block, base: Floats | None) -> ObservedArms:
+        if block.outcome is None:
+            msg = "the private phase needs a study with outcomes"
+            raise TypeError(msg)
+        steps = quantize_weights(weights.of(block, base))
+        centred, observed = kept.centre(block.outcome), observed_rows(block)
+        treated, control = (
+            observe_arm(steps[arm], centred[arm], observed[arm])
+            for arm in (block.treatment, ~block.treatment)
+        )
+        return ObservedArms(treated, control)
+
+    return kernel
 
 
 def observe_arm(steps: Integers, centred: npt.NDArray[np.int32], observed: Bits) -> ObservedSums:
@@ -106,7 +154,7 @@ class ObservedMeans:
 
 
 def release_observed_means(
-    sums: tuple[ObservedSums, ObservedSums],
+    sums: ObservedArms,
     kept: OutcomeRange,
     size: int,
     *,
@@ -125,10 +173,11 @@ def release_observed_means(
     Proof: docs/proofs/calibrated.md.
     """
     shorter = max(kept.width // 2, 1)
-    sensitivities = [max(1, rows * arm.largest * kept.width) for arm in sums]
+    arms = (sums.treated, sums.control)
+    sensitivities = [max(1, rows * arm.largest * kept.width) for arm in arms]
     noisy = noise.laplace_disjoint(
         "observed sums",
-        [value for arm in sums for value in (arm.outcomes, shorter * arm.weight)],
+        [value for arm in arms for value in (arm.outcomes, shorter * arm.weight)],
         sensitivities=[size for size in sensitivities for _ in range(2)],
         epsilon=epsilon,
     )
