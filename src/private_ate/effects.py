@@ -90,7 +90,8 @@ def odds_ratio(release: Release) -> float:
 def standard_error(release: Release) -> float | None:
     """Return the standard error of a normal estimate whose interval would be as wide.
 
-    Noise and sampling are both in it. None if the release has no interval.
+    All that the interval covers is in it: noise, sampling and, where the method counts it,
+    imbalance that is left. None if the release has no interval.
     """
     if release.interval is None:
         return None

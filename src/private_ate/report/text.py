@@ -66,7 +66,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
         yield f"effect ({facts.estimand.upper()})", f"{release.ate:.6g}"
     error = standard_error(release)
     if error is not None:
-        yield "standard error", f"{error:.4g} (noise and sampling, from the interval)"
+        yield "standard error", f"{error:.4g} (half the interval over its normal quantile)"
     share = f"{100 * facts.confidence:g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval)
