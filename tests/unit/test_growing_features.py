@@ -9,15 +9,13 @@ import pytest
 from private_ate import ArgumentError, CalibratedOptions, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
+from private_ate.estimators.calibrated.bends import growth_of
 from private_ate.estimators.calibrated.cap_path import walk_caps
 from private_ate.estimators.calibrated.features import FeatureMap, fit_features
 from private_ate.estimators.calibrated.final_weights import settle_weights
+from private_ate.estimators.calibrated.hidden_units import fit_network
 from private_ate.estimators.calibrated.method import imbalance_of, pose_caps
-from private_ate.estimators.calibrated.rich_features import (
-    RichFeatureMap,
-    grow_features,
-    growth_of,
-)
+from private_ate.estimators.calibrated.rich_features import RichFeatureMap, grow_features
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.sums import OUTCOME_STEPS
@@ -33,6 +31,9 @@ def draw(kind, rows, columns=5, seed=0):
         shape = z[:, 0] * z[:, 1] + np.abs(z[:, 2])
         score, level = 1.6 * ((shape - 0.8) / 1.2 + 0.3 * z[:, 3]), shape + 0.5 * z[:, 3]
         effect = 1 + 0.3 * np.tanh(z[:, 0])
+    elif kind in ("wave", "weak"):  # little selection, along a wave or along a line
+        level = np.sin(1.5 * z[:, 0]) if kind == "wave" else z[:, 0]
+        score, effect = 1.0 * level, np.ones(rows)
     else:  # strong selection along a line, a bent outcome, effects that follow the score
         line = z @ np.arange(1, columns + 1) / np.linalg.norm(np.arange(1, columns + 1))
         score, level = 1.6 * line, 4 / (1 + np.exp(-2 * line))
@@ -126,8 +127,9 @@ def test_bends_gain_their_share_with_the_rows_per_covariate():
     shares = [growth_of(rows, 10) for rows in (500, 1000, 3000, 10_000, 10**6)]
 
     assert shares == sorted(shares)
-    assert shares[0] == shares[1] == pytest.approx(0.03)
-    assert shares[-2] == shares[-1] == 1.0
+    assert shares[0] == shares[1] == pytest.approx(0.01)
+    assert shares[3] == pytest.approx(1.0)
+    assert shares[4] == pytest.approx(10.0)
 
 
 def test_an_interval_doubts_bends_where_arms_hardly_overlap():
@@ -226,6 +228,25 @@ def test_strong_selection_with_effects_that_follow_the_score_is_covered():
     assert halves[50_000] < halves[10_000] / 2 < halves[2000] / 4
 
 
+def test_a_network_finds_what_hinges_and_products_cannot_follow():
+    rng = np.random.default_rng(4)
+    covariates = rng.standard_normal((4, 12_000))
+    score = 2 * np.tanh(1.5 * covariates.sum(axis=0)) * np.tanh(covariates[0] - covariates[1])
+    treated = rng.random(12_000) < 1 / (1 + np.exp(-score))
+
+    network = fit_network(covariates[:, :8000], treated[:8000])
+
+    found = network.score(covariates[:, 8000:])
+    assert np.corrcoef(found, score[8000:])[0, 1] > 0.85
+
+
+def test_evidence_that_weights_do_not_follow_is_doubted():
+    study, _, _ = draw("wave", 2000)
+
+    assert not grown(study).score.is_flexible
+    assert grown(study).doubt[-1] > 2 * grown(draw("weak", 2000)[0]).doubt[-1]
+
+
 @pytest.mark.parametrize("estimand", ["att", "atc", "ato"])
 def test_other_estimands_weigh_effects_by_their_own_population(estimand):
     study, effect, chance = draw("line", 20_000)
@@ -261,7 +282,7 @@ def test_an_interval_counts_more_imbalance_than_weights_were_asked_to_remove():
     study, _, _ = draw("line", 2000)
     public = study.public()
     path = walk_caps(public, pose_caps(public, Request("label", Fraction(1))))
-    weights = settle_weights(public, path, path.points[-1])
+    weights = settle_weights(public, path, path.points[0])
     features = weights.problem.features
 
     counted = imbalance_of(weights.problem, weights.solutions)

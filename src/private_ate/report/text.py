@@ -75,7 +75,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     error = standard_error(release)
     if error is not None:
         known = number_text(error, error)
-        yield "standard error", f"{known} (noise and sampling, from the interval)"
+        yield "standard error", f"{known} (half the interval over its normal quantile)"
     share = f"{100 * facts.confidence:g} %"
     if release.interval is not None:
         yield f"{share} interval", _pair(release.interval, digits)

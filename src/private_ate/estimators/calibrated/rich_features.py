@@ -5,19 +5,21 @@ may be chosen by looking at the treatment; they never look at an outcome. Beside
 squares and the score there are hinges of covariates, products of pairs, and functions of a score
 that may itself bend. Each block's share is a prior guess of how much of the outcome's variance it
 explains: with few rows the weights hardly follow a block of small share, with many rows its
-imbalance vanishes like that of the covariates, and so does the bias.
+imbalance vanishes like that of the covariates, and so does the bias. Functions of the score count
+by what is new in them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from private_ate.arrays import Bits, Floats, Indices
+from private_ate.estimators.calibrated.bends import doubt_by, growth_of, new_functions
 from private_ate.estimators.calibrated.features import FeatureMap
 from private_ate.estimators.calibrated.flexible_score import (
     BentScore,
@@ -29,7 +31,7 @@ from private_ate.estimators.calibrated.terms import LearningRows, Terms, choose_
 from private_ate.models.folds import FEATURE_ROWS, by_chunks
 from private_ate.study import Block, Study
 
-__all__ = ["RichFeatureMap", "grow_features", "growth_of", "scatter"]
+__all__ = ["RichFeatureMap", "grow_features", "scatter"]
 
 
 _LINEAR: Final = 0.40
@@ -39,16 +41,12 @@ _PRODUCTS: Final = 0.10
 _SCORE: Final = 0.15
 _FLEXIBLE: Final = 0.25
 _BENDS: Final = 0.05  # functions of the score beyond all other terms
-_SEEDLING: Final = 0.01  # of a growing block's share: in the interval, hardly in the weights
-_MORE: Final = 0.5
-_GROWS: Final = (150, 1_000)  # rows per covariate between which bends of the score gain their share
 _FEW_ROWS: Final = 5_000  # rows up to which bent terms need all of the evidence
 _MANY_ROWS: Final = 20_000  # rows from which terms need no evidence
 _EVIDENCE: Final = 0.02  # nats a row by which bent terms must tell treatment better, few rows
 _STRONG_EVIDENCE: Final = 2.5  # times that: the bent score itself is balanced
 _LEARNING_ROWS: Final = 20_000  # rows from which knots, products and the score are learnt
 _FEWEST: Final = 50  # rows of an arm below which nothing is grown
-_DOUBT: Final = ((0.45, 0.7), (2.3, 0.65))  # by overlap, how much an outcome may lean on bends
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,15 @@ class RichFeatureMap:
         Covariates, squares and the linear score, from which these features were grown.
     terms, score : Terms, Score
         What is computed from a row.
-    mean, scale : arrays, shape (p,)
-        Centre of each function over all rows, and what its deviation is multiplied by.
+    mean : array, shape (b,)
+        Centre over all rows of each function of a row: terms, then functions of the score.
+    scale : array
+        What the deviations of terms and scores are multiplied by; zero for those left out.
+    bends : array, shape (k, b)
+        Combinations of all functions that are new to terms and scores.
     doubt : array, shape (p,)
         What an interval multiplies each feature's imbalance by: the class of outcomes that it
-        covers has every block's full share, and leans on it more than the prior guess.
+        covers gives bends their full share, and leans on them more where arms overlap less.
     """
 
     plain: FeatureMap
@@ -191,56 +193,26 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
     empty = np.zeros(0)
     unscaled = RichFeatureMap(plain, terms, score, empty, empty, np.zeros((0, 0)), empty)
     moments = public.fold(by_chunks(_moments_kernel(unscaled), FEATURE_ROWS), title="features")
+    overlap = score.overlap(terms.of(learning.covariates), learning.treatment)
+    return _scale(unscaled, moments, learning, doubt_by(0.0 if is_ignored else overlap))
+
+
+def _scale(
+    features: RichFeatureMap, moments: _Moments, learning: LearningRows, doubt: float
+) -> RichFeatureMap:
+    """Give each block of features its share of the outcome's variance."""
     mean = moments.first / moments.rows
     variance = moments.second / moments.rows - mean**2
-    kept = variance > 1e-9 * (1.0 + mean**2)
-    straight = terms.size + 1 + score.is_flexible
-    full = _shares(terms, score, kept[:straight])
-    scale = np.where(kept[:straight], np.sqrt(full / np.where(kept, variance, 1.0)[:straight]), 0.0)
-    bends = _whiten(
-        unscaled.basis(learning.covariates), mean, np.where(kept, variance, 0.0), straight
-    )
-    growth = growth_of(public.size, terms.linear.size)
+    variance[variance <= 1e-9 * (1.0 + mean**2)] = 0.0
+    straight = features.terms.size + 1 + features.score.is_flexible
+    varies = variance[:straight] > 0
+    share = _shares(features.terms, features.score, varies)
+    scale = np.where(varies, np.sqrt(share / np.where(varies, variance[:straight], 1.0)), 0.0)
+    bends = new_functions(features.basis(learning.covariates), mean, variance, straight)
+    growth = growth_of(moments.rows, features.linear.size)
     bends *= math.sqrt(_BENDS * growth / max(bends.shape[0], 1))
-    overlap = score.overlap(terms.of(learning.covariates), learning.treatment)
-    lean = float(np.interp(0.0 if is_ignored else overlap, *_DOUBT))
-    doubt = np.concatenate([np.ones(straight), np.full(bends.shape[0], lean / math.sqrt(growth))])
-    return RichFeatureMap(plain, terms, score, mean, scale, bends, doubt)
-
-
-def growth_of(rows: int, columns: int) -> float:
-    """Return how much of their share weights give to bends of the score, by rows per covariate.
-
-    With few rows a score's bends are mostly noise; with very many, noise is so small that what
-    weights leave of them would be most of the error.
-    """
-    low, high = _GROWS
-    each = rows / columns
-    if each >= high:
-        return math.pow(each / high, _MORE)
-    start = math.log(_SEEDLING)
-    return math.exp(start - start * math.log(max(each / low, 1.0)) / math.log(high / low))
-
-
-_LEAST_NEW = 1e-3
-
-
-def _whiten(basis: Floats, mean: Floats, variance: Floats, straight: int) -> Floats:
-    """Return uncorrelated combinations of the score's functions beyond all other terms."""
-    deviation = np.sqrt(variance)
-    usable = deviation > 0
-    scaled = (basis - mean[:, None]) / np.where(usable, deviation, 1.0)[:, None]
-    scaled[~usable] = 0.0
-    rows = scaled.shape[1]
-    cross = scaled @ scaled.T / rows
-    ridge = 1e-6 * np.eye(straight)
-    slopes = np.linalg.solve(cross[:straight, :straight] + ridge, cross[:straight, straight:])
-    left = cross[straight:, straight:] - cross[straight:, :straight] @ slopes
-    sizes, directions = np.linalg.eigh((left + left.T) / 2)
-    new = sizes > _LEAST_NEW
-    whitening = (directions[:, new] / np.sqrt(sizes[new])).T
-    combined = np.hstack([-whitening @ slopes.T, whitening])
-    return np.asarray(combined / np.where(usable, deviation, np.inf))
+    doubts = np.concatenate([np.ones(straight), np.full(bends.shape[0], doubt / math.sqrt(growth))])
+    return replace(features, mean=mean, scale=scale, bends=bends, doubt=doubts)
 
 
 def _gather_evidence(
