@@ -51,6 +51,20 @@ MUTANTS = (
         "tests/attacks/test_rounding.py",
     ),
     Mutant(
+        "weights see who lacks an outcome where that is private",
+        "engines/local.py",
+        'self.observed if self.domain.outcome.missing == "public" else None',
+        "self.observed",
+        "tests/properties/test_missing_replay.py",
+    ),
+    Mutant(
+        "the outcome of a row that takes no part is added to the effect",
+        "estimators/orthogonal/aggregate.py",
+        "np.clip(np.rint(values), low, high) * block.present",
+        "np.clip(np.rint(values), low, high)",
+        "tests/properties/test_missing_replay.py",
+    ),
+    Mutant(
         "the orthogonal interval forgets the last step's noise",
         "estimators/orthogonal/method.py",
         " + part.effect.noise_quantile(coverage) ** 2",

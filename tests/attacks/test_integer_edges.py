@@ -23,7 +23,7 @@ from private_ate.errors import NumericRangeError
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.calibrated.clipping import release_range
 from private_ate.estimators.calibrated.pair_variance import add_pairs
-from private_ate.estimators.orthogonal.aggregate import release_effect, release_variance
+from private_ate.estimators.orthogonal.aggregate import Members, release_effect, release_variance
 from private_ate.estimators.orthogonal.cells import CellScore
 from private_ate.estimators.orthogonal.strata import (
     OneCell,
@@ -157,6 +157,7 @@ class HugeStudy:
     doublings: int
     domain: Domain = DOMAIN
     titles: list = field(default_factory=list)
+    everyone_takes_part: bool = True
 
     @property
     def size(self):
@@ -207,10 +208,20 @@ STEPS = {
         study, STRATA, noise, epsilon=LARGE_EPSILON, changes=1
     ),
     "effect": lambda study, noise: release_effect(
-        study, OneCell(), SCORE, noise, epsilon=LARGE_EPSILON, changes=1
+        study, OneCell(), SCORE, noise, Members(study.size), epsilon=LARGE_EPSILON, changes=1
+    ),
+    "effect, anchored": lambda study, noise: release_effect(
+        study, OneCell(), SCORE, noise, Members(study.size, -50.0), epsilon=LARGE_EPSILON, changes=1
     ),
     "variance": lambda study, noise: release_variance(
-        study, OneCell(), SCORE, noise, effect=0.0, epsilon=LARGE_EPSILON, changes=1
+        study,
+        OneCell(),
+        SCORE,
+        noise,
+        effect=0.0,
+        size=study.size,
+        epsilon=LARGE_EPSILON,
+        changes=1,
     ),
 }
 

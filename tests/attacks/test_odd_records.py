@@ -174,7 +174,8 @@ def test_pandas_objects_of_every_kind_are_released():
     assert release_of(pd.DataFrame(columns)).n == len(entries)
 
 
-def test_a_treatment_that_is_missing_or_undeclared_counts_as_control_along_a_score():
+@pytest.mark.parametrize("method", ["published", "difference_in_means"])
+def test_a_treatment_that_is_missing_or_undeclared_counts_as_control_in_the_paper(method):
     domain = Domain(Treatment("t", treated="yes", control="no"), ("y", Interval(0, 1)))
     data = {"y": [0.5] * 6, "t": ["yes", "no", None, "maybe", "", "YES"]}
     other = data | {"t": ["yes", "no", "no", "no", "no", "no"]}
@@ -182,20 +183,23 @@ def test_a_treatment_that_is_missing_or_undeclared_counts_as_control_along_a_sco
     releases = [
         estimate_ate(
             pl.DataFrame(each), domain=domain, level="sample", epsilon=1, seed=6,
-            method="orthogonal",
+            method=method,
         )
         for each in (data, other)
     ]  # fmt: skip
     assert releases[0] == releases[1]
 
 
-def test_a_treatment_that_is_missing_or_undeclared_takes_no_part_by_default():
+@pytest.mark.parametrize("method", ["auto", "orthogonal"])
+def test_a_treatment_that_is_missing_or_undeclared_takes_no_part_in_ours(method):
     domain = Domain(Treatment("t", treated="yes", control="no"), ("y", Interval(0, 1)))
     data = {"y": [0.5] * 6, "t": ["yes", "no", None, "maybe", "", "YES"]}
     other = data | {"y": [0.5, 0.5, 1.0, 0.0, 1.0, 1.0], "t": ["yes", "no", "?", "", None, "x"]}
 
     releases = [
-        estimate_ate(pl.DataFrame(each), domain=domain, level="sample", epsilon=1, seed=6)
+        estimate_ate(
+            pl.DataFrame(each), domain=domain, level="sample", epsilon=1, seed=6, method=method
+        )
         for each in (data, other)
     ]
     assert releases[0] == releases[1]
