@@ -112,6 +112,12 @@ def test_questions_without_an_answer_are_refused(level, sizes, asked, message):
         plan_ate(sizes, level=level, epsilons=["1"], **asked)
 
 
+@pytest.mark.parametrize("sizes", [StudySizes(1, 3, 1.0), StudySizes(1000, 10**6, 1.0)])
+def test_people_who_cannot_be_made_up_are_refused(sizes):
+    with pytest.raises(ArgumentError, match="two rows|at most 200 covariates"):
+        plan_ate(sizes, level="label", epsilons=["1"])
+
+
 def test_made_up_people_stand_for_real_ones_of_the_same_kind():
     study = generate(Confounded(size=3000, dimension=4, selection=0.7), 5)
     asked = {"level": "label", "epsilons": ["0.5", "1", "4"], "outcome_sd": 1.6}

@@ -13,6 +13,7 @@ import numpy as np
 from private_ate.arrays import Bits, Floats
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
+from private_ate.errors import ArgumentError
 from private_ate.estimators.calibrated.cap_path import CapPath, CapPoint, scatter, walk_caps
 from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.method import (
@@ -36,6 +37,7 @@ from private_ate.study import Block
 __all__ = ["People", "label_planner", "made_up_people", "people_like"]
 
 _MOST_ROWS: Final = 20_000  # beyond, as many rows stand for all
+_MOST_COVARIATES: Final = 200  # of made-up people
 _FEWEST: Final = 8
 _STEP: Final = 1.25  # between numbers of rows that are drawn in a search
 _REACH: Final = 4.0  # deviations of a made-up covariate that its range holds on either side
@@ -64,6 +66,15 @@ class People:
 
 def made_up_people(sizes: StudySizes, guess: PeopleGuess) -> People:
     """Return made-up people for these sizes and guesses."""
+    if sizes.covariates > _MOST_COVARIATES:
+        msg = (
+            f"people are made up with at most {_MOST_COVARIATES} covariates; plan from the table "
+            "of public covariates and treatment instead"
+        )
+        raise ArgumentError(msg)
+    if sizes.rows == 1:
+        msg = "a study has at least two rows, one in each arm"
+        raise ArgumentError(msg)
     names = [f"x{place}" for place in range(1, sizes.covariates + 1)]
     domain = Domain("t", ("y", sizes.bounds), dict.fromkeys(names, Interval(0, 1)))
 
