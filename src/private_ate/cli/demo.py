@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -27,7 +28,7 @@ def demo(
     from private_ate.datasets.clinic import draw_clinic  # as above
     from private_ate.estimation import estimate_ate  # as above
 
-    study = draw_clinic()
+    study = _described(draw_clinic())
     out.mkdir(parents=True, exist_ok=True)
     study.frame.write_csv(out / "clinic.csv")
     study.domain.write(out / "clinic.toml")
@@ -45,6 +46,15 @@ def demo(
     console.print(_introduction(study))
     _print_releases(console, releases)
     console.print(_farewell(out), soft_wrap=True)
+
+
+def _described(study: ClinicStudy) -> ClinicStudy:
+    """Declare what a curator would: a unit, a name, and that it is public who lacks an outcome."""
+    from private_ate.domain import StudyLabel  # keeps --help fast
+
+    outcome = replace(study.domain.outcome.with_missing("public"), unit="mmHg")
+    domain = replace(study.domain, outcome=outcome, study=StudyLabel("clinic, simulated"))
+    return replace(study, domain=domain)
 
 
 def _introduction(study: ClinicStudy) -> str:

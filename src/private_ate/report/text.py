@@ -69,7 +69,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
     facts = Facts.of(release.settings)
     digits = uncertainty(release)
-    yield _name(release), number_text(release.ate, digits)
+    unit = "" if release.outcome is None or release.outcome.unit is None else release.outcome.unit
+    yield _name(release), f"{number_text(release.ate, digits)} {unit}".rstrip()
     if assumption(release):
         yield "  assumes", assumption(release)
     error = standard_error(release)

@@ -228,6 +228,8 @@ def _missing_settings(
     everyone = study.public().fold(_count_arms, title="arms")
     used = weights.problem.arms
     treated, control = everyone.treated - used.treated, everyone.control - used.control
+    if treated + control == 0:
+        return {"left_out_outcome": 0}
     note = _LEFT_OUT.format(treated + control, study.size, treated, control)
     return {"left_out_outcome": treated + control, "notes": (*notes, note)}
 
