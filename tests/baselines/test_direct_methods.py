@@ -209,7 +209,8 @@ def test_the_smooth_sensitivity_is_not_part_of_the_release(synth):
     found = release(synth, "smooth_matching", "1")
 
     assert found.noise_interval is None
-    assert set(found.settings) == {"cells", "confidence", "budget", "noise", "population"}
+    keys = {"cells", "confidence", "budget", "noise", "population", "notes"}
+    assert set(found.settings) == keys
 
 
 def test_doubly_robust_intervals_are_wider_than_the_noise_alone(synth):

@@ -112,6 +112,15 @@ def test_the_steps_of_the_real_method_show_nothing():
     assert float(line.measured.removeprefix("ε ≥ ")) > 0.2
 
 
+def test_steps_are_audited_whatever_their_share_of_the_budget():
+    """Nine tenths of ε: a total of 10/9 is no decimal number, and an ε has few digits."""
+    lines = {line.what: line for line in audit_steps(METHODS["calibrated"], "label", 800)}
+
+    steps = {title.partition(": ")[2] for title in lines}
+    assert steps == {"outcome sum", "observed sums", "variance"}
+    assert all(line.passed for line in lines.values())
+
+
 def test_whole_releases_of_the_real_method_show_nothing():
     line = audit_release(PUBLISHED, "label", 400)
     assert line.passed

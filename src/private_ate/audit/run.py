@@ -74,7 +74,7 @@ def audit_steps(
     Each step is looked at with a total budget that leaves it about ε = 1, where a bound says most.
     """
     for name, (_, pair, share) in _worst_steps(method, level).items():
-        steps = noisy_steps(method, level, pair, min(EPSILON / share, _LARGEST_TOTAL))
+        steps = noisy_steps(method, level, pair, _total_for(share))
         step = next(step for step in steps if step.spend.step == name)
         title = f"{method.name}, {level} level: {name}"
 
@@ -96,6 +96,11 @@ def _worst_steps(method: Method, level: Level) -> dict[str, tuple[float, Neighbo
                 if gap >= worst.get(step.spend.step, (0.0,))[0]:
                     worst[step.spend.step] = (gap, pair, share)
     return worst
+
+
+def _total_for(share: Fraction) -> Fraction:
+    """Return a total of which a step with this share gets about ε = 1, as short as an ε must be."""
+    return Fraction(f"{float(min(EPSILON / share, _LARGEST_TOTAL)):.6g}")
 
 
 def _leaves_out(method: Method, level: Level) -> bool:
