@@ -114,7 +114,7 @@ def test_questions_without_an_answer_are_refused(level, sizes, asked, message):
 
 @pytest.mark.parametrize("sizes", [StudySizes(1, 3, 1.0), StudySizes(1000, 10**6, 1.0)])
 def test_people_who_cannot_be_made_up_are_refused(sizes):
-    with pytest.raises(ArgumentError, match="two rows|at most 200 covariates"):
+    with pytest.raises(ArgumentError, match=r"two rows|at most 200 covariates"):
         plan_ate(sizes, level="label", epsilons=["1"])
 
 
