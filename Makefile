@@ -102,6 +102,7 @@ bench: $(STAMP) data bench-peers
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/accuracy_label.py
 	$(BIN)/python benchmarks/accuracy_sample.py
+	$(BIN)/python benchmarks/planning.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/scale.py --peers .venv-bench/bin/python

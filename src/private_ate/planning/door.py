@@ -152,7 +152,7 @@ def _label_planner(
         f"rests on {told}, and on an outcome standard deviation of "
         f"{guesses.deviation(sizes):.4g}{_origin(guesses)}; unmeasured confounding is not in it"
     )
-    predict = label_planner(people, request, options, guesses.about(sizes))
+    predict = label_planner(people, request, options, guesses.alike_share(sizes))
     return Planner("calibrated", predict, sizes.rows, caveat)
 
 

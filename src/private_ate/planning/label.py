@@ -41,7 +41,6 @@ _MOST_COVARIATES: Final = 200  # of made-up people
 _FEWEST: Final = 8
 _STEP: Final = 1.25  # between numbers of rows that are drawn in a search
 _REACH: Final = 4.0  # deviations of a made-up covariate that its range holds on either side
-_SHOWN: Final = 0.5  # of what covariates explain: what pairs of like units do not differ by
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +131,18 @@ def _gathered(study: LocalStudy) -> _People:
 
 
 def label_planner(
-    people: People, request: Request, options: CalibratedOptions, guess: PeopleGuess
+    people: People, request: Request, options: CalibratedOptions, alike_share: float
 ) -> Predict:
-    """Return predictions for the method calibrated: its public phase, then its noise."""
+    """Return predictions for the method calibrated: its public phase, then its noise.
+
+    ``alike_share`` is the share of the outcome's variance that like units are thought to have.
+    """
     bounds = people.bounds
     spread, clip = outcome_share(bounds, options), plan_clip(bounds, options)
     pays = request.confidence is not None and request.target == "balance"
     left = 1 - float(clip.share) - (float(INTERVAL_SHARE) if pays else 0.0)
     reach = request.rows_per_person * clip.kept_share
-    alike = (1 - _SHOWN * guess.explained) * spread**2
+    alike = alike_share * spread**2
 
     @lru_cache(maxsize=64)
     def path_of(rows: int) -> CapPath:

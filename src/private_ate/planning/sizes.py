@@ -19,6 +19,8 @@ SELECTION: Final[dict[OverlapGuess, float]] = {"good": 0.7, "poor": 1.8}
 """Standard deviations of the log odds of treatment."""
 
 _COVARIATES: Final = 40  # covariates that are thought to explain half of the outcome's variance
+_SHOWN: Final = 0.5  # of what covariates explain: what like units do not differ by
+_ALIKE: Final = 0.8  # of the outcome's variance, among like units, if nothing is known
 _SKEWED: Final = 0.2  # of the range: below, an outcome that starts at zero is thought to be skewed
 
 
@@ -129,6 +131,14 @@ class Guesses:
             explained,
             SELECTION[self.overlap],
         )
+
+    def alike_share(self, sizes: StudySizes) -> float:
+        """Return the share of the outcome's variance that units alike in covariates still have.
+
+        Like units show half of what covariates explain, and a fifth at least unless told otherwise.
+        """
+        share = 1 - _SHOWN * self.about(sizes).explained
+        return min(share, _ALIKE) if self.explained is None else share
 
     def deviation(self, sizes: StudySizes) -> float:
         """Return the outcome's standard deviation in its own units."""

@@ -104,7 +104,7 @@ class PairVariance:
         # More points near the released value, where the likelihood bends.
         steps = np.linspace(-1.0, 1.0, _GRID)
         grid = center + np.where(steps < 0, -center, top - center) * steps**2
-        share = grid / (_EXPECTED * self.guess)
+        share = np.minimum(grid / (_EXPECTED * self.guess), 1e50)  # so that powers stay finite
         fit = -np.abs(grid**2 - center**2) / self.scale
         density = np.exp(fit) * share / (1.0 + share**2) ** 2.5
         mass = np.concatenate([[0.0], np.cumsum(np.diff(grid) * (density[1:] + density[:-1]) / 2)])
