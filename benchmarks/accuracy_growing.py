@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -129,15 +130,21 @@ def encode(shares, treated, outcome, bounds, means):
     return study, float((means[1] - means[0]).mean())
 
 
+@cache
+def known_covariates(kind):
+    """Return the encoded covariates of a data set of the paper."""
+    data = {"earnings": lambda: load("lalonde"), "ihdp": lambda: load("ihdp"), "acic": acic.load}
+    found = data[kind]()
+    return LocalStudy.encode(read_table(found.frame), found.domain).covariates.T
+
+
 def draw_study(kind, rows, rng):
     """Return one of the studies that look like real ones, and its average effect."""
     if kind == "clinic":
         data = draw_clinic(rows, seed=int(rng.integers(2**31)))
         return LocalStudy.encode(read_table(data.frame), data.domain), data.true_effect
-    sources = {"earnings": lambda: load("lalonde"), "ihdp": lambda: load("ihdp"), "acic": acic.load}
-    if kind in sources:
-        data = sources[kind]()
-        known = LocalStudy.encode(read_table(data.frame), data.domain).covariates.T
+    if kind in ("earnings", "ihdp", "acic"):
+        known = known_covariates(kind)
         shares = known[rng.integers(0, known.shape[0], rows)]
         deviation = known.std(axis=0)
         z = (shares - known.mean(axis=0)) / np.where(deviation > 0, deviation, 1)

@@ -22,7 +22,6 @@ _RIDGE: Final = 20.0  # of what units add to the score
 _DIRECTION_RIDGE: Final = 6.0
 _STEPS: Final = 100
 _ROWS: Final = 12_000  # rows that are enough to fit so few numbers
-_SEED: Final = 20_161  # of the directions to start from: the same for everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +62,10 @@ def fit_network(covariates: Floats, treatment: Bits) -> Network:
     treated = treatment[:_ROWS].astype(np.float64)
     size = rows.shape[0]
     start = np.zeros((_UNITS + 1) * size + _UNITS)
-    generator = np.random.default_rng(_SEED)
-    start[: _UNITS * size] = generator.standard_normal(_UNITS * size) / np.sqrt(size)
-    start[-_UNITS:] = 0.01 * generator.standard_normal(_UNITS)
+    # Scattered directions to start from, the same for everybody.
+    scattered = np.sin(np.arange(1.0, _UNITS * (size + 1) + 1) ** 2)
+    start[: _UNITS * size] = scattered[:-_UNITS] * np.sqrt(2 / size)
+    start[-_UNITS:] = 0.01 * scattered[-_UNITS:]
     ridge = np.zeros((_UNITS, size))
     ridge[:, :-1] = _DIRECTION_RIDGE
 
