@@ -43,6 +43,8 @@ _FLEXIBLE: Final = 0.25
 _BENDS: Final = 0.05  # functions of the score beyond all other terms
 _FEW_ROWS: Final = 5_000  # rows up to which bent terms need all of the evidence
 _MANY_ROWS: Final = 20_000  # rows from which terms need no evidence
+_VERY_MANY_ROWS: Final = 50_000  # rows from which shares of hinges and products grow with them
+_MOST_MORE: Final = 10.0
 _EVIDENCE: Final = 0.02  # nats a row by which bent terms must tell treatment better, few rows
 _STRONG_EVIDENCE: Final = 2.5  # times that: the bent score itself is balanced
 _LEARNING_ROWS: Final = 20_000  # rows from which knots, products and the score are learnt
@@ -206,7 +208,8 @@ def _scale(
     variance[variance <= 1e-9 * (1.0 + mean**2)] = 0.0
     straight = features.terms.size + 1 + features.score.is_flexible
     varies = variance[:straight] > 0
-    share = _shares(features.terms, features.score, varies)
+    more = min(max(1.0, moments.rows / _VERY_MANY_ROWS), _MOST_MORE)
+    share = _shares(features.terms, features.score, varies, more)
     scale = np.where(varies, np.sqrt(share / np.where(varies, variance[:straight], 1.0)), 0.0)
     bends = new_functions(features.basis(learning.covariates), mean, variance, straight)
     growth = growth_of(moments.rows, features.linear.size)
@@ -233,13 +236,13 @@ def _gather_evidence(
     return terms, bent, False
 
 
-def _shares(terms: Terms, score: Score, kept: Bits) -> Floats:
-    """Return each feature's share of the variance."""
+def _shares(terms: Terms, score: Score, kept: Bits, more: float) -> Floats:
+    """Return each feature's share of the variance; hinges and products count ``more`` times."""
     blocks = (
         (terms.linear.size, _LINEAR),
         (terms.squares.size, _SQUARES),
-        (terms.hinged.size, _HINGES),
-        (terms.left.size, _PRODUCTS),
+        (terms.hinged.size, more * _HINGES),
+        (terms.left.size, more * _PRODUCTS),
         (1, _SCORE),
         (int(score.is_flexible), _FLEXIBLE),
     )
