@@ -136,18 +136,14 @@ def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str,
 def with_notes(
     settings: Settings | Mapping[str, Any], notes: tuple[str, ...]
 ) -> Settings | Mapping[str, Any]:
-    """Return the settings of a release with more notes, after those of its method."""
+    """Return what a method handed over with more notes, after its own and in their place."""
     if not notes:
         return settings
+    if isinstance(settings, Settings) and hasattr(settings, "notes"):
+        method: Any = settings  # a frozen dataclass, as every class of settings is
+        return cast("Settings", replace(method, notes=(*_texts(settings.notes), *notes)))
     plain = plain_settings(settings)
-    told = (*_texts(plain.get("notes")), *notes)
-    if (
-        isinstance(settings, Settings)
-        and is_dataclass(settings)
-        and any(item.name == "notes" for item in fields(settings))
-    ):
-        plain = replace(settings, notes=told).to_dict()  # where the method has its own
-    return {**plain, "notes": list(told)}
+    return {**plain, "notes": [*_texts(plain.get("notes")), *notes]}
 
 
 def _plain(value: object) -> object:

@@ -226,7 +226,6 @@ def test_estimates(count, level):
         ({"rows_per_person": 0}, "rows_per_person is a whole number from 1"),
         ({"neighbors": 0}, "neighbors"),
         ({"target": "foo"}, "target"),
-        ({"estimand": "att"}, "the ATE, the ATO only"),  # as an estimate would say
         ({"options": FoldSplitOptions()}, "takes BlocksOptions"),
     ],
 )

@@ -158,6 +158,7 @@ class HugeStudy:
     domain: Domain = DOMAIN
     titles: list = field(default_factory=list)
     everyone_takes_part: bool = True
+    rules: None = None
 
     @property
     def size(self):

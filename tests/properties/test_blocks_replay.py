@@ -131,7 +131,7 @@ def test_a_block_effect_that_looks_at_other_blocks_is_found(monkeypatch):
         mean = effects.effect.mean()
         return models.BlockEffects(effects.effect - mean, effects.variance, effects.usable)
 
-    monkeypatch.setitem(method._MODELS, "linear", leaking)
+    monkeypatch.setitem(method.MODELS, "linear", leaking)
     options = BlocksOptions(adjust=True, model="linear")
     request = Request("sample", Fraction(8), options=options, design="observational")
     first, second = (replaced(study(), slice(7, 8), *record) for record in CORNERS[1])

@@ -172,7 +172,7 @@ def test_the_recommended_epsilon_reaches_the_wanted_half_width_and_no_less(level
 
 def test_a_plan_never_answers_with_an_unadjusted_number_without_saying_so_first():
     sizes = StudySizes(2000, 3, 1.0)
-    wanted = plan_ate(sizes, level="sample", epsilons=["1"]).rows[0].half_width
+    wanted = plan_ate(sizes, level="sample", epsilons=["0.5"]).rows[0].half_width
 
     plan = plan_ate(sizes, level="sample", half_width=wanted)
     trial = plan_ate(sizes, level="sample", half_width=wanted, design="randomized")

@@ -229,9 +229,9 @@ def test_a_plan_fits_eighty_columns_and_explains_each_of_its_own(level, rows):
 
 def test_an_answer_that_begins_with_epsilon_keeps_its_letter():
     sizes = StudySizes(2000, 3, 1.0)
-    (row,) = plan_ate(sizes, level="sample", epsilons=["1"]).rows
+    (row,) = plan_ate(sizes, level="sample", epsilons=["0.5"]).rows
 
-    plan = plan_ate(sizes, level="sample", epsilons=["1"], half_width=row.half_width)
+    plan = plan_ate(sizes, level="sample", epsilons=["0.5"], half_width=row.half_width)
 
     assert plan.answer.startswith("ε = ")
     assert f"\n{plan.answer[:40]}" in str(plan)

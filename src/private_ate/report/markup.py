@@ -107,7 +107,8 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
 @media (max-width: 30rem) { td.track { min-width: 4.5rem; width: 30%; }
   .effect { font-size: 1.9rem; } th, td { padding-right: .35rem; } }
 @media print { main { max-width: none; padding: 0; } h2, h3 { break-after: avoid; }
-  figure, table, pre, .promise { break-inside: avoid; } details { display: block; }
+  figure, table, .promise { break-inside: avoid; } details { display: block; }
+  pre { break-inside: auto; font-size: .7rem; line-height: 1.25; }
   .banner { position: static; } }
 figure { margin: .75rem 0; } figcaption { color: var(--soft); font-size: .875rem; }
 """

@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -259,18 +258,18 @@ def test_a_release_of_0_1_in_a_ledger_is_recalled_unchanged(tmp_path, monkeypatc
 
 
 def test_rules_for_missing_values_are_told_where_the_study_has_some():
-    from types import SimpleNamespace
+    outcome = Outcome("pressure_drop", Interval(-40, 60), missing="public")
+    frame = STUDY.frame.with_columns(
+        pressure_drop=pl.when(pl.int_range(pl.len()) < 30).then(None).otherwise("pressure_drop")
+    )
 
-    from private_ate.estimation import _about
-    from private_ate.estimators.request import Request
+    told = estimate_ate(
+        frame, domain=replace(STUDY.domain, outcome=outcome), level="label", epsilon=1
+    ).missing
 
-    told = {"outcome": "left out and counted", "left_out_outcome": 3}
-    rules = SimpleNamespace(to_dict=lambda: told)
-    request = Request("label", Fraction(1))
-
-    about = _about(SimpleNamespace(domain=MEASURED, rules=rules), request, is_declared=True)
-
-    assert about.missing == told
+    assert told["outcome"].startswith("rows without an outcome are left out and counted")
+    assert told["left_out_outcome"] == 30
+    assert told["left_out_treatment"] == 0
 
 
 def test_old_arm_means_can_still_be_asked_for():

@@ -343,7 +343,8 @@ def test_a_release_without_a_promise_is_withheld(ledger, monkeypatch):
 
 def test_ledger_arguments_need_a_ledger():
     with pytest.raises(ArgumentError, match="ledger="):
-        ask(None, dataset="trial")
+        ask(None, analyst="somebody")
+    assert ask(None, dataset="trial").dataset == "trial"  # a name needs none
     with pytest.raises(ArgumentError, match="postgresql://"):
         ask(3)
 

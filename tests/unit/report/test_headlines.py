@@ -220,13 +220,14 @@ def test_the_page_of_a_release_is_named_after_its_columns_without_further_facts(
 
 
 def test_a_plan_prints_the_digits_that_its_expected_error_supports():
-    from private_ate import PlanRow, plan_ate
+    from dataclasses import replace
 
-    row = PlanRow(1.0, 0.21234, 0.25678, 0.3312345, 0.6512345, "cap 3")
-    wide = PlanRow(1.0, 212.34, 256.78, 633.12, 1257.34, "cap 3")
+    from private_ate import plan_ate
+
     plan = plan_ate(STUDY.frame, domain=STUDY.domain, level="label", epsilons=["1"])
+    sizes = {"noise_error": 212.34, "sampling_error": 256.78, "expected_error": 633.12}
+    wide = replace(plan.rows[0], half_width=1257.34, detectable_effect=1790.5, **sizes)
+    shown = str(replace(plan, rows=(wide,))).splitlines()
 
-    assert row.texts == ("0.21", "0.26", "0.33", "0.65")
-    assert wide.texts == ("210", "260", "630", "1,260")
-    assert all(text in str(plan) for text in plan.rows[0].texts)
+    assert shown[3].split()[1:6] == ["200", "300", "600", "1,300", "1,800"]
     assert plan.to_dict()["rows"][0]["half_width"] == plan.rows[0].half_width
