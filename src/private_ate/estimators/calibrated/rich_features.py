@@ -34,6 +34,9 @@ from private_ate.study import Block, Study
 __all__ = ["RichFeatureMap", "grow_features", "scatter"]
 
 
+# Of bends where a network tells treatment best: interactions of many covariates show then, and
+# the other features have those of pairs alone.
+_NETWORK_DOUBT: Final = 8.0
 _LINEAR: Final = 0.40
 _SQUARES: Final = 0.10
 _HINGES: Final = 0.08
@@ -196,7 +199,10 @@ def grow_features(public: Study, plain: FeatureMap) -> FeatureMap | RichFeatureM
     unscaled = RichFeatureMap(plain, terms, score, empty, empty, np.zeros((0, 0)), empty)
     moments = public.fold(by_chunks(_moments_kernel(unscaled), FEATURE_ROWS), title="features")
     overlap = score.overlap(terms.of(learning.covariates), learning.treatment)
-    return _scale(unscaled, moments, learning, doubt_by(0.0 if is_ignored else overlap))
+    doubt = doubt_by(0.0 if is_ignored else overlap)
+    if score.hidden is not None:
+        doubt = _NETWORK_DOUBT
+    return _scale(unscaled, moments, learning, doubt)
 
 
 def _scale(
