@@ -31,6 +31,12 @@ def run_experiments(
     out: Annotated[Path, typer.Option(help="Results directory.", metavar="DIR")] = Path("results"),
     jobs: Annotated[int, typer.Option(help="Processes.", metavar="J")] = 1,
     seed: Annotated[int, typer.Option(help="Base seed of all releases.", metavar="S")] = 1,
+    appendix: Annotated[
+        bool,
+        typer.Option(
+            "--appendix/--no-appendix", help="Other numbers of neighbours than N = 5 too."
+        ),
+    ] = True,
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Go on where a run stopped, or start anew.")
     ] = True,
@@ -44,7 +50,7 @@ def run_experiments(
         write_index,
     )
 
-    settings = RunSettings(quick=quick, seed=seed, jobs=jobs, resume=resume)
+    settings = RunSettings(quick=quick, seed=seed, jobs=jobs, resume=resume, appendix=appendix)
     chosen = list(EXPERIMENTS.values()) if name == "all" else [experiment_named(name)]
     reports = []
     for experiment in chosen:

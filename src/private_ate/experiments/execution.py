@@ -34,6 +34,7 @@ class RunSettings:
 
     With ``resume`` a run that was stopped goes on; without it everything is computed anew.
     ``datasets`` restricts the paper's sets; those that are not installed are left out anyway.
+    Without its ``appendix`` an experiment has the paper's number of neighbours only.
     """
 
     quick: bool = False
@@ -41,6 +42,7 @@ class RunSettings:
     jobs: int = 1
     resume: bool = True
     datasets: tuple[str, ...] = PAPER_SETS
+    appendix: bool = True
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -54,18 +56,21 @@ class RunSettings:
     def scale(self) -> Scale:
         """What can be run here."""
         installed = tuple(name for name in self.datasets if is_installed(name))
-        return Scale(self.quick, installed, runnable_arms())
+        return Scale(self.quick, installed, runnable_arms(), self.appendix)
 
     @property
     def sentence(self) -> str:
         """Say how much was run."""
         size = "A quick run, good for a look only:" if self.quick else "The full run:"
+        if not self.quick and not self.appendix:
+            size = "The full run without the appendix's numbers of neighbours:"
         return f"{size} base seed {self.seed}."
 
     def command(self, name: str) -> str:
         """Return the command that repeats this run."""
         quick = " --quick" if self.quick else ""
-        return f"private-ate experiment run {name}{quick} --seed {self.seed}"
+        part = "" if self.appendix else " --no-appendix"
+        return f"private-ate experiment run {name}{quick}{part} --seed {self.seed}"
 
 
 def experiment_named(name: str) -> Experiment:

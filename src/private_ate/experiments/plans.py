@@ -44,11 +44,12 @@ class Scale:
     quick: bool
     datasets: tuple[str, ...]
     arms: tuple[Arm, ...]
+    is_appendix_wanted: bool = True
 
     @property
     def neighbors(self) -> tuple[int, ...]:
         """Numbers of neighbours (N): the paper's figure, then those of its appendix."""
-        return (5,) if self.quick else (5, 1, 3, 7)
+        return (5, 1, 3, 7) if self.is_appendix_wanted and not self.quick else (5,)
 
     @property
     def epsilons(self) -> tuple[str, ...]:
