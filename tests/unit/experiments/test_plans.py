@@ -1,11 +1,14 @@
 """Plans hold the grids that the paper names."""
 
+from dataclasses import replace
+
 import pytest
 
 from private_ate.estimators.published.method import PublishedOptions
 from private_ate.experiments import plans
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
+from private_ate.experiments.execution import RunSettings
 from private_ate.experiments.plans import Scale
 
 SETS = ("ihdp", "lalonde", "acic", "synth")
@@ -78,3 +81,14 @@ def test_a_scale_without_data_packages_still_has_something_to_run():
 
     for experiment in EXPERIMENTS.values():
         assert list(experiment.plan(alone))
+
+
+def test_a_run_without_its_appendix_has_the_papers_number_of_neighbours_only():
+    whole = plans.plan_end_to_end(FULL)
+    short = list(plans.plan_end_to_end(replace(FULL, is_appendix_wanted=False)))
+    settings = RunSettings(appendix=False)
+
+    assert {cell.neighbors for cell in short} == {5}
+    assert short == [cell for cell in whole if cell.neighbors == 5]
+    assert settings.command("end-to-end").endswith("end-to-end --no-appendix --seed 1")
+    assert "without the appendix" in settings.sentence
