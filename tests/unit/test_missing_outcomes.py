@@ -255,6 +255,7 @@ def test_without_missing_outcomes_the_public_rule_changes_nothing():
         assert declared.ate == pytest.approx(plain.ate, rel=1e-9)
         assert declared.interval == pytest.approx(plain.interval)
         assert declared.settings["left_out_outcome"] == 0
+        assert not any("were left out" in note for note in declared.settings.get("notes", ()))
 
 
 @pytest.mark.parametrize("estimand", ["att", "atc", "ato"])

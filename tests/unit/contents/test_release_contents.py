@@ -272,6 +272,13 @@ def test_rules_for_missing_values_are_told_where_the_study_has_some():
     assert told["left_out_treatment"] == 0
 
 
+def test_the_number_stands_beside_its_unit():
+    (line,) = [line for line in str(ask()).splitlines() if line.startswith("effect (ATE)")]
+
+    assert line.endswith(" mmHg")
+    assert "mmHg" not in str(ask(domain=STUDY.domain))
+
+
 def test_old_arm_means_can_still_be_asked_for():
     (path,) = [path for path in OLD if path.stem == "calibrated-means"]
 

@@ -136,11 +136,9 @@ def _tell_left_out(estimate: Estimate, study: MatchingStudy, used: MatchingStudy
         return estimate
     left_out = study.size - used.size
     notes = settings.notes if isinstance(settings.notes, tuple) else ()
-    told = replace(
-        settings,
-        left_out_outcome=left_out,
-        notes=(*notes, _LEFT_OUT.format(left_out, study.size)),
-    )
+    told = replace(settings, left_out_outcome=left_out)
+    if left_out:
+        told = replace(told, notes=(*notes, _LEFT_OUT.format(left_out, study.size)))
     return replace(estimate, settings=told, size=used.size)
 
 
