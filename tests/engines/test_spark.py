@@ -250,13 +250,13 @@ def test_what_spark_says_of_a_value_that_it_cannot_cast_is_charged_and_not_repea
 
 
 def test_a_block_that_cannot_be_encoded_is_a_number_and_no_words(session, tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         message = f"cannot encode {SECRET}"
         raise ValueError(message)
 
     from private_ate.engines import spark, spark_lines
 
-    monkeypatch.setattr(spark_lines, "encode_outcome", fail)
+    monkeypatch.setattr(spark_lines, "encode_rows", fail)
     table = read_table(write_small(tmp_path / "a.parquet"))
     assert spark_lines.encode_block(table, SMALL) == (-1, b"")
     blocks = session.sparkContext.parallelize([(3, b""), (-1, b""), (5, b"")], 2)
