@@ -35,9 +35,9 @@ def publish(results: Path) -> None:
 
 def renew(results: Path, name: str) -> None:
     """Copy one experiment's page and figures; those of an earlier run go."""
+    page = (results / name / "page.md").read_text("utf-8")
     for stale in (PAGES / f"{name}.md", *PAGES.glob(f"{name}-figure*.*")):
         stale.unlink(missing_ok=True)
-    page = (results / name / "page.md").read_text("utf-8")
     page = re.sub(r"\]\((figure[\w-]*\.(?:svg|png))\)", rf"]({name}-\1)", page)
     (PAGES / f"{name}.md").write_text(page, "utf-8")
     for figure in (results / name).glob("figure*.*"):
