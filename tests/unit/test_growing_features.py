@@ -34,6 +34,9 @@ def draw(kind, rows, columns=5, seed=0):
     elif kind in ("wave", "weak"):  # little selection, along a wave or along a line
         level = np.sin(1.5 * z[:, 0]) if kind == "wave" else z[:, 0]
         score, effect = 1.0 * level, np.ones(rows)
+    elif kind == "knot":  # an interaction of many covariates
+        level = 2 * np.tanh(1.5 * z[:, :4].sum(axis=1)) * np.tanh(z[:, 0] - z[:, 1])
+        score, effect = level, np.ones(rows)
     else:  # strong selection along a line, a bent outcome, effects that follow the score
         line = z @ np.arange(1, columns + 1) / np.linalg.norm(np.arange(1, columns + 1))
         score, level = 1.6 * line, 4 / (1 + np.exp(-2 * line))
@@ -238,6 +241,14 @@ def test_a_network_finds_what_hinges_and_products_cannot_follow():
 
     found = network.score(covariates[:, 8000:])
     assert np.corrcoef(found, score[8000:])[0, 1] > 0.85
+
+
+def test_what_pairs_leave_is_doubted_where_a_network_tells_treatment_best():
+    knot, weak = (grown(draw(kind, 12_000)[0]) for kind in ("knot", "weak"))
+
+    assert knot.score.hidden is not None
+    assert weak.score.hidden is None
+    assert knot.doubt[-1] > 6 * weak.doubt[-1]  # 8 against .65; without the rule at most 3.6
 
 
 def test_evidence_that_weights_do_not_follow_is_doubted():
