@@ -135,7 +135,7 @@ def _malformed(number, rng):
     }
     asked = {
         "domain": Domain("t", ("y", Interval(0, 1)), {"a": Interval(0, 1)}),
-        "level": "sample", "epsilon": "1", "method": "published",
+        "level": "sample", "epsilon": "1", "method": "published", "seed": number,
     }  # fmt: skip
     flaws = [
         {}, {"level": "label"}, {"epsilon": "x"}, {"epsilon": "-1"}, {"level": "other"},

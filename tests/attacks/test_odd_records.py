@@ -138,7 +138,8 @@ def test_a_canary_is_never_in_an_error_a_repr_or_a_release(capfd):
     canary = 4711.424242
     frame = pl.DataFrame(plain() | {"y": [canary] * 40, "x": [canary] * 40})
     domain = Domain("t", ("y", Interval(0, 10_000)), {"x": Interval(0, 10_000)})
-    release = estimate_ate(frame, domain=domain, level="sample", epsilon=1)
+    # Seeded: one unseeded release in two hundred has these four digits somewhere by chance.
+    release = estimate_ate(frame, domain=domain, level="sample", epsilon=1, seed=5)
     texts = [repr(release), str(release), release.to_json()]
     for bad in (
         {"domain": Domain("t", ("x", Interval(0, 1)), {"g": Interval(0, 1)})},
