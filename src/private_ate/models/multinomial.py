@@ -17,16 +17,13 @@ from operator import add
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Codes, Floats
 from private_ate.models.folds import FEATURE_ROWS, LossSums
 from private_ate.models.newton import PUBLIC_GRADIENT, Derivatives, minimize
 from private_ate.study import Block, Rows, Study
 
 __all__ = ["MultinomialModel", "fit_multinomial", "helmert"]
-
-Codes = npt.NDArray[np.uint8]
 
 _FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
