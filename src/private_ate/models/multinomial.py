@@ -20,10 +20,16 @@ import numpy as np
 
 from private_ate.arrays import Codes, Floats
 from private_ate.models.folds import FEATURE_ROWS, LossSums
-from private_ate.models.newton import PUBLIC_GRADIENT, Derivatives, minimize
+from private_ate.models.newton import (
+    PUBLIC_GRADIENT,
+    Derivatives,
+    Schedule,
+    minimize,
+    minimize_obliviously,
+)
 from private_ate.study import Block, Rows, Study
 
-__all__ = ["MultinomialModel", "fit_multinomial", "helmert"]
+__all__ = ["MultinomialModel", "fit_multinomial", "fit_multinomial_obliviously", "helmert"]
 
 _FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
@@ -67,6 +73,11 @@ class MultinomialModel:
         return cls(helmert(arms).T @ free, gradient_norm)
 
     @property
+    def coordinates(self) -> Floats:
+        """The Helmert coordinates V of the coefficients, K − 1 runs of d + 1 numbers."""
+        return (helmert(self.arms) @ self.coefficients).ravel()
+
+    @property
     def arms(self) -> int:
         """The number of arms (K)."""
         return int(self.coefficients.shape[0])
@@ -105,6 +116,28 @@ def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
     loss = _Loss(_AllRows(study), ridge, arms)
     found = minimize(loss, few, start, tolerance=PUBLIC_GRADIENT)
     return MultinomialModel.from_coordinates(found.point, arms, found.gradient_norm)
+
+
+def fit_multinomial_obliviously(study: Rows, ridge: float, arms: int) -> MultinomialModel:
+    """Fit in a number of passes that depends on K, d and λ only, whatever the rows are.
+
+    Its gradient norm, in Helmert coordinates, is at most γ = 1e-9.
+    Proof: docs/proofs/several-arms.md.
+    """
+    columns = study.dimension + 1
+    loss = _Loss(_AllRows(study), ridge, arms)
+    schedule = multinomial_schedule(columns, ridge, arms)
+    found = minimize_obliviously(loss, (arms - 1) * columns, schedule)
+    return MultinomialModel.from_coordinates(found.point, arms, found.gradient_norm)
+
+
+def multinomial_schedule(columns: int, ridge: float, arms: int) -> Schedule:
+    """Return what is known of the loss in Helmert coordinates, for z of ``columns`` columns.
+
+    The largest eigenvalue of ``diag(e) − eeᵀ`` is at most ½, the loss at zero is ln K, and logits
+    along V have a range of at most ``√2 ‖V‖‖z‖``.
+    """
+    return Schedule(columns / 2 + 2 * ridge, 2 * ridge, math.log(arms), 2 * columns)
 
 
 Kernel = Callable[[Floats, Codes], LossSums]

@@ -1,20 +1,35 @@
 """The multinomial fit: the minimum it reaches, its symmetries, and what two arms make of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.models import multinomial
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial, helmert
+from private_ate.models.logistic import (
+    SOLVER_GRADIENT,
+    fit_logistic,
+    fit_logistic_obliviously,
+    gradient_steps,
+)
+from private_ate.models.multinomial import (
+    MultinomialModel,
+    fit_multinomial,
+    fit_multinomial_obliviously,
+    helmert,
+    multinomial_schedule,
+)
+
+DOMAIN = Domain("t", ("y", Interval(0, 1)))
 
 
 @dataclass(frozen=True)
@@ -25,6 +40,7 @@ class Arms:
     arm: np.ndarray
     arms: int
     block_rows: int = 1 << 14
+    passes: list = field(default_factory=list)
 
     @property
     def size(self):
@@ -38,7 +54,8 @@ class Arms:
     def domain(self):
         return SimpleNamespace(treatment=SimpleNamespace(size=self.arms))
 
-    def fold(self, kernel, *, title=""):  # noqa: ARG002  # no progress is told
+    def fold(self, kernel, *, title=""):
+        self.passes.append(title)
         rows = self.block_rows
         runs = (slice(first, first + rows) for first in range(0, self.size, rows))
         blocks = (
@@ -124,7 +141,7 @@ def test_the_fit_is_finite_and_reaches_its_gradient_on_adversarial_data(name):
 @pytest.mark.parametrize("rows", [300, 30_000])
 def test_two_arms_give_the_logistic_fit_with_the_same_ridge(rows):
     study = draw_study(5, rows, 4, 2)
-    binary = LocalStudy(Domain("t", ("y", Interval(0, 1))), study.covariates, study.arm == 1, None)
+    binary = LocalStudy(DOMAIN, study.covariates, study.arm == 1, None)
 
     fit = fit_multinomial(study, 1 / rows)
 
@@ -200,3 +217,95 @@ def test_scores_far_out_are_finite_and_of_two_arms_opposite():
 
     np.testing.assert_array_equal(model.scores(covariates, 1), [1000.0, 2800.0])
     np.testing.assert_array_equal(model.scores(covariates, 0), [-1000.0, -2800.0])
+
+
+@pytest.mark.parametrize("ridge", [0.001, 0.01, 0.1, 10.0, 1e6])
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_the_oblivious_fit_reaches_its_bound_on_adversarial_data(name, ridge):
+    study = ADVERSARIAL[name]
+
+    fit = fit_multinomial_obliviously(study, ridge, study.arms)
+
+    slope = loss_and_gradient(fit.coefficients.ravel(), study, ridge)[1]
+    assert fit.gradient_norm <= SOLVER_GRADIENT
+    assert np.linalg.norm(slope) <= SOLVER_GRADIENT
+
+
+def test_the_oblivious_fit_of_two_arms_is_the_logistic_one_in_as_many_steps():
+    study = draw_study(12, 200, 3, 2)
+    binary = LocalStudy(DOMAIN, study.covariates, study.arm == 1, None)
+
+    fit = fit_multinomial_obliviously(study, 0.01, 2)
+
+    logit = fit.coefficients[1] - fit.coefficients[0]
+    expected = fit_logistic_obliviously(binary, 0.01).coefficients
+    np.testing.assert_allclose(logit, expected, atol=1e-12)
+    for columns in (1, 4, 21):
+        for ridge in (1e-6, 0.01, 10.0):
+            steps = multinomial_schedule(columns, ridge, 2).gradient_steps
+            assert steps == gradient_steps(columns, ridge)
+
+
+@pytest.mark.parametrize("name", ["separable", "one arm only", "constant"])
+def test_the_accelerated_steps_alone_reach_the_region_where_newton_squares_its_error(
+    name, monkeypatch
+):
+    monkeypatch.setattr("private_ate.models.newton._NEWTON_STEPS", 0)
+    study = ADVERSARIAL[name]
+    columns = study.dimension + 1
+
+    fit = fit_multinomial_obliviously(study, 0.01, study.arms)
+
+    assert fit.gradient_norm <= 2 * 0.01 / (2 * np.sqrt(2 * columns))
+
+
+def test_the_number_of_passes_depends_on_arms_dimension_and_ridge_only():
+    def count_passes(study):
+        passes = []
+        counted = Arms(study.covariates, study.arm, study.arms, study.block_rows, passes)
+        fit_multinomial_obliviously(counted, 0.01, study.arms)
+        return len(passes)
+
+    easy = draw_study(13, 50, 2, 3)
+    hard = study_of(np.repeat([[1.0], [0.0]], 3000, axis=1), np.full(3000, 2), 3)
+
+    expected = multinomial_schedule(3, 0.01, 3).gradient_steps + 7
+    assert count_passes(easy) == count_passes(hard) == expected
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 30),
+    dimension=st.integers(0, 3),
+    arms=st.integers(2, 5),
+    ridge=st.sampled_from([0.01, 0.1, 1.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_replacing_one_record_moves_the_coordinates_by_no_more_than_declared(
+    seed, rows, dimension, arms, ridge
+):
+    rng = np.random.default_rng(seed)
+    covariates = rng.integers(0, 2, (dimension, rows)).astype(float)
+    arm = rng.integers(0, arms, rows)
+    other, moved_arm = covariates.copy(), arm.copy()
+    other[:, 0] = rng.integers(0, 2, dimension)
+    moved_arm[0] = (arm[0] + 1) % arms
+
+    fits = [
+        fit_multinomial_obliviously(study, ridge, arms).coordinates
+        for study in (study_of(covariates, arm, arms), study_of(other, moved_arm, arms))
+    ]
+
+    columns = dimension + 1
+    moved = np.abs(fits[0] - fits[1]).sum()
+    exact = columns * np.sqrt(2 * (arms - 1)) / (rows * ridge)
+    assert moved <= exact + np.sqrt((arms - 1) * columns) * SOLVER_GRADIENT / ridge
+
+
+def test_coordinates_and_coefficients_are_the_same_model():
+    fit = fit_multinomial(draw_study(14, 300, 2, 4), 0.01)
+
+    again = MultinomialModel.from_coordinates(fit.coordinates, 4)
+
+    np.testing.assert_allclose(again.coefficients, fit.coefficients, atol=1e-14)
+    assert np.linalg.norm(fit.coordinates) == pytest.approx(np.linalg.norm(fit.coefficients))
