@@ -38,7 +38,11 @@ __all__ = [
     "multinomial_schedule",
 ]
 
-_FEW = 6_000  # rows that stand for all while far from the minimum
+# Rows that stand for all while far from the minimum: enough for each weight that full steps
+# from their fit contract, and no more than memory holds easily.
+_FEW = 6_000
+_FEW_PER_WEIGHT = 300
+_MOST_FEW = 60_000
 _TITLE = "propensity model"
 _NO_HESSIAN: Floats = np.zeros((0, 0))
 
@@ -102,7 +106,7 @@ def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
     """
     arms = study.domain.treatment.size
     start = np.zeros((arms - 1) * (study.dimension + 1))
-    stride = study.size // _FEW
+    stride = study.size // min(max(_FEW, _FEW_PER_WEIGHT * start.size), _MOST_FEW)
     few = None
     if stride > 1:
         few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge, arms)
