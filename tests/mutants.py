@@ -142,6 +142,27 @@ MUTANTS = (
         "tests/attacks/test_progress.py",
     ),
     Mutant(
+        "a row that changes its arm pays for one of its two sums",
+        "privacy/noise.py",
+        "self._stair(sensitivity, epsilon / moves)",
+        "self._stair(moves * sensitivity, epsilon)",
+        "tests/statistical/test_arm_noise.py",
+    ),
+    Mutant(
+        "a generalised response forgets how many arms there are",
+        "privacy/noise.py",
+        "Coin(arms - 1, arms - 1, 1, ",
+        "Coin(1, 1, 1, ",
+        "tests/statistical/test_arm_noise.py",
+    ),
+    Mutant(
+        "a generalised response favours one of the other arms",
+        "privacy/samplers.py",
+        "    last = 255 - 256 % bound\n",
+        "    last = 255\n",
+        "tests/statistical/test_arm_noise.py",
+    ),
+    Mutant(
         "a private rate is remembered",
         "privacy/noise.py",
         "self._two_sided(rate, public=False)",

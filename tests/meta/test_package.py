@@ -133,7 +133,7 @@ def test_every_proof_that_the_code_names_is_written():
     named = {
         name
         for path in MODULES
-        for name in re.findall(r"docs/proofs/(\w+)\.md", path.read_text("utf-8"))
+        for name in re.findall(r"docs/proofs/([\w-]+)\.md", path.read_text("utf-8"))
     }
     missing = {name for name in named if not (ROOT / "docs" / "proofs" / f"{name}.md").is_file()}
     assert named
