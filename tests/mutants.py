@@ -44,6 +44,13 @@ MUTANTS = (
         "tests/attacks/test_rounding.py",
     ),
     Mutant(
+        "the rounding of several arms' scores is not paid for",
+        "estimators/published/regression.py",
+        "(2 << self.bits) + self.arms",
+        "(2 << self.bits)",
+        "tests/attacks/test_rounding.py",
+    ),
+    Mutant(
         "a baseline's rounding is not paid for",
         "baselines/perturbation.py",
         "math.ceil(Fraction(sensitivity) / grid) + math.isqrt(size) + 1",

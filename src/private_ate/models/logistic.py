@@ -9,24 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
-from typing import Protocol
 
 import numpy as np
 
-from private_ate.arrays import Codes, Floats
-from private_ate.models.folds import LossSums
-from private_ate.models.newton import PUBLIC_GRADIENT, Derivatives, minimize
+from private_ate.arrays import Floats
+from private_ate.models.folds import Folds, LossSums, few_rows
+from private_ate.models.newton import (
+    PUBLIC_GRADIENT,
+    SOLVER_GRADIENT,
+    Derivatives,
+    Schedule,
+    minimize,
+    minimize_obliviously,
+)
 from private_ate.study import Block, Rows, Study
 
 __all__ = ["SOLVER_GRADIENT", "LogisticFit", "fit_logistic", "fit_logistic_obliviously"]
 
 
-SOLVER_GRADIENT = 1e-9  # γ: the gradient norm that the oblivious fit provably reaches
 _FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
-_NEWTON_STEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,81 +52,34 @@ def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     stride = study.size // _FEW
     if stride <= 1:
         return LogisticFit(*minimize(_Loss(study, ridge), None, start, tolerance=PUBLIC_GRADIENT))
-    few = _Loss(study.fold(_gather_kernel(stride), title=_TITLE).joined(), ridge)
+    few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge)
     start = minimize(few, None, start, tolerance=1e-6).point
     return LogisticFit(*minimize(_Loss(study, ridge), few, start, tolerance=PUBLIC_GRADIENT))
-
-
-class _Folds(Protocol):
-    """What the solver asks of a study."""
-
-    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:
-        """Return the sum of the kernel over all blocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class _FewRows:
-    """Public rows gathered from all blocks, at hand for as many passes as it takes."""
-
-    covariates: tuple[Floats, ...]
-    arm: tuple[Codes, ...]
-
-    def __add__(self, other: _FewRows) -> _FewRows:
-        return _FewRows(self.covariates + other.covariates, self.arm + other.arm)
-
-    def joined(self) -> _FewRows:
-        """Return the rows as one piece."""
-        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.arm),))
-
-    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:  # noqa: ARG002
-        """Return the sum of the kernel over the gathered rows."""
-        pairs = zip(self.covariates, self.arm, strict=True)
-        return reduce(add, (kernel(Block(rows, arm, None)) for rows, arm in pairs))
-
-
-def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
-    def kernel(block: Block) -> _FewRows:
-        # Copies: views would keep the whole block alive.
-        return _FewRows((block.covariates[::stride].copy(),), (block.arm[::stride].copy(),))
-
-    return kernel
 
 
 def fit_logistic_obliviously(study: Rows, ridge: float) -> LogisticFit:
     """Fit in a number of passes that depends on d and λ only, whatever the rows are.
 
-    Accelerated gradient steps reach the region where Newton's method squares its error, for every
-    data set in the domain; six Newton steps then bring the gradient norm below γ = 1e-9.
-    Proof: docs/proofs/propensity.md.
+    Its gradient norm is at most γ = 1e-9. Proof: docs/proofs/propensity.md.
     """
-    dimension, loss = study.dimension + 1, _Loss(study, ridge)
-    smoothness = dimension / 4 + ridge
-    momentum = (math.sqrt(smoothness) - math.sqrt(ridge)) / (
-        math.sqrt(smoothness) + math.sqrt(ridge)
-    )
-    previous = current = np.zeros(dimension)
-    for _ in range(gradient_steps(dimension, ridge)):
-        ahead = current + momentum * (current - previous)
-        slope = loss.gradient(ahead)
-        previous, current = current, ahead - slope / smoothness
-    for _ in range(_NEWTON_STEPS):
-        gradient, hessian, _ = loss.derivatives(current)
-        current = current - np.linalg.solve(hessian, gradient)
-    return LogisticFit(current, float(np.linalg.norm(loss.gradient(current))))
+    size = study.dimension + 1
+    return LogisticFit(*minimize_obliviously(_Loss(study, ridge), size, _schedule(size, ridge)))
 
 
 def gradient_steps(dimension: int, ridge: float) -> int:
     """Return the number of accelerated steps after which Newton's method squares its error."""
-    smoothness = dimension / 4 + ridge
-    reduction = 2 * smoothness * 2 * math.log(2) * 4 * dimension / ridge**2
-    return math.ceil(math.log(reduction) / -math.log1p(-math.sqrt(ridge / smoothness)))
+    return _schedule(dimension, ridge).gradient_steps
+
+
+def _schedule(dimension: int, ridge: float) -> Schedule:
+    return Schedule(dimension / 4 + ridge, ridge, math.log(2), dimension)
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """The mean logistic loss of some rows with its ridge."""
 
-    rows: _Folds
+    rows: Folds
     ridge: float
 
     def derivatives(self, point: Floats) -> Derivatives:

@@ -10,20 +10,29 @@ there are K − 1 for every column; distances in V and in W are the same. For tw
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
-from typing import Protocol
 
 import numpy as np
 
 from private_ate.arrays import Codes, Floats
-from private_ate.models.folds import FEATURE_ROWS, LossSums
-from private_ate.models.newton import PUBLIC_GRADIENT, Derivatives, minimize
+from private_ate.models.folds import FEATURE_ROWS, Folds, LossSums, few_rows
+from private_ate.models.newton import (
+    PUBLIC_GRADIENT,
+    Derivatives,
+    Schedule,
+    minimize,
+    minimize_obliviously,
+)
 from private_ate.study import Block, Rows, Study
 
-__all__ = ["MultinomialModel", "fit_multinomial", "helmert", "log_odds"]
+__all__ = [
+    "MultinomialModel",
+    "fit_multinomial",
+    "fit_multinomial_obliviously",
+    "helmert",
+    "log_odds",
+]
 
 _FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
@@ -67,6 +76,11 @@ class MultinomialModel:
         return cls(helmert(arms).T @ free, gradient_norm)
 
     @property
+    def coordinates(self) -> Floats:
+        """The Helmert coordinates V of the coefficients, K − 1 runs of d + 1 numbers."""
+        return (helmert(self.arms) @ self.coefficients).ravel()
+
+    @property
     def arms(self) -> int:
         """The number of arms (K)."""
         return int(self.coefficients.shape[0])
@@ -104,66 +118,40 @@ def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
     stride = study.size // _FEW
     few = None
     if stride > 1:
-        few = _Loss(study.fold(_gather_kernel(stride), title=_TITLE).joined(), ridge, arms)
+        few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge, arms)
         start = minimize(few, None, start, tolerance=1e-6).point
-    loss = _Loss(_AllRows(study), ridge, arms)
+    loss = _Loss(study, ridge, arms)
     found = minimize(loss, few, start, tolerance=PUBLIC_GRADIENT)
     return MultinomialModel.from_coordinates(found.point, arms, found.gradient_norm)
 
 
-Kernel = Callable[[Floats, Codes], LossSums]
+def fit_multinomial_obliviously(study: Rows, ridge: float, arms: int) -> MultinomialModel:
+    """Fit in a number of passes that depends on K, d and λ only, whatever the rows are.
+
+    Its gradient norm, in Helmert coordinates, is at most γ = 1e-9.
+    Proof: docs/proofs/several-arms.md.
+    """
+    columns = study.dimension + 1
+    loss = _Loss(study, ridge, arms)
+    schedule = multinomial_schedule(columns, ridge, arms)
+    found = minimize_obliviously(loss, (arms - 1) * columns, schedule)
+    return MultinomialModel.from_coordinates(found.point, arms, found.gradient_norm)
 
 
-class _Rows(Protocol):
-    """What the solver asks of rows."""
+def multinomial_schedule(columns: int, ridge: float, arms: int) -> Schedule:
+    """Return what is known of the loss in Helmert coordinates, for z of ``columns`` columns.
 
-    def sums(self, kernel: Kernel) -> LossSums:
-        """Return the sum over all rows of a kernel that sees covariates and arms."""
-
-
-@dataclass(frozen=True, slots=True)
-class _AllRows:
-    """The rows of a study, behind its boundary."""
-
-    study: Rows
-
-    def sums(self, kernel: Kernel) -> LossSums:
-        """Return the sum of a fold."""
-        return self.study.fold(lambda block: kernel(block.covariates, block.arm), title=_TITLE)
-
-
-@dataclass(frozen=True, slots=True)
-class _FewRows:
-    """Public rows gathered from all blocks, at hand for as many passes as it takes."""
-
-    covariates: tuple[Floats, ...]
-    arm: tuple[Codes, ...]
-
-    def __add__(self, other: _FewRows) -> _FewRows:
-        return _FewRows(self.covariates + other.covariates, self.arm + other.arm)
-
-    def joined(self) -> _FewRows:
-        """Return the rows as one piece."""
-        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.arm),))
-
-    def sums(self, kernel: Kernel) -> LossSums:
-        """Return the sum over the gathered rows."""
-        return reduce(add, map(kernel, self.covariates, self.arm))
-
-
-def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
-    def kernel(block: Block) -> _FewRows:
-        # Copies: views would keep the whole block alive.
-        return _FewRows((block.covariates[::stride].copy(),), (block.arm[::stride].copy(),))
-
-    return kernel
+    The largest eigenvalue of ``diag(e) − eeᵀ`` is at most ½, the loss at zero is ln K, and logits
+    along V have a range of at most ``√2 ‖V‖‖z‖``.
+    """
+    return Schedule(columns / 2 + 2 * ridge, 2 * ridge, math.log(arms), 2 * columns)
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """The mean loss of some rows with its ridge, as a function of Helmert coordinates."""
 
-    rows: _Rows
+    rows: Folds
     ridge: float
     arms: int
 
@@ -185,10 +173,10 @@ class _Loss:
         basis = helmert(self.arms)
         coefficients = basis.T @ point.reshape(self.arms - 1, -1)
 
-        def kernel(covariates: Floats, arm: Codes) -> LossSums:
-            return loss_sums(coefficients, basis, covariates, arm, curved=curved)
+        def kernel(block: Block) -> LossSums:
+            return loss_sums(coefficients, basis, block.covariates, block.arm, curved=curved)
 
-        return self.rows.sums(kernel)
+        return self.rows.fold(kernel, title=_TITLE)
 
 
 def loss_sums(
