@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from private_ate.arrays import Floats
+from private_ate.estimators.contrasts import greatest_over_pairs
 from private_ate.study import Block, MatchingStudy, RowWeights
 
 __all__ = ["ArmBalance", "measure_arms"]
@@ -43,8 +44,7 @@ class ArmBalance:
     @property
     def greatest(self) -> dict[str, tuple[float, float]]:
         """The greatest difference of each covariate over all pairs of arms, before and after."""
-        reaches = [np.ptp(means, axis=0).tolist() for means in (self.before, self.after)]
-        return dict(zip(self.features, zip(*reaches, strict=True), strict=True))
+        return greatest_over_pairs(self.by_arm)
 
     @property
     def by_arm(self) -> dict[str, dict[str, tuple[float, float]]]:

@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 
 from private_ate.arrays import Floats, Indices
-from private_ate.estimators.calibrated.arms.features import ArmFeatures, FeatureSet
 from private_ate.estimators.calibrated.cap_path import (
     fold_with_base,
     in_runs,
@@ -25,6 +24,7 @@ from private_ate.estimators.calibrated.cap_path import (
     stop_after_minimum,
 )
 from private_ate.estimators.calibrated.features import UNEXPLAINED
+from private_ate.estimators.calibrated.several_arms.features import ArmFeatures, FeatureSet
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
     ArmProblem,

@@ -17,10 +17,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.estimators.calibrated.arms.design import Designs, members_of
 from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.estimators.calibrated.likeness import order_along
 from private_ate.estimators.calibrated.pair_variance import SQUARE_BITS, squared_differences
+from private_ate.estimators.calibrated.several_arms.design import Designs, members_of
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study

@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 
 from private_ate.arrays import Floats, Indices
-from private_ate.estimators.calibrated.arms.design import (
+from private_ate.estimators.calibrated.cap_path import fold_with_base, in_runs, scatter
+from private_ate.estimators.calibrated.several_arms.design import (
     ArmDesign,
     ArmPath,
     CapPrice,
     Designs,
     members_of,
 )
-from private_ate.estimators.calibrated.cap_path import fold_with_base, in_runs, scatter
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
     Climb,

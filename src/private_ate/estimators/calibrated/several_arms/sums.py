@@ -11,8 +11,8 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import Interval
-from private_ate.estimators.calibrated.arms.weights import ArmWeights
 from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
+from private_ate.estimators.calibrated.several_arms.weights import ArmWeights
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_variance
 from private_ate.privacy.sums import (
