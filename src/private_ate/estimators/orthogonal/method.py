@@ -289,7 +289,7 @@ def _settings(
         adjusted=plan.adjusted,
         design=request.design,
         signal_to_noise=plan.signal_to_noise,
-        adjust_threshold=options.adjust_threshold,
+        adjust_threshold=options.threshold(),
         matching_limit_K=part.limit,
         population=_population(part.limit, request.estimand),
         estimand=ABSENT if request.estimand == "ate" else request.estimand,
