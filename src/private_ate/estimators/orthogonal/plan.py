@@ -73,6 +73,12 @@ class OrthogonalOptions:
             return self.adjust_threshold
         return _THRESHOLD if arms == 2 else _ARMS_THRESHOLD
 
+    def of_two_arms(self) -> dict[str, object]:
+        """Return the options that two arms have, as ledgers know them."""
+        return {
+            "adjust_threshold": self.threshold(), "adjust": self.adjust, "shares": self.shares,
+        }  # fmt: skip
+
     @property
     def fractions(self) -> tuple[Fraction, ...]:
         """The shares as exact fractions."""
