@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
-from typing import Protocol
 
 import numpy as np
 
-from private_ate.arrays import Codes, Floats
-from private_ate.models.folds import LossSums
+from private_ate.arrays import Floats
+from private_ate.models.folds import Folds, LossSums, few_rows
 from private_ate.models.newton import (
     PUBLIC_GRADIENT,
     SOLVER_GRADIENT,
@@ -55,44 +52,9 @@ def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     stride = study.size // _FEW
     if stride <= 1:
         return LogisticFit(*minimize(_Loss(study, ridge), None, start, tolerance=PUBLIC_GRADIENT))
-    few = _Loss(study.fold(_gather_kernel(stride), title=_TITLE).joined(), ridge)
+    few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge)
     start = minimize(few, None, start, tolerance=1e-6).point
     return LogisticFit(*minimize(_Loss(study, ridge), few, start, tolerance=PUBLIC_GRADIENT))
-
-
-class _Folds(Protocol):
-    """What the solver asks of a study."""
-
-    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:
-        """Return the sum of the kernel over all blocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class _FewRows:
-    """Public rows gathered from all blocks, at hand for as many passes as it takes."""
-
-    covariates: tuple[Floats, ...]
-    arm: tuple[Codes, ...]
-
-    def __add__(self, other: _FewRows) -> _FewRows:
-        return _FewRows(self.covariates + other.covariates, self.arm + other.arm)
-
-    def joined(self) -> _FewRows:
-        """Return the rows as one piece."""
-        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.arm),))
-
-    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:  # noqa: ARG002
-        """Return the sum of the kernel over the gathered rows."""
-        pairs = zip(self.covariates, self.arm, strict=True)
-        return reduce(add, (kernel(Block(rows, arm, None)) for rows, arm in pairs))
-
-
-def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
-    def kernel(block: Block) -> _FewRows:
-        # Copies: views would keep the whole block alive.
-        return _FewRows((block.covariates[::stride].copy(),), (block.arm[::stride].copy(),))
-
-    return kernel
 
 
 def fit_logistic_obliviously(study: Rows, ridge: float) -> LogisticFit:
@@ -117,7 +79,7 @@ def _schedule(dimension: int, ridge: float) -> Schedule:
 class _Loss:
     """The mean logistic loss of some rows with its ridge."""
 
-    rows: _Folds
+    rows: Folds
     ridge: float
 
     def derivatives(self, point: Floats) -> Derivatives:

@@ -10,16 +10,13 @@ there are K − 1 for every column; distances in V and in W are the same. For tw
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
-from typing import Protocol
 
 import numpy as np
 
 from private_ate.arrays import Codes, Floats
-from private_ate.models.folds import FEATURE_ROWS, LossSums
+from private_ate.models.folds import FEATURE_ROWS, Folds, LossSums, few_rows
 from private_ate.models.newton import (
     PUBLIC_GRADIENT,
     Derivatives,
@@ -29,7 +26,13 @@ from private_ate.models.newton import (
 )
 from private_ate.study import Block, Rows, Study
 
-__all__ = ["MultinomialModel", "fit_multinomial", "fit_multinomial_obliviously", "helmert"]
+__all__ = [
+    "MultinomialModel",
+    "fit_multinomial",
+    "fit_multinomial_obliviously",
+    "helmert",
+    "log_odds",
+]
 
 _FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
@@ -92,11 +95,15 @@ class MultinomialModel:
 
     def scores(self, covariates: Floats, arm: int) -> Floats:
         """Return the log odds of one arm against all others, ``log e_t/(1 − e_t)``; shape (m,)."""
-        linear = self.predictors(covariates)
-        others = np.delete(linear, arm, axis=0)
-        top = others.max(axis=0)
-        scores: Floats = linear[arm] - top - np.log(np.exp(others - top).sum(axis=0))
-        return scores
+        return log_odds(self.predictors(covariates), arm)
+
+
+def log_odds(linear: Floats, arm: int) -> Floats:
+    """Return the log odds of one arm against all others, given w_t·z of all arms, shape (K, m)."""
+    others = np.delete(linear, arm, axis=0)
+    top = others.max(axis=0)
+    odds: Floats = linear[arm] - top - np.log(np.exp(others - top).sum(axis=0))
+    return odds
 
 
 def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
@@ -111,9 +118,9 @@ def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
     stride = study.size // _FEW
     few = None
     if stride > 1:
-        few = _Loss(study.fold(_gather_kernel(stride), title=_TITLE).joined(), ridge, arms)
+        few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge, arms)
         start = minimize(few, None, start, tolerance=1e-6).point
-    loss = _Loss(_AllRows(study), ridge, arms)
+    loss = _Loss(study, ridge, arms)
     found = minimize(loss, few, start, tolerance=PUBLIC_GRADIENT)
     return MultinomialModel.from_coordinates(found.point, arms, found.gradient_norm)
 
@@ -125,7 +132,7 @@ def fit_multinomial_obliviously(study: Rows, ridge: float, arms: int) -> Multino
     Proof: docs/proofs/several-arms.md.
     """
     columns = study.dimension + 1
-    loss = _Loss(_AllRows(study), ridge, arms)
+    loss = _Loss(study, ridge, arms)
     schedule = multinomial_schedule(columns, ridge, arms)
     found = minimize_obliviously(loss, (arms - 1) * columns, schedule)
     return MultinomialModel.from_coordinates(found.point, arms, found.gradient_norm)
@@ -140,59 +147,11 @@ def multinomial_schedule(columns: int, ridge: float, arms: int) -> Schedule:
     return Schedule(columns / 2 + 2 * ridge, 2 * ridge, math.log(arms), 2 * columns)
 
 
-Kernel = Callable[[Floats, Codes], LossSums]
-
-
-class _Rows(Protocol):
-    """What the solver asks of rows."""
-
-    def sums(self, kernel: Kernel) -> LossSums:
-        """Return the sum over all rows of a kernel that sees covariates and arms."""
-
-
-@dataclass(frozen=True, slots=True)
-class _AllRows:
-    """The rows of a study, behind its boundary."""
-
-    study: Rows
-
-    def sums(self, kernel: Kernel) -> LossSums:
-        """Return the sum of a fold."""
-        return self.study.fold(lambda block: kernel(block.covariates, block.arm), title=_TITLE)
-
-
-@dataclass(frozen=True, slots=True)
-class _FewRows:
-    """Public rows gathered from all blocks, at hand for as many passes as it takes."""
-
-    covariates: tuple[Floats, ...]
-    arm: tuple[Codes, ...]
-
-    def __add__(self, other: _FewRows) -> _FewRows:
-        return _FewRows(self.covariates + other.covariates, self.arm + other.arm)
-
-    def joined(self) -> _FewRows:
-        """Return the rows as one piece."""
-        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.arm),))
-
-    def sums(self, kernel: Kernel) -> LossSums:
-        """Return the sum over the gathered rows."""
-        return reduce(add, map(kernel, self.covariates, self.arm))
-
-
-def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
-    def kernel(block: Block) -> _FewRows:
-        # Copies: views would keep the whole block alive.
-        return _FewRows((block.covariates[::stride].copy(),), (block.arm[::stride].copy(),))
-
-    return kernel
-
-
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """The mean loss of some rows with its ridge, as a function of Helmert coordinates."""
 
-    rows: _Rows
+    rows: Folds
     ridge: float
     arms: int
 
@@ -214,10 +173,10 @@ class _Loss:
         basis = helmert(self.arms)
         coefficients = basis.T @ point.reshape(self.arms - 1, -1)
 
-        def kernel(covariates: Floats, arm: Codes) -> LossSums:
-            return loss_sums(coefficients, basis, covariates, arm, curved=curved)
+        def kernel(block: Block) -> LossSums:
+            return loss_sums(coefficients, basis, block.covariates, block.arm, curved=curved)
 
-        return self.rows.sums(kernel)
+        return self.rows.fold(kernel, title=_TITLE)
 
 
 def loss_sums(

@@ -1,10 +1,5 @@
 """The multinomial fit: the minimum it reaches, its symmetries, and what two arms make of it."""
 
-from dataclasses import dataclass, field
-from functools import reduce
-from operator import add
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
-from private_ate.domain import Domain, Interval
+from private_ate.domain import Domain, Interval, Treatment
+from private_ate.engines import local
 from private_ate.engines.local import LocalStudy
 from private_ate.models import multinomial
 from private_ate.models.logistic import (
@@ -29,43 +25,19 @@ from private_ate.models.multinomial import (
     multinomial_schedule,
 )
 
-DOMAIN = Domain("t", ("y", Interval(0, 1)))
-
-
-@dataclass(frozen=True)
-class Arms:
-    """Rows of several arms that answer folds, in blocks of a public length."""
-
-    covariates: np.ndarray
-    arm: np.ndarray
-    arms: int
-    block_rows: int = 1 << 14
-    passes: list = field(default_factory=list)
-
-    @property
-    def size(self):
-        return self.arm.size
-
-    @property
-    def dimension(self):
-        return self.covariates.shape[0]
-
-    @property
-    def domain(self):
-        return SimpleNamespace(treatment=SimpleNamespace(size=self.arms))
-
-    def fold(self, kernel, *, title=""):
-        self.passes.append(title)
-        rows = self.block_rows
-        runs = (slice(first, first + rows) for first in range(0, self.size, rows))
-        blocks = (
-            SimpleNamespace(covariates=self.covariates[:, run].T, arm=self.arm[run]) for run in runs
-        )
-        return reduce(add, (kernel(block) for block in blocks))
-
 
 def study_of(covariates, arm, arms):
-    return Arms(np.asarray(covariates, dtype=float), np.asarray(arm, dtype=np.uint8), arms)
+    labels = tuple(f"arm {code}" for code in range(arms))
+    domain = Domain(Treatment("t", arms=labels), ("y", Interval(0, 1)))
+    codes = np.asarray(arm, dtype=np.uint8)
+    return LocalStudy(
+        domain, np.ascontiguousarray(covariates, dtype=float),
+        codes.view(bool) if arms == 2 else codes, None,
+    )  # fmt: skip
+
+
+def arms_of(study):
+    return study.domain.treatment.size
 
 
 def draw_study(seed, rows, dimension, arms, strength=2.0):
@@ -78,19 +50,19 @@ def draw_study(seed, rows, dimension, arms, strength=2.0):
 def loss_and_gradient(weights, study, ridge):
     """The loss of the module's first lines, without a word of its code."""
     design = np.vstack([np.ones(study.size), study.covariates])
-    linear = weights.reshape(study.arms, -1) @ design
+    linear = weights.reshape(arms_of(study), -1) @ design
     chosen = linear[study.arm, np.arange(study.size)]
     loss = (logsumexp(linear, axis=0) - chosen).mean() + ridge * weights @ weights
-    residual = softmax(linear, axis=0) - (np.arange(study.arms)[:, None] == study.arm)
+    residual = softmax(linear, axis=0) - (np.arange(arms_of(study))[:, None] == study.arm)
     return loss, (residual @ design.T / study.size).ravel() + 2 * ridge * weights
 
 
 def best_weights(study, ridge):
-    start = np.zeros(study.arms * (study.dimension + 1))
+    start = np.zeros(arms_of(study) * (study.dimension + 1))
     found = optimize.minimize(
         loss_and_gradient, start, (study, ridge), jac=True, method="BFGS", options={"gtol": 1e-9}
     )
-    return found.x.reshape(study.arms, -1)
+    return found.x.reshape(arms_of(study), -1)
 
 
 ADVERSARIAL = {
@@ -141,12 +113,11 @@ def test_the_fit_is_finite_and_reaches_its_gradient_on_adversarial_data(name):
 @pytest.mark.parametrize("rows", [300, 30_000])
 def test_two_arms_give_the_logistic_fit_with_the_same_ridge(rows):
     study = draw_study(5, rows, 4, 2)
-    binary = LocalStudy(DOMAIN, study.covariates, study.arm == 1, None)
 
     fit = fit_multinomial(study, 1 / rows)
 
     logit = fit.coefficients[1] - fit.coefficients[0]
-    np.testing.assert_allclose(logit, fit_logistic(binary, 1 / rows).coefficients, atol=1e-12)
+    np.testing.assert_allclose(logit, fit_logistic(study, 1 / rows).coefficients, atol=1e-12)
 
 
 @pytest.mark.parametrize(("rows", "arms"), [(700, 3), (700, 20), (20_000, 4)])
@@ -192,7 +163,8 @@ def test_a_large_study_starts_warm_and_ends_at_the_same_minimum(monkeypatch):
     study = draw_study(10, 30_000, 3, 3)
     warm = fit_multinomial(study, 1e-4)
     monkeypatch.setattr(multinomial, "_FEW", 10**9)
-    cold = fit_multinomial(Arms(study.covariates, study.arm, 3, block_rows=1_000), 1e-4)
+    monkeypatch.setattr(local, "_BLOCK_ROWS", 1_000)
+    cold = fit_multinomial(study, 1e-4)
 
     assert max(warm.gradient_norm, cold.gradient_norm) <= 1e-10
     np.testing.assert_allclose(warm.coefficients, cold.coefficients, atol=1e-9)
@@ -224,7 +196,7 @@ def test_scores_far_out_are_finite_and_of_two_arms_opposite():
 def test_the_oblivious_fit_reaches_its_bound_on_adversarial_data(name, ridge):
     study = ADVERSARIAL[name]
 
-    fit = fit_multinomial_obliviously(study, ridge, study.arms)
+    fit = fit_multinomial_obliviously(study, ridge, arms_of(study))
 
     slope = loss_and_gradient(fit.coefficients.ravel(), study, ridge)[1]
     assert fit.gradient_norm <= SOLVER_GRADIENT
@@ -233,12 +205,11 @@ def test_the_oblivious_fit_reaches_its_bound_on_adversarial_data(name, ridge):
 
 def test_the_oblivious_fit_of_two_arms_is_the_logistic_one_in_as_many_steps():
     study = draw_study(12, 200, 3, 2)
-    binary = LocalStudy(DOMAIN, study.covariates, study.arm == 1, None)
 
     fit = fit_multinomial_obliviously(study, 0.01, 2)
 
     logit = fit.coefficients[1] - fit.coefficients[0]
-    expected = fit_logistic_obliviously(binary, 0.01).coefficients
+    expected = fit_logistic_obliviously(study, 0.01).coefficients
     np.testing.assert_allclose(logit, expected, atol=1e-12)
     for columns in (1, 4, 21):
         for ridge in (1e-6, 0.01, 10.0):
@@ -254,23 +225,31 @@ def test_the_accelerated_steps_alone_reach_the_region_where_newton_squares_its_e
     study = ADVERSARIAL[name]
     columns = study.dimension + 1
 
-    fit = fit_multinomial_obliviously(study, 0.01, study.arms)
+    fit = fit_multinomial_obliviously(study, 0.01, arms_of(study))
 
     assert fit.gradient_norm <= 2 * 0.01 / (2 * np.sqrt(2 * columns))
 
 
-def test_the_number_of_passes_depends_on_arms_dimension_and_ridge_only():
-    def count_passes(study):
-        passes = []
-        counted = Arms(study.covariates, study.arm, study.arms, study.block_rows, passes)
-        fit_multinomial_obliviously(counted, 0.01, study.arms)
-        return len(passes)
+def count_passes(study, ridge, monkeypatch):
+    passes, plain = [], LocalStudy.fold
 
+    def counting(self, kernel, *, title=""):
+        passes.append(title)
+        return plain(self, kernel, title=title)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStudy, "fold", counting)
+        fit_multinomial_obliviously(study, ridge, arms_of(study))
+    return len(passes)
+
+
+def test_the_number_of_passes_depends_on_arms_dimension_and_ridge_only(monkeypatch):
     easy = draw_study(13, 50, 2, 3)
     hard = study_of(np.repeat([[1.0], [0.0]], 3000, axis=1), np.full(3000, 2), 3)
 
-    expected = multinomial_schedule(3, 0.01, 3).gradient_steps + 7
-    assert count_passes(easy) == count_passes(hard) == expected
+    counts = [count_passes(study, 0.01, monkeypatch) for study in (easy, hard)]
+
+    assert counts[0] == counts[1] == multinomial_schedule(3, 0.01, 3).gradient_steps + 7
 
 
 @given(
