@@ -36,7 +36,7 @@ class MultinomialObjective(PrivateFit):
     @property
     def columns(self) -> int:
         """The number of columns (p): the features and the constant, which comes first."""
-        return self.scaling.slope.size + 1
+        return self.scaling.columns
 
     @property
     def dimension(self) -> int:
