@@ -11,6 +11,7 @@ import typer
 
 from private_ate.arguments import real_number
 from private_ate.cli import flags
+from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS
 
@@ -36,6 +37,9 @@ def estimate(
     categories: flags.Categories = None,
     treated: flags.Treated = None,
     control: flags.Control = None,
+    arms: flags.Arms = None,
+    reference: flags.Reference = None,
+    treatment_bins: flags.TreatmentBins = None,
     method: Annotated[
         str, typer.Option(help=f"auto, {', '.join(METHODS)}.", metavar="METHOD")
     ] = "auto",
@@ -112,7 +116,7 @@ def estimate(
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
-        treated=treated, control=control,
+        arms=ArmFlags(treated, control, arms, reference, treatment_bins),
     )  # fmt: skip
     for path in (report, diagnostics):
         pages.require_folder(path)
@@ -192,20 +196,14 @@ def declared_domain(
     missing: str | None = None,
     bounds: list[str],
     categories: list[str],
-    treated: str | None,
-    control: str | None,
+    arms: ArmFlags,
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
     from private_ate.data.inputs import resolve_domain  # keeps --help fast
-    from private_ate.domain import Binary, Domain, Interval, Treatment
+    from private_ate.domain import Binary, Domain, Interval
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
-    labels = Treatment(
-        base.treatment.column,
-        base.treatment.treated if treated is None else treated,
-        base.treatment.control if control is None else control,
-        base.treatment.other,
-    )
+    labels = arms.declare(base.treatment)
     limits = base.outcome.bounds
     filled = None if limits is None or missing is not None else limits.missing
     if binary:

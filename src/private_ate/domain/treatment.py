@@ -169,13 +169,13 @@ def _refuse_two_declarations(
     """Refuse arms that are declared twice, and names without what they name."""
     if arms + bins + treated > 1:
         msg = "arms are declared by treated and control, by arms, or by bins; keep one of them"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
     if labels and not bins:
         msg = "labels name the bins of a dose; declare its bins, or the labels themselves as arms"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
     if reference and not (arms or bins):
         msg = "of two labels the control is the reference; declare arms to name another"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
 
 
 def _arm_labels(labels: Sequence[Label]) -> tuple[str, ...]:
@@ -212,10 +212,10 @@ def _edges(bins: Sequence[float]) -> tuple[float, ...]:
 def _require_count(arms: int) -> None:
     if arms < 2:
         msg = "a treatment has at least two arms"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
     if arms > MOST_ARMS:
         msg = f"{arms} arms are declared and {MOST_ARMS} are the most; declare bins or merge arms"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
 
 
 def _names_of_bins(edges: tuple[float, ...]) -> tuple[str, ...]:
@@ -238,4 +238,4 @@ def _reference(labels: tuple[str, ...], reference: Label | None, *, by_place: bo
     if by_place and isinstance(reference, int) and reference in range(len(labels)):
         return labels[reference]
     msg = f"the reference {text!r} is none of the declared arms {', '.join(map(repr, labels))}"
-    raise DomainError(msg)
+    raise DomainError(msg, parameter="reference")
