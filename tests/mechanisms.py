@@ -95,6 +95,16 @@ def share_law(probability: float):
     return lambda drawn: stats.binomtest(int(drawn.sum()), drawn.size, probability).pvalue
 
 
+def frequency_law(shares: list[float]):
+    """Return the χ² test of codes that should have these shares."""
+    wanted = np.array(shares)
+    return lambda drawn: float(
+        stats.chisquare(
+            np.bincount(drawn, minlength=wanted.size), wanted * drawn.size / wanted.sum()
+        ).pvalue
+    )
+
+
 def radius_law(dimension: int, scale: float):
     """Return the test of the largest coordinate under the L∞ law ∝ exp(−max|v|/scale)."""
     return lambda drawn: float(
@@ -200,6 +210,18 @@ MECHANISMS: dict[str, Mechanism] = {
         (np.zeros(70, bool), np.arange(70) < 4),
         lambda noise, x, size: noise.randomized_response("x", x, changes=size, epsilon=ONE),
     ),
+    "generalized_response": Mechanism(
+        Metric.PLACES,
+        4,
+        lambda noise, size: noise.generalized_response(
+            "x", np.full(60_000, 2, np.uint8), arms=4, changes=size, epsilon=ONE
+        ),
+        frequency_law([1, 1, math.exp(1 / 4), 1]),
+        (np.zeros(70, np.uint8), np.where(np.arange(70) < 4, 2, 0).astype(np.uint8)),
+        lambda noise, x, size: noise.generalized_response(
+            "x", x, arms=3, changes=size, epsilon=ONE
+        ),
+    ),
     "staircase": Mechanism(
         Metric.L1,
         12,
@@ -221,6 +243,21 @@ MECHANISMS: dict[str, Mechanism] = {
         ([7, 0], [7, 24]),
         lambda noise, x, size: noise.staircase_disjoint(
             "x", x, sensitivities=[size, 2 * size], epsilon=ONE
+        ),
+    ),
+    "staircase_by_arm": Mechanism(
+        Metric.MOVES,
+        12,
+        repeated(
+            lambda noise, size: noise.staircase_by_arm(
+                "x", [0, 0], sensitivities=[1, size], moves=2, epsilon=2 * ONE
+            )[1:],
+            2000,
+        ),
+        staircase_law(12, 1.0),
+        ([7, 0, 3], [19, -24, 3]),  # a row goes from the second arm to the first
+        lambda noise, x, size: noise.staircase_by_arm(
+            "x", x, sensitivities=[size, 2 * size, size], moves=2, epsilon=ONE
         ),
     ),
     "cube": Mechanism(

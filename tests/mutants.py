@@ -44,6 +44,13 @@ MUTANTS = (
         "tests/attacks/test_rounding.py",
     ),
     Mutant(
+        "the rounding of several arms' scores is not paid for",
+        "estimators/published/regression.py",
+        "(2 << self.bits) + self.arms",
+        "(2 << self.bits)",
+        "tests/attacks/test_rounding.py",
+    ),
+    Mutant(
         "a baseline's rounding is not paid for",
         "baselines/perturbation.py",
         "math.ceil(Fraction(sensitivity) / grid) + math.isqrt(size) + 1",
@@ -140,6 +147,27 @@ MUTANTS = (
         "quiet = self.study.unannounced()",
         "quiet = self.study",
         "tests/attacks/test_progress.py",
+    ),
+    Mutant(
+        "a row that changes its arm pays for one of its two sums",
+        "privacy/noise.py",
+        "self._stair(sensitivity, epsilon / moves)",
+        "self._stair(moves * sensitivity, epsilon)",
+        "tests/statistical/test_arm_noise.py",
+    ),
+    Mutant(
+        "a generalised response forgets how many arms there are",
+        "privacy/noise.py",
+        "Coin(arms - 1, arms - 1, 1, ",
+        "Coin(1, 1, 1, ",
+        "tests/statistical/test_arm_noise.py",
+    ),
+    Mutant(
+        "a generalised response favours one of the other arms",
+        "privacy/samplers.py",
+        "    last = 255 - 256 % bound\n",
+        "    last = 255\n",
+        "tests/statistical/test_arm_noise.py",
     ),
     Mutant(
         "a private rate is remembered",

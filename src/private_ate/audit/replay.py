@@ -135,6 +135,8 @@ def moved_share(one: Call, other: Call) -> Fraction | float:
         return _smooth_share(one.spend, one.values, other.values)
     pairs = zip(one.values.flat, other.values.flat, strict=True)
     moved = [abs(int(before) - int(after)) for before, after in pairs]
+    if one.spend.metric is Metric.MOVES:
+        return _moves_share(one.spend, moved)
     return _SHARES[one.spend.metric](moved, one.spend.sensitivity)
 
 
@@ -147,6 +149,12 @@ def _one_of_share(moved: list[int], declared: tuple[int, ...]) -> Fraction | flo
     if sum(size > 0 for size in moved) > 1:
         return math.inf  # the smallest second move may cost all of ε again
     return _disjoint_shares(moved, declared)
+
+
+def _moves_share(spend: Spend, moved: list[int]) -> Fraction:
+    """Count the moves of one coordinate each that it takes, as a share of those declared."""
+    pairs = zip(moved, spend.sensitivity, strict=True)
+    return Fraction(sum(-(-size // limit) for size, limit in pairs), spend.moves)
 
 
 _SHARES: dict[Metric, Callable[[list[int], tuple[int, ...]], Fraction | float]] = {

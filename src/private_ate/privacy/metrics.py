@@ -27,6 +27,8 @@ class Metric(StrEnum):
     """``Σ|d_k|/s_k ≤ 1``: a record may enter several coordinates, in shares."""
     ONE_OF = "one-of"
     """One coordinate k moves at most, by ``|d_k| ≤ s_k``; the others are equal."""
+    MOVES = "moves"
+    """``Σ⌈|d_k|/s_k⌉ ≤ moves``: so many moves of one coordinate each, by at most ``s_k``."""
     PLACES = "places"
     """At most s of the coordinates differ, by any amount."""
     GRADIENT = "gradient"

@@ -10,7 +10,10 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``laplace_disjoint``: coordinates with sensitivities of their own, of which neighbours move a
   total share of at most one (a record that enters one coordinate only); cost ε.
 - ``randomized_response``: bits of which neighbours flip at most ``changes``; cost ε.
+- ``generalized_response``: codes of several arms, ``changes`` of which neighbours replace; cost ε.
 - ``staircase_disjoint``: integers of which neighbours move one only; cost ε.
+- ``staircase_by_arm``: sums of several arms, in one of which a row is; neighbours are ``moves``
+  moves of one sum each apart, two for a row that may change its arm; cost ε.
 - ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
 - ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
 - ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
@@ -38,7 +41,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats, Integers
+from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.cubes import discrete_cube, gamma_cube
@@ -55,12 +58,14 @@ from private_ate.privacy.samplers import (
     geometric_rows,
     random_order,
     uniform_below,
+    uniform_rows,
 )
 
 __all__ = ["Cost", "Noise", "Recorder", "Spend"]
 
 Output = TypeVar("Output")
 
+_MOST_ARMS = 255  # a code is one byte
 _LARGEST_STEP = 1 << 61  # an int64 value in half steps, noise included, stays below 2⁶³
 
 
@@ -70,8 +75,9 @@ class Spend:
 
     A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
     the call reads and no other part does; costs of different parts do not add up. ``metric`` says
-    in which sense neighbours are within the sensitivity, so that a replay can measure it. A smooth
-    sensitivity is private, so it is not written here.
+    in which sense neighbours are within the sensitivity, so that a replay can measure it;
+    ``moves`` belongs to the metric of that name. A smooth sensitivity is private, so it is not
+    written here.
     """
 
     step: str
@@ -83,6 +89,7 @@ class Spend:
     rho: Fraction = Fraction(0)
     part: str = ""
     metric: Metric = field(kw_only=True)
+    moves: int = field(default=1, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +247,27 @@ class Noise:
             lambda: bits ^ flip_rows(coin, bits.size, self.entropy),
         )
 
+    def generalized_response(
+        self, step: str, codes: Codes, *, arms: int, changes: int = 1, epsilon: Fraction
+    ) -> Codes:
+        """Keep every code with probability ``e^x/(e^x + K − 1)``, x = ε/changes; else draw another.
+
+        The other is any of the K − 1 remaining arms, equally likely; for two arms this is
+        randomised response. Neighbours: columns that differ in at most ``changes`` rows, by any
+        codes. Cost: ε (docs/proofs/several-arms.md).
+        """
+        if not 2 <= arms <= _MOST_ARMS:
+            msg = f"a response is drawn among 2 to {_MOST_ARMS} arms, not {arms}"
+            raise NumericRangeError(msg)
+        coin = Coin(arms - 1, arms - 1, 1, _rate(epsilon, changes), public=True)
+        return self._release(
+            Spend(
+                step, "generalized_response", epsilon, (changes,), codes.size, metric=Metric.PLACES
+            ),
+            codes,
+            lambda: self._responses(codes, arms, coin),
+        )
+
     def staircase(self, step: str, value: int, *, sensitivity: int, epsilon: Fraction) -> int:
         """Add integer staircase noise, the pure-ε law of least expected size.
 
@@ -281,6 +309,47 @@ class Noise:
             exact,
             lambda: [
                 2 * value + self._stair(sensitivity, epsilon)
+                for value, sensitivity in zip(exact, sensitivities, strict=True)
+            ],
+        )
+
+    def staircase_by_arm(
+        self,
+        step: str,
+        values: Sequence[int],
+        *,
+        sensitivities: Sequence[int],
+        moves: int,
+        epsilon: Fraction,
+    ) -> list[int]:
+        """Add staircase noise of budget ``ε/moves`` to sums of rows that are in one arm each.
+
+        Neighbours: ``moves`` moves lead from one to the other, each of the sum of one arm t by at
+        most ``sensitivities[t]``. Where m rows are replaced and may change arm, every row leaves
+        a sum and enters one: 2m moves, and a sensitivity bounds the size of what one row adds.
+        Where m outcomes are replaced there are m moves. Cost: ε, as each move costs ``ε/moves``
+        (Lemma S of docs/proofs/several-arms.md). A staircase of twice the sensitivity at ε would
+        lose ε on either sum that a row moves between: 2ε.
+        """
+        exact = [int(value) for value in values]
+        if len(exact) != len(sensitivities):
+            msg = "the sums of several arms need one sensitivity each"
+            raise NumericRangeError(msg)
+        for size in (*sensitivities, moves):
+            _rate(epsilon, size)
+        return self._release(
+            Spend(
+                step,
+                "staircase_by_arm",
+                epsilon,
+                tuple(sensitivities),
+                len(exact),
+                metric=Metric.MOVES,
+                moves=moves,
+            ),
+            exact,
+            lambda: [
+                2 * value + self._stair(sensitivity, epsilon / moves)
                 for value, sensitivity in zip(exact, sensitivities, strict=True)
             ],
         )
@@ -506,6 +575,14 @@ class Noise:
         beyond = inner + uniform_below(max(outer, 1), self.entropy)
         odd = 2 * (whole * sensitivity + (beyond if outside else within)) + 1
         return odd if self._sign() else -odd
+
+    def _responses(self, codes: Codes, arms: int, coin: Coin) -> Codes:
+        """Move the codes for which the coin shows heads by 1 to K − 1 places, in a circle."""
+        moved = np.flatnonzero(flip_rows(coin, codes.size, self.entropy))
+        places = uniform_rows(arms - 1, moved.size, self.entropy).astype(np.int64) + 1
+        answers = codes.copy()
+        answers[moved] = (codes[moved] + places) % arms
+        return answers
 
     def _sign(self) -> bool:
         return bool(self.entropy.draw(1)[0] & 1)
