@@ -15,11 +15,11 @@ FLAGS = ["--treatment", "t", "--outcome", "y", "--outcome-bounds", "0", "1", "--
 
 
 @pytest.fixture
-def domain_of(monkeypatch, tmp_path):
+def domain_of(monkeypatch):
     """Return the domain that a command makes of its arguments, without an estimate."""
     caught = []
 
-    def keep(*arguments, **options):
+    def keep(*_, **options):
         caught.append(options["domain"])
         raise SystemExit(0)
 
