@@ -170,11 +170,24 @@ def settings_types() -> list[type[Settings]]:
 
 
 def _condition(kind: type[Settings]) -> dict[str, Any]:
-    asked = {"method": {"enum": list(kind.methods)}, "level": {"enum": list(kind.levels)}}
+    asked: dict[str, Any] = {
+        "method": {"enum": list(kind.methods)},
+        "level": {"enum": list(kind.levels)},
+    }
+    if kind.several_arms:
+        asked["arms"] = {"minItems": 3}
+    elif (kind.methods, kind.levels) in _of_several_arms():
+        asked["arms"] = False
+    needed = [name for name, shape in asked.items() if shape is not False]
     return {
-        "if": {"properties": asked, "required": list(asked)},
+        "if": {"properties": asked, "required": needed},
         "then": {"properties": {"settings": {"$ref": f"#/$defs/{kind.__name__}"}}},
     }
+
+
+def _of_several_arms() -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return methods and levels that have settings of their own for three arms or more."""
+    return {(kind.methods, kind.levels) for kind in settings_types() if kind.several_arms}
 
 
 def _settings(kind: type[Settings]) -> dict[str, Any]:
@@ -249,12 +262,14 @@ def _tuple(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def descriptions(kind: type) -> dict[str, str]:
-    """Return the sentence that the docstring says of each attribute."""
-    _, _, listed = (inspect.getdoc(kind) or "").partition("Attributes\n----------\n")
-    entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
-    return {
-        name.strip(): " ".join(text.split()) for names, text in entries for name in names.split(",")
-    }
+    """Return the sentence that the docstring says of each attribute, of a base class first."""
+    told: dict[str, str] = {}
+    for one in reversed([each for each in kind.__mro__ if is_dataclass(each)]):
+        _, _, listed = (inspect.getdoc(one) or "").partition("Attributes\n----------\n")
+        entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
+        for names, text in entries:
+            told |= {name.strip(): " ".join(text.split()) for name in names.split(",")}
+    return told
 
 
 def tables() -> str:
@@ -264,7 +279,8 @@ def tables() -> str:
     for kind in settings_types():
         names = ", ".join(f"`{name}`" for name in kind.methods)
         where = " and ".join(kind.levels)
-        parts += [f"## Settings of {names}, {where} level\n"]
+        arms = ", three arms or more" if kind.several_arms else ""
+        parts += [f"## Settings of {names}, {where} level{arms}\n"]
         parts += [*_table(whole["$defs"][kind.__name__]), ""]
     titles = {
         "TreatmentNote": "Treatment",

@@ -19,6 +19,7 @@ from private_ate.contents.about import (
     TreatmentNote,
     released_estimand,
 )
+from private_ate.contents.arms import ArmEstimate, Comparison
 from private_ate.contents.protection import list_unprotected, warn_of_epsilon
 from private_ate.contents.reading import FIELDS, OLD_FIELDS, SCHEMA, plain_field, read_fields
 from private_ate.privacy.budget import Guarantee, Level
@@ -38,7 +39,8 @@ class Estimate:
     ``adjacency``, a noisy ``size`` where n itself is private, ``numerics`` where the proof speaks
     of ideal numbers, and ``void`` with the reason why nothing is promised. ``adjusted`` and
     ``estimand`` say what the number is where that is not what the settings and the request say;
-    ``warnings`` head the release and rest on public facts alone.
+    ``warnings`` head the release and rest on public facts alone. Three arms or more are in
+    ``arms``, and ``comparison`` is what a release shows of them; the effect is then the headline.
     """
 
     ate: float
@@ -53,6 +55,8 @@ class Estimate:
     adjusted: bool | None = None
     estimand: ReleasedEstimand | None = None
     warnings: tuple[str, ...] = ()
+    arms: tuple[ArmEstimate, ...] = ()
+    comparison: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)

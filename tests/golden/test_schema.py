@@ -54,6 +54,8 @@ def settings_schema(plain: dict) -> dict | None:
         for rule in SCHEMA["allOf"]
         if plain["method"] in rule["if"]["properties"]["method"]["enum"]
         and plain["level"] in rule["if"]["properties"]["level"]["enum"]
+        and rule["if"]["properties"].get("arms", False)
+        == ({"minItems": 3} if "arms" in plain else False)
     ]
     assert len(found) <= 1
     return SCHEMA["$defs"][found[0].rpartition("/")[2]] if found else None

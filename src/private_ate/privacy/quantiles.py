@@ -15,6 +15,7 @@ from private_ate.errors import ArgumentError
 __all__ = [
     "staircase_and_normal_error",
     "staircase_and_normal_quantile",
+    "staircase_cdf",
     "staircase_quantile",
     "staircase_variance",
     "two_laplace_quantile",
@@ -134,8 +135,8 @@ def two_staircase_quantile(coverage: float, epsilon: float, first: float, second
     noise = large * _staircase_slices(epsilon)
 
     def covered(half: float) -> float:
-        upper = _staircase_cdf((half - noise) / small, epsilon)
-        return float((upper - _staircase_cdf((-half - noise) / small, epsilon)).mean())
+        upper = staircase_cdf((half - noise) / small, epsilon)
+        return float((upper - staircase_cdf((-half - noise) / small, epsilon)).mean())
 
     return _solve_increasing(covered, coverage, large)
 
@@ -148,7 +149,7 @@ def _staircase_slices(epsilon: float, slices: int = 1000) -> Floats:
     )
 
 
-def _staircase_cdf(values: Floats, epsilon: float) -> Floats:
+def staircase_cdf(values: Floats, epsilon: float) -> Floats:
     """Return ``P(X ≤ value)`` for staircase noise of unit sensitivity."""
     half, inner = _stair_shape(epsilon)
     size = np.abs(values)
