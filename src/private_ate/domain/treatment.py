@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from private_ate.domain.kinds import Label, label_text
+from private_ate.domain.kinds import Label, label_text, parse_number
 from private_ate.errors import DomainError
 
 __all__ = ["MOST_ARMS", "Treatment"]
@@ -104,6 +104,8 @@ class Treatment:
         if label_text(self.treated) == label_text(self.control):
             msg = f"treated and control have the same label {label_text(self.treated)!r}"
             raise DomainError(msg)
+        if self.bins is None:
+            _refuse_one_number(self.labels)
         if self.other is None or label_text(self.other) in self.labels:
             return
         named = f"the arm for other labels, {label_text(self.other)!r},"
@@ -190,6 +192,16 @@ def _arm_labels(labels: Sequence[Label]) -> tuple[str, ...]:
         raise DomainError(msg)
     _require_count(len(texts))
     return texts
+
+
+def _refuse_one_number(labels: tuple[str, ...]) -> None:
+    """Refuse labels that an entry would match alike: "1", "1.0" and "true" are one number."""
+    seen: dict[float, str] = {}
+    for label in labels:
+        number = parse_number(label)
+        if number is not None and seen.setdefault(number, label) != label:
+            msg = f"the arms {seen[number]!r} and {label!r} are the same number; keep one of them"
+            raise DomainError(msg, parameter="arms")
 
 
 def _edges(bins: Sequence[float]) -> tuple[float, ...]:
