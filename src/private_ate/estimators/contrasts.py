@@ -206,7 +206,9 @@ def _simultaneous_factors(
     Contrasts share arms, which Tukey's and Dunnett's intervals use and Bonferroni's do not: the
     factor is a quantile of the largest error of a contrast relative to its own half-width.
     """
-    errors = [_errors(place, arm) for place, arm in enumerate(arms)]
+    # Streams go to arms by their laws, so that the order of arms does not matter.
+    by_law = sorted(range(len(arms)), key=lambda place: _order_of(arms[place]))
+    errors = [_errors(by_law.index(place), arm) for place, arm in enumerate(arms)]
     largest = np.zeros(_DRAWS)
     found = {}
     for count, (first, second) in enumerate(pairs, start=1):
@@ -217,6 +219,10 @@ def _simultaneous_factors(
             scope = TO_REFERENCE if count < len(arms) else ALL_PAIRS
             found[scope] = max(1.0, float(np.quantile(largest, coverage)))
     return {scope: found[scope] for scope in (ALL_PAIRS, TO_REFERENCE)}
+
+
+def _order_of(arm: ArmEstimate) -> tuple[object, ...]:
+    return arm.law.unit, arm.law.name, arm.law.epsilon, arm.variances
 
 
 def _errors(place: int, arm: ArmEstimate) -> Floats:
@@ -233,7 +239,7 @@ def _uniforms(place: int) -> Floats:
 
     The same in every run, so that an interval is a function of what was released.
     """
-    named = f"errors of arm {place} behind simultaneous intervals".encode()
+    named = f"errors of place {place} behind simultaneous intervals".encode()
     stream = hashlib.shake_128(named).digest(8 * 3 * _DRAWS)
     whole = (np.frombuffer(stream, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5
     uniforms: Floats = whole.reshape(3, _DRAWS) / 2.0**52
