@@ -11,6 +11,7 @@ from private_ate.estimators.contrasts import estimate_from_arms, greatest_over_p
 from private_ate.estimators.orthogonal.settings import OrthogonalArmsSettings
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import Guarantee, adjacency_of
+from private_ate.release import ArmOverlap
 
 LABELS = ("0 daily", "1-5 daily", "6-10 daily", "11+ daily")
 SIZES = (3778, 200, 337, 327)
@@ -29,6 +30,17 @@ BALANCE = {
     "6-10 daily": {"age": (-0.2, -0.03), "married": (-0.5, 0.04)},
     "11+ daily": {"age": (0.1, 0.01), "married": (-0.45, -0.05)},
 }
+
+ARM_OVERLAP = ArmOverlap(
+    LABELS,
+    tuple(
+        tuple(
+            tuple(max(0, 9 - abs(cell - 5 - 2 * own - 3 * (own == arm))) for cell in range(20))
+            for own in range(4)
+        )
+        for arm in range(4)
+    ),
+)
 
 
 def arm_estimates(name="staircase", *, means=True, variances=True):

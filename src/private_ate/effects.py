@@ -15,13 +15,14 @@ from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.domain.kinds import Label
-    from private_ate.release import Contrast, Release
+    from private_ate.release import Arm, Contrast, Release
 
 __all__ = [
     "ArmMeans",
     "EValue",
     "arm_means",
     "e_value",
+    "monotone_means",
     "odds_ratio",
     "risk_ratio",
     "standard_error",
@@ -141,6 +142,53 @@ def odds_ratio(
     if below == 0:
         return math.inf if above > 0 else math.nan
     return above / below
+
+
+def monotone_means(release: Release) -> dict[str, float]:
+    """Return the means of doses as a curve that rises or falls throughout, by dose.
+
+    Isotonic regression of the released means by their variances, noise and sampling together, in
+    the direction that fits better. It assumes a shape that the release itself does not.
+    """
+    doses = list(Facts.of(release.settings).doses)
+    arms = {arm.label: arm for arm in release.arms}
+    if not doses or set(doses) != set(arms):
+        msg = "a curve needs arms that are bins of a dose: declare them by Treatment(bins=…)"
+        raise ArgumentError(msg)
+    held = [arms[label] for label in doses]
+    means = [arm.mean for arm in held if arm.mean is not None]
+    if len(means) < len(held):
+        msg = "this release holds contrasts and no arm means; ask for the means"
+        raise ArgumentError(msg)
+    precisions = [1 / max(_noise_variance(arm) + (arm.variance or 0.0), 1e-300) for arm in held]
+    rising = _isotonic(means, precisions)
+    falling = [-value for value in _isotonic([-mean for mean in means], precisions)]
+    fits = [
+        math.fsum(p * (mean - value) ** 2
+                  for p, mean, value in zip(precisions, means, curve, strict=True))
+        for curve in (rising, falling)
+    ]  # fmt: skip
+    return dict(zip(doses, rising if fits[0] <= fits[1] else falling, strict=True))
+
+
+def _noise_variance(arm: Arm) -> float:
+    from private_ate.privacy.quantiles import staircase_variance  # loads scipy
+
+    epsilon = float(arm.noise.epsilon)
+    unit = 2 / epsilon**2 if arm.noise.name == "laplace" else staircase_variance(epsilon)
+    return arm.noise.unit**2 * unit
+
+
+def _isotonic(values: list[float], weights: list[float]) -> list[float]:
+    """Return the rising numbers nearest to the values, pooling neighbours that fall."""
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    for value, weight in zip(values, weights, strict=True):
+        pools.append((value, weight, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (first, left, few), (second, right, more) = pools[-2:]
+            mean = (first * left + second * right) / (left + right)
+            pools[-2:] = [(mean, left + right, few + more)]
+    return [mean for mean, _, count in pools for _ in range(count)]
 
 
 def standard_error(

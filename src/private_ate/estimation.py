@@ -163,6 +163,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     arms = _declared_arms(data, treatment, domain)
     request = among_arm(request, arms, among)
     chosen = method_for(method, request, 2 if arms is None else arms.size)
+    _refuse_declared_rule(chosen, request, arms, domain)
     if outcome_sd is not None:
         told = chosen.options() if options is None else options
         request = replace(request, options=with_outcome_sd(told, outcome_sd))
@@ -239,7 +240,7 @@ def estimate_study(
         raise ArgumentError(msg)
     outcome = study.domain.outcome
     refuse_arms(method, request, study.domain.treatment.size)
-    refuse_missing_rule(method, request, outcome)
+    refuse_missing_rule(method, request, outcome, study.domain.treatment.size)
     _refuse_looked_over(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
@@ -308,6 +309,14 @@ def _declared_arms(
     if isinstance(treatment, Treatment):
         return treatment
     return domain.treatment if isinstance(domain, Domain) else None
+
+
+def _refuse_declared_rule(
+    method: Method, request: Request, arms: Treatment | None, domain: Domain | None
+) -> None:
+    """Refuse a rule for missing outcomes before a record is read, where it is already known."""
+    if arms is not None and isinstance(domain, Domain):
+        refuse_missing_rule(method, request, domain.outcome, arms.size)
 
 
 def method_for(name: str, request: Request, arms: int = 2) -> Method:

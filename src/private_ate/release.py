@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from fractions import Fraction
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from private_ate.arguments import one_of
 from private_ate.contents.about import (
     ARMS,
     About,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arm",
+    "ArmOverlap",
     "Combination",
     "Contrast",
     "Diagnostics",
@@ -311,11 +313,33 @@ class Release:
         """Return the release as one JSON object."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
-    def to_html(self, facts: PublicFacts | None = None) -> str:
-        """Return the release as one self-contained page; ``facts`` adds public knowledge."""
+    def to_text(self, contrasts: Literal["all", "reference"] = "all") -> str:
+        """Return the release as aligned plain text.
+
+        Of three arms or more "reference" shows the contrasts with the reference alone, whose
+        simultaneous intervals then cover these and are narrower.
+        """
+        from private_ate.report.text import summarize  # report reads releases
+
+        one_of("contrasts", contrasts, ("all", "reference"))
+        return summarize(self, contrasts)
+
+    def to_html(
+        self,
+        facts: PublicFacts | None = None,
+        *,
+        contrasts: Literal["all", "reference"] = "all",
+        monotone: bool = False,
+    ) -> str:
+        """Return the release as one self-contained page; ``facts`` adds public knowledge.
+
+        ``contrasts`` is as in :meth:`to_text`. ``monotone`` adds to the means of several doses a
+        curve that never turns; see ``private_ate.effects.monotone_means``.
+        """
         from private_ate.report.html import release_page  # report reads releases
 
-        return release_page(self, facts)
+        one_of("contrasts", contrasts, ("all", "reference"))
+        return release_page(self, facts, contrasts=contrasts, monotone=monotone)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
@@ -369,6 +393,18 @@ class Overlap:
             for first, second in zip(self.treated, self.control, strict=True)
             if not (first and second)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmOverlap:
+    """Counts of units of three arms or more by the score of each arm, in equal bins from 0 to 1.
+
+    ``counts[t][s]`` are the units of arm s by the probability of arm t; arms are in the order of
+    ``labels``. Public at label level, the curator's otherwise. Its repr shows no count.
+    """
+
+    labels: tuple[str, ...]
+    counts: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ person, engines never know ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
@@ -247,14 +247,34 @@ class ArmSizes:
 
 @dataclass(frozen=True, slots=True)
 class MatchingLimits:
-    """How often a unit of each arm may be used in matching; None for no limit."""
+    """How often a unit of each arm may be used in matching; None for no limit.
+
+    Of several arms ``control`` is the reference, ``treated`` the next one in the order of codes,
+    and ``more`` are those that follow.
+    """
 
     treated: int | None
     control: int | None
+    more: tuple[int | None, ...] = ()
+
+    @classmethod
+    def by_arm(cls, limits: Sequence[int | None]) -> MatchingLimits:
+        """Return limits that are given in the order of the arms' codes."""
+        control, treated, *more = limits
+        return cls(treated, control, tuple(more))
+
+    @property
+    def counts(self) -> tuple[int | None, ...]:
+        """The limits in the order of the arms' codes, the reference first."""
+        return self.control, self.treated, *self.more
 
 
 class RowWeights(Protocol):
     """One weight per row, kept by the engine; only summaries are shown."""
+
+    @property
+    def largest(self) -> tuple[int, ...]:
+        """The largest weight of each arm on the grid of 2⁻²⁴, in the order of their codes."""
 
     @property
     def largest_treated(self) -> int:
@@ -288,10 +308,21 @@ class MatchPool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArmSums:
-    """Weighted sums of centred outcomes in either arm, as exact integers."""
+    """Weighted sums of centred outcomes in each arm, as exact integers; the reference first."""
 
-    treated: int
-    control: int
+    totals: tuple[int, ...]
+
+    @property
+    def treated(self) -> int:
+        """The sum of the treated arm, where there are two."""
+        _, treated = self.totals
+        return treated
+
+    @property
+    def control(self) -> int:
+        """The sum of the control arm, where there are two."""
+        control, _ = self.totals
+        return control
 
 
 class MatchingStudy(Study, Protocol):
@@ -305,6 +336,9 @@ class MatchingStudy(Study, Protocol):
 
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""
+
+    def arm_pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
+        """Order the rows along each arm's probability by a multinomial model, shape (K, d + 1)."""
 
     def noisy_pool(
         self,

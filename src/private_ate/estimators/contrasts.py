@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
@@ -18,10 +18,10 @@ from scipy.special import ndtri
 from private_ate.arrays import Floats
 from private_ate.contents.arms import Arm, ArmEstimate, Comparison, Contrast, NoiseLaw, Pair
 from private_ate.contents.laws import Rule, half_width, law_draws, noise_half_width
-from private_ate.domain import Domain
+from private_ate.domain import Domain, Treatment
 from private_ate.estimators.request import Request
 from private_ate.release import Estimate
-from private_ate.settings import ABSENT, ArmsSettings, HeadlineNote
+from private_ate.settings import ABSENT, Absent, ArmsSettings, HeadlineNote
 
 __all__ = ["ALL_PAIRS", "TO_REFERENCE", "estimate_from_arms", "greatest_over_pairs"]
 
@@ -74,6 +74,7 @@ def estimate_from_arms(
             simultaneous_factor=factors or ABSENT,
             interval_rule=rule if pays else ABSENT,
             binary_outcome=True if domain.bounds.is_binary else ABSENT,
+            doses=_doses(treatment),
         ),
         adjusted=adjusted,
         estimand=None if among is None else ("atc" if among == treatment.coded[0] else "att"),
@@ -81,6 +82,12 @@ def estimate_from_arms(
         arms=arms,
         comparison=Comparison(shown, contrasts),
     )
+
+
+def _doses(treatment: Treatment) -> dict[str, Pair] | Absent:
+    if treatment.bins is None:
+        return ABSENT
+    return dict(zip(treatment.labels, pairwise(treatment.bins), strict=True))
 
 
 def greatest_over_pairs(arm_balance: Mapping[str, Mapping[str, Pair]]) -> dict[str, Pair]:

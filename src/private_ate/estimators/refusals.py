@@ -51,6 +51,12 @@ def refuse_arms(method: Method, request: Request, arms: int) -> None:
         use = f"; use method {' or '.join(able)}" if able else ""
         msg = f"method {method.name!r} compares {words}; {arms} are declared{use}"
         raise ArgumentError(msg, parameter="method")
+    if arms > 2 and request.among is not None and not method.among_arms:
+        able = [repr(other.name) for other in METHODS.values()
+                if other.among_arms and request.level in other.levels]  # fmt: skip
+        use = f"; use method {' or '.join(able)}" if able else f" at {request.level} level"
+        msg = f"method {method.name!r} compares {arms} arms among all units, not those of one{use}"
+        raise ArgumentError(msg, parameter="among")
     if arms > 2 and request.estimand in ("att", "atc"):
         msg = (
             f"of {arms} arms none is the treated one: name the arm whose units are meant: among='…'"
@@ -79,10 +85,17 @@ def among_arm(request: Request, treatment: Treatment | None, among: object) -> R
     return replace(request, estimand="atc" if text == labels[0] else "att")
 
 
-def refuse_missing_rule(method: Method, request: Request, outcome: Outcome) -> None:
+def refuse_missing_rule(method: Method, request: Request, outcome: Outcome, arms: int = 2) -> None:
     """Refuse a declared rule for missing outcomes that a method does not follow; reads no value."""
     if outcome.missing is None:
         return
+    of_arms = method.follows if arms == 2 or method.arms_follow is None else method.arms_follow
+    if outcome.missing in method.follows and outcome.missing not in of_arms:
+        msg = (
+            f"method {method.name!r} cannot leave out {outcome.missing} missing outcomes of {arms} "
+            "arms; declare them public, or the number that a missing outcome counts as"
+        )
+        raise ArgumentError(msg, parameter="missing outcomes")
     if request.level not in method.follows_at or outcome.missing not in method.follows:
         able = [
             repr(other.name)

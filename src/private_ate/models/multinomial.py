@@ -26,7 +26,13 @@ from private_ate.models.newton import (
 )
 from private_ate.study import Block, Rows, Study
 
-__all__ = ["MultinomialModel", "fit_multinomial", "fit_multinomial_obliviously", "helmert"]
+__all__ = [
+    "MultinomialModel",
+    "fit_multinomial",
+    "fit_multinomial_obliviously",
+    "helmert",
+    "log_odds",
+]
 
 _FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
@@ -89,11 +95,15 @@ class MultinomialModel:
 
     def scores(self, covariates: Floats, arm: int) -> Floats:
         """Return the log odds of one arm against all others, ``log e_t/(1 − e_t)``; shape (m,)."""
-        linear = self.predictors(covariates)
-        others = np.delete(linear, arm, axis=0)
-        top = others.max(axis=0)
-        scores: Floats = linear[arm] - top - np.log(np.exp(others - top).sum(axis=0))
-        return scores
+        return log_odds(self.predictors(covariates), arm)
+
+
+def log_odds(linear: Floats, arm: int) -> Floats:
+    """Return the log odds of one arm against all others, given w_t·z of all arms, shape (K, m)."""
+    others = np.delete(linear, arm, axis=0)
+    top = others.max(axis=0)
+    odds: Floats = linear[arm] - top - np.log(np.exp(others - top).sum(axis=0))
+    return odds
 
 
 def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
