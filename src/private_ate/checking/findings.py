@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from private_ate.release import Overlap
+from private_ate.release import ArmOverlap, Overlap
 
 __all__ = ["NOTE", "Arms", "ArmsSupport", "DataCheck", "Finding", "Severity", "Support"]
 
@@ -134,6 +134,8 @@ class ArmsSupport:
 
     Attributes
     ----------
+    overlap : ArmOverlap
+        The score of each arm among the units of each, in equal bins.
     effective : mapping
         Kish's effective size of each arm, by its label.
     outside : mapping
@@ -145,6 +147,7 @@ class ArmsSupport:
         Covariates that could not be encoded as they are.
     """
 
+    overlap: ArmOverlap = field(repr=False)
     effective: Mapping[str, float] = field(repr=False)
     outside: Mapping[str, int] = field(repr=False)
     balance: Mapping[str, tuple[float, float]] = field(repr=False)
@@ -156,6 +159,10 @@ class ArmsSupport:
             "effective": dict(self.effective),
             "outside": dict(self.outside),
             "balance": {name: list(pair) for name, pair in self.balance.items()},
+            "scores": {
+                label: dict(zip(self.overlap.labels, map(list, panel), strict=True))
+                for label, panel in zip(self.overlap.labels, self.overlap.counts, strict=True)
+            },
             "left_out": list(self.left_out),
         }
 

@@ -56,8 +56,7 @@ def _overlap(check: DataCheck) -> Iterator[Markup]:
     yield element("h2", "Overlap")
     if isinstance(support, ArmsSupport):
         yield _arms_table(support, check.arms)
-    else:
-        yield overlap_figure(support.overlap)
+    yield overlap_figure(support.overlap)
     yield element("h2", "Balance")
     if isinstance(support, ArmsSupport):
         yield element("p", "The greatest difference over all pairs of arms.")

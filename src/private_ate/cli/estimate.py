@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from private_ate.arguments import real_number
+from private_ate.arguments import one_of, real_number
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
@@ -70,6 +70,7 @@ def estimate(
     memory_limit: Annotated[
         str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
     ] = "1GB",
+    contrasts: flags.ShownContrasts = "all",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Also write the release as JSON to a file.")
@@ -111,6 +112,8 @@ def estimate(
     from private_ate.estimation import estimate_ate  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
 
+    one_of("contrasts", contrasts, ("all", "reference"))
+    shown = cast("Literal['all', 'reference']", contrasts)
     if out is not None:
         require_writable(out)
     known = declared_domain(
@@ -160,10 +163,12 @@ def estimate(
         write_whole(out, release.to_json() + "\n")
     if json:  # a table is headed by them
         _warn(text for text in release.warnings if text not in warned)
-    show(release, as_json=json)  # first: what was paid for is not lost if a page fails
+    show(
+        release, as_json=json, contrasts=shown
+    )  # first: what was paid for is not lost if a page fails
     if report is not None:
         facts = pages.public_facts(release, here, known, named_covariates(covariates))
-        write_whole(report, release.to_html(facts))
+        write_whole(report, release.to_html(facts, contrasts=shown))
     if diagnostics is not None and here is not None:
         text = pages.curator_text(release, here, known, named_covariates(covariates))
         write_whole(diagnostics, text)
@@ -174,7 +179,9 @@ def _warn(texts: Iterable[str]) -> None:
         typer.echo(f"warning: {text}", err=True)
 
 
-def show(release: Release, *, as_json: bool) -> None:
+def show(
+    release: Release, *, as_json: bool, contrasts: Literal["all", "reference"] = "all"
+) -> None:
     """Print a release as JSON or as a table."""
     if as_json:
         typer.echo(release.to_json())
@@ -183,7 +190,7 @@ def show(release: Release, *, as_json: bool) -> None:
 
     from private_ate.report.text import release_table  # as above
 
-    Console(highlight=False).print(release_table(release))
+    Console(highlight=False).print(release_table(release, contrasts))
 
 
 def declared_domain(

@@ -30,6 +30,7 @@ __all__ = [
     "Reference",
     "RowsPerPerson",
     "Settings",
+    "ShownContrasts",
     "TargetName",
     "Treated",
     "TreatmentBins",
@@ -123,6 +124,14 @@ EstimandName = Annotated[str, typer.Option(help=f"{', '.join(known_estimands())}
 Among = Annotated[
     str | None,
     typer.Option(help="Effects among the units of this arm; default: all.", metavar="LABEL"),
+]
+ShownContrasts = Annotated[
+    str,
+    typer.Option(
+        "--contrasts",
+        help="Of several arms: show all pairs, or those with the reference alone.",
+        metavar="all|reference",
+    ),
 ]
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
