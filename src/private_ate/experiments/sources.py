@@ -76,7 +76,7 @@ def display_name(family: str) -> str:
     """Return the name of a family of data sets in figures."""
     if family.startswith(_SEVERAL):
         study = _several_arms(family)
-        return f"{study.arms} arms, n = {study.size:,}".replace(",", " ")
+        return f"{study.arms} arms, n = {study.size}"
     if family.startswith(_CONFOUNDED):
         return f"confounded, n = {family.removeprefix(_CONFOUNDED)}"
     return _DISPLAY.get(family, family)
