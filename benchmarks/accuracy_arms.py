@@ -108,7 +108,11 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=Path("accuracy_arms.jsonl"))
     arguments = parser.parse_args()
     store = Store(arguments.file)
+    last_row = None
     for title, jobs in lines(arguments):
+        if arguments.table != "intervals" and jobs[0].row != last_row:
+            last_row = jobs[0].row
+            print(beside(last_row, arguments), flush=True)
         for job in jobs:
             if not store.has(job):
                 store.add(job, interval_runs(job) if job.table == "intervals" else error_runs(job))
@@ -127,7 +131,7 @@ def lines(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Job]]]:
             continue
         if arguments.quick and size > 10_000:
             continue
-        studies, draws = amount(arguments, method, size)
+        studies, draws = amount(arguments, size)
         jobs = [
             Job(arguments.table, row, method, epsilon, arguments.first_seed + study, draws)
             for epsilon in arguments.epsilons.split(",")
@@ -135,18 +139,15 @@ def lines(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Job]]]:
             for study in range(studies)
         ]
         if jobs:
-            yield f"{row}, {method}: {studies} studies, {draws} draws{beside(row, arguments)}", jobs
+            yield f"{row}, {method}: {studies} studies, {draws} draws", jobs
 
 
-def amount(arguments: argparse.Namespace, method: str, size: int) -> tuple[int, int]:
+def amount(arguments: argparse.Namespace, size: int) -> tuple[int, int]:
     """Return how many studies, and how many draws from each."""
     if arguments.table == "intervals":
         studies, draws = {1000: 200, 10_000: 60}.get(size, 20), 1
     else:
-        studies = {1000: 20, 10_000: 10, 20_000: 8}.get(size, 4)
-        draws = {1000: 10, 10_000: 5}.get(size, 3)
-        if method.startswith("label"):
-            draws = {1000: 20, 10_000: 10}.get(size, 5)
+        studies, draws = {1000: (20, 5), 10_000: (8, 3), 20_000: (4, 3)}.get(size, (2, 2))
     if arguments.quick:
         studies, draws = (20 if arguments.table == "intervals" else 3), min(draws, 3)
     return arguments.studies or studies, draws
@@ -154,16 +155,14 @@ def amount(arguments: argparse.Namespace, method: str, size: int) -> tuple[int, 
 
 def beside(row: str, arguments: argparse.Namespace) -> str:
     """Return what is reached without privacy on the same studies, and the design's figures."""
-    if arguments.table == "intervals":
-        return ""
     found = []
-    for study in range(3 if arguments.quick else 4):
+    for study in range(2 if STUDIES[row].size > 20_000 else 4):
         dataset = open_study(row, arguments.first_seed + study)
         truth, records = truth_of(dataset), records_of(dataset)
         found.append([contrast_error(contrasts_of(f(records)), truth) for f in REFERENCES.values()])
     ours = " / ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
     told = " / ".join(f"{value:.3f}" for value in NOT_PRIVATE.get((arguments.table, row), ()))
-    return f"\n  not private, {' / '.join(REFERENCES)}: {ours} (design {told})"
+    return f"{row}, not private, {' / '.join(REFERENCES)}: {ours} (design {told})"
 
 
 @lru_cache(maxsize=4)
