@@ -16,7 +16,7 @@ from scipy.special import softmax
 from private_ate.arrays import Floats, Integers
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.several_arms import draw_codes, find_intercepts
-from private_ate.domain import Domain, Interval, Treatment
+from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 
 __all__ = ["BINS", "DOMAIN", "LABELS", "birth_weight"]
@@ -35,10 +35,10 @@ DOMAIN: Final = Domain(
     {
         "age": Interval(13, 45),
         "education": Interval(0, 17),
-        "married": Interval(0, 1),
+        "married": Binary(),
         "visits": Interval(0, 40),
-        "alcohol": Interval(0, 1),
-        "first_baby": Interval(0, 1),
+        "alcohol": Binary(),
+        "first_baby": Binary(),
     },
 )
 """Bounds that a code book would give: grams, years, visits, and yes or no as 1 or 0."""

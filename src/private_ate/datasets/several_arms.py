@@ -28,8 +28,7 @@ _STREAM: Final = 1000  # coefficients of K arms are drawn from this seed plus K
 _ROUNDS: Final = 200  # of the intercepts' fixed point at most; it gains a digit in a few
 _CLOSE: Final = 1e-9
 _COVARIATES: Final = {
-    f"x{j}": Interval(-_REACH, _REACH) if j <= 3 else Interval(0, 1)
-    for j in range(1, _DIMENSION + 1)
+    f"x{j}": Interval(-_REACH, _REACH) if j <= 3 else Binary() for j in range(1, _DIMENSION + 1)
 }
 
 

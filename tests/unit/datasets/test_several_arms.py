@@ -101,6 +101,10 @@ def test_the_domain_covers_every_value_and_declares_every_arm():
 
     for name, bounds in dataset.domain.covariates.items():
         assert bounds.low <= dataset.frame[name].min() <= dataset.frame[name].max() <= bounds.high
+        assert not bounds.is_binary or set(dataset.frame[name].unique()) == {0.0, 1.0}
+    assert [bounds.is_binary for bounds in dataset.domain.covariates.values()] == [False] * 3 + [
+        True
+    ] * 2
     assert dataset.domain.treatment.size == 20
     assert set(dataset.frame["arm"].unique()) <= set(dataset.domain.treatment.labels)
 
