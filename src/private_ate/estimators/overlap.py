@@ -14,10 +14,11 @@ from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import fit_logistic
-from private_ate.release import Overlap
+from private_ate.models.multinomial import MultinomialModel, fit_multinomial
+from private_ate.release import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
-__all__ = ["bin_scores", "count_overlap", "describe_overlap"]
+__all__ = ["bin_arm_scores", "bin_scores", "count_overlap", "describe_overlap"]
 
 _BINS: Final = 20
 
@@ -29,8 +30,10 @@ def describe_overlap(
     outcome: str | None = None,
     covariates: Covariates = None,
     domain: Domain | None = None,
-) -> Overlap:
+) -> Overlap | ArmOverlap:
     """Count units by propensity score and arm; reads covariates and treatment only.
+
+    Of three arms or more every arm has a score of its own.
 
     At label level these are public, so the counts may be shown. At sample level they are not:
     use them there as you would ``diagnose_ate``. Rows with an undeclared treatment, or with text
@@ -45,6 +48,8 @@ def describe_overlap(
         level="label", from_data=False,
     )  # fmt: skip
     study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
+    if named.treatment.size > 2:
+        return bin_arm_scores(study, fit_multinomial(study, 1.0 / study.size))
     return count_overlap(study)
 
 
@@ -57,6 +62,32 @@ def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
     """Count the propensity scores of a fitted model in equal bins."""
     counts = study.fold(_binning(coefficients), title="overlap")
     return Overlap(tuple(map(int, counts.treated)), tuple(map(int, counts.control)))
+
+
+def bin_arm_scores(study: Study, model: MultinomialModel) -> ArmOverlap:
+    """Count the probabilities of each arm by the arm that units are in."""
+    arms = model.arms
+
+    def kernel(block: Block) -> _ArmCounts:
+        scores = model.probabilities(block.covariates)
+        bins = np.minimum((scores * _BINS).astype(np.int64), _BINS - 1)
+        places = bins + _BINS * block.arm.astype(np.int64)[:, np.newaxis]
+        counts = [np.bincount(place, minlength=arms * _BINS) for place in places.T]
+        return _ArmCounts(np.array(counts).reshape(arms, arms, _BINS))
+
+    found = study.fold(kernel, title="overlap").counts
+    counts = tuple(tuple(tuple(map(int, own)) for own in panel) for panel in found)
+    return ArmOverlap(study.domain.treatment.coded, counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _ArmCounts:
+    """Counts per bin of each arm's units, by the score of each arm; adds up over blocks."""
+
+    counts: npt.NDArray[np.int64]
+
+    def __add__(self, other: _ArmCounts) -> _ArmCounts:
+        return _ArmCounts(self.counts + other.counts)
 
 
 @dataclass(frozen=True, slots=True)
