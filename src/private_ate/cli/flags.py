@@ -26,6 +26,7 @@ __all__ = [
     "OutcomeBounds",
     "OutcomeColumn",
     "OutcomeDeviation",
+    "Probability",
     "RowsPerPerson",
     "Settings",
     "TargetName",
@@ -44,6 +45,8 @@ _FLAGS: Final = {
     "method": "--method NAME",
     "estimand": "--estimand NAME",
     "among": "--among LABEL",
+    "design": "--design randomized",
+    "probability": "--probability P or COLUMN",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "half-width": "--half-width W",
@@ -105,6 +108,13 @@ EstimandName = Annotated[str, typer.Option(help=f"{', '.join(known_estimands())}
 Among = Annotated[
     str | None,
     typer.Option(help="Effects among the units of this arm; default: all.", metavar="LABEL"),
+]
+Probability = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a trial: the probability of treatment, or the column that holds it.",
+        metavar="P|COLUMN",
+    ),
 ]
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]

@@ -60,6 +60,8 @@ class Method:
         counts as control, as in the paper.
     arms : int
         How many arms of treatment it can compare, at most.
+    trials : bool
+        Whether it makes use of a known probability of treatment.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -89,6 +91,7 @@ class Method:
     several_rows: bool = False
     leaves_out: bool = False
     arms: int = 2
+    trials: bool = False
     after: str = ""
     adjusts: str = ""
     page: str = ""
@@ -120,7 +123,7 @@ _RECORDS: Final = (
         "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True,
+        leaves_out=True, trials=True,
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
         follows=("public", "private"), follows_at=("label",),
@@ -140,7 +143,7 @@ _RECORDS: Final = (
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True,
+        leaves_out=True, trials=True,
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
         follows=("public", "private"), follows_at=("sample",),
