@@ -30,6 +30,20 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "a trial's score forgets the arm that is rarer",
+        "estimators/trial/method.py",
+        "treated, control = 1 / probability.low, 1 / (1 - probability.high)",
+        "treated, control = 1 / probability.high, 1 / (1 - probability.low)",
+        "tests/unit/estimators/test_trial.py",
+    ),
+    Mutant(
+        "a trial's scores are not clipped before they are added",
+        "estimators/trial/method.py",
+        "return Total(int((np.clip(steps, low, high) * block.present)",
+        "return Total(int((2 * steps * block.present)",
+        "tests/properties/test_trial_replay.py",
+    ),
+    Mutant(
         "the weights' rounding is not paid for",
         "estimators/published/regression.py",
         "sensitivity=math.ceil(Fraction(sensitivity) / grid) + dimension",

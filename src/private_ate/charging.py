@@ -247,8 +247,9 @@ def _asked(request: Request, arms: int) -> dict[str, Any]:
         fields["options"] = of_two_arms()
     if request.design == "unknown":
         del fields["design"]  # so that requests of older ledgers keep their hash
-    if request.among is None:
-        del fields["among"]
+    for name in ("among", "probability"):
+        if getattr(request, name) is None:
+            del fields[name]
     return fields
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -44,7 +44,7 @@ S = TypeVar("S", bound=Summable)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A run of encoded rows.
+    """A run of encoded rows; its repr shows none of them.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class Block:
         How many arms are declared (K).
     """
 
-    covariates: npt.NDArray[np.float64]
-    arm: Codes
-    outcome: npt.NDArray[np.int32] | None
+    covariates: npt.NDArray[np.float64] = field(repr=False)
+    arm: Codes = field(repr=False)
+    outcome: npt.NDArray[np.int32] | None = field(repr=False)
     first: int = 0
-    takes_part: npt.NDArray[np.bool_] | None = None
-    observed: npt.NDArray[np.bool_] | None = None
+    takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     arms: int = 2
 
     def __post_init__(self) -> None:
@@ -112,10 +112,10 @@ class Groups:
         False for padding and for rows that take no part.
     """
 
-    covariates: npt.NDArray[np.float64]
-    treatment: npt.NDArray[np.bool_]
-    outcome: npt.NDArray[np.int32]
-    takes_part: npt.NDArray[np.bool_]
+    covariates: npt.NDArray[np.float64] = field(repr=False)
+    treatment: npt.NDArray[np.bool_] = field(repr=False)
+    outcome: npt.NDArray[np.int32] = field(repr=False)
+    takes_part: npt.NDArray[np.bool_] = field(repr=False)
 
 
 class Grouping(Protocol):

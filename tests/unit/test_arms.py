@@ -127,6 +127,11 @@ def test_a_block_of_more_than_two_arms_has_no_treated_rows():
     assert np.shares_memory(pair.arm, pair.treatment)
 
 
+def test_a_block_shows_no_value_of_its_rows():
+    block = Block(np.full((2, 1), 0.4711), np.array([True, False]), np.full(2, 4711, np.int32))
+    assert repr(block) == "Block(first=0, arms=2)"
+
+
 def test_sizes_of_arms_add_up_and_name_the_smallest_that_is_not_empty():
     sizes = ArmSizes.count(np.array([0, 2, 2], np.uint8), 4) + ArmSizes((1, 0, 3, 0))
     assert sizes == ArmSizes((2, 0, 5, 0))

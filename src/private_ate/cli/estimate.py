@@ -48,6 +48,7 @@ def estimate(
     estimand: flags.EstimandName = "ate",
     among: flags.Among = None,
     design: flags.DesignName = "unknown",
+    probability: flags.Probability = None,
     confidence: flags.Confidence = "0.95",
     rows_per_person: flags.RowsPerPerson = 1,
     outcome_sd: flags.OutcomeDeviation = None,
@@ -142,6 +143,7 @@ def estimate(
             estimand=cast("Any", estimand),
             among=among,
             design=cast("Any", design),
+            probability=parse_probability(probability),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
             outcome_sd=outcome_sd,
@@ -191,6 +193,16 @@ def show(
     from private_ate.report.text import release_table  # as above
 
     Console(highlight=False).print(release_table(release, contrasts))
+
+
+def parse_probability(text: str | None) -> float | str | None:
+    """Read a probability: a number, or the name of a column."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def declared_domain(

@@ -27,6 +27,7 @@ __all__ = [
     "OutcomeBounds",
     "OutcomeColumn",
     "OutcomeDeviation",
+    "Probability",
     "Reference",
     "RowsPerPerson",
     "Settings",
@@ -50,6 +51,8 @@ _FLAGS: Final = {
     "among": "--among LABEL",
     "arms": "--arms A,B,C or --treatment-bins LOW EDGE … HIGH, or --domain FILE",
     "reference": "--reference LABEL",
+    "design": "--design randomized",
+    "probability": "--probability P or COLUMN",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "half-width": "--half-width W",
@@ -131,6 +134,13 @@ ShownContrasts = Annotated[
         "--contrasts",
         help="Of several arms: show all pairs, or those with the reference alone.",
         metavar="all|reference",
+    ),
+]
+Probability = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a trial: the probability of treatment, or the column that holds it.",
+        metavar="P|COLUMN",
     ),
 ]
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]

@@ -39,6 +39,7 @@ def plan(
     neighbors: flags.Neighbors = 5,
     estimand: flags.EstimandName = "ate",
     design: flags.DesignName = "unknown",
+    probability: flags.Probability = None,
     confidence: flags.Confidence = "0.95",
     rows_per_person: flags.RowsPerPerson = 1,
     outcome_sd: flags.OutcomeDeviation = None,
@@ -78,6 +79,7 @@ def plan(
         method_options,
         named_covariates,
         parse_confidence,
+        parse_probability,
         split_names,
     )
     from private_ate.cli.progress import watch  # as above
@@ -105,6 +107,7 @@ def plan(
             neighbors=neighbors,
             estimand=cast("Any", estimand),
             design=cast("Any", design),
+            probability=parse_probability(probability),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
             outcome_sd=outcome_sd,

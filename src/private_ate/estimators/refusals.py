@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
-from private_ate.domain import Outcome, Treatment, label_text
+from private_ate.domain import Domain, Outcome, Treatment, label_text
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request, options_for
+from private_ate.estimators.trial.probability import probability_of
+from private_ate.privacy.levels import has_public_covariates
 
 __all__ = [
     "among_arm",
     "options_of",
     "refuse_arms",
     "refuse_missing_rule",
+    "refuse_probability",
     "refuse_unanswerable",
     "with_outcome_sd",
 ]
@@ -83,6 +86,27 @@ def among_arm(request: Request, treatment: Treatment | None, among: object) -> R
     if len(labels) > 2:
         return replace(request, among=text)
     return replace(request, estimand="atc" if text == labels[0] else "att")
+
+
+def refuse_probability(method: Method, request: Request, domain: Domain | None) -> None:
+    """Refuse a known probability of treatment that a method has no use for, or that is none."""
+    if request.probability is None:
+        return
+    if not method.trials:
+        able = " or ".join(
+            repr(other.name)
+            for other in METHODS.values()
+            if other.trials and request.level in other.levels
+        )
+        msg = f"method {method.name!r} has no use for a known probability of treatment; use {able}"
+        raise ArgumentError(msg, parameter="method")
+    if domain is None:
+        return
+    if domain.treatment.size > 2:
+        msg = "a known probability is that of one of two arms; leave it out for several"
+        raise ArgumentError(msg, parameter="probability")
+    if request.probability in domain.covariates or not has_public_covariates(request.level):
+        probability_of(domain, request.probability)
 
 
 def refuse_missing_rule(method: Method, request: Request, outcome: Outcome, arms: int = 2) -> None:

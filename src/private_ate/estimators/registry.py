@@ -62,6 +62,8 @@ class Method:
         How many arms of treatment it can compare, at most.
     among_arms : bool
         Whether, of three arms or more, it can speak of the units of one.
+    trials : bool
+        Whether it makes use of a known probability of treatment.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -94,6 +96,7 @@ class Method:
     leaves_out: bool = False
     arms: int = 2
     among_arms: bool = False
+    trials: bool = False
     after: str = ""
     adjusts: str = ""
     page: str = ""
@@ -126,7 +129,7 @@ _RECORDS: Final = (
         "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, arms=20, among_arms=True,
+        leaves_out=True, arms=20, among_arms=True, trials=True,
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
         follows=("public", "private"), follows_at=("label",), arms_follow=("public",),
@@ -146,7 +149,7 @@ _RECORDS: Final = (
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True,
+        leaves_out=True, trials=True,
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
         follows=("public", "private"), follows_at=("sample",),

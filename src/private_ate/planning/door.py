@@ -17,8 +17,10 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.plan import BlocksOptions
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, orthogonal_options
-from private_ate.estimators.refusals import options_of, with_outcome_sd
+from private_ate.estimators.refusals import options_of, refuse_probability, with_outcome_sd
+from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Design, Estimand, Request, Target
+from private_ate.estimators.trial.probability import Probability, probability_of
 from private_ate.planning.answers import Planner, Solve, make_plan
 from private_ate.planning.label import label_planner, made_up_people, people_like
 from private_ate.planning.plan import Plan
@@ -48,6 +50,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     design: Design = "unknown",
+    probability: float | str | None = None,
     outcome_sd: float | None = None,
     explained: float | None = None,
     treated_share: float = 0.5,
@@ -65,6 +68,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         level.
     level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
         As for ``estimate_ate``.
+    probability : float or str, optional
+        As for ``estimate_ate``; a column's bounds are those of the domain.
     epsilons : sequence
         Budgets to tabulate.
     half_width : float, optional
@@ -88,7 +93,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     """
     request = Request(
         level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options,
-        design,
+        design, probability=probability,
     )  # fmt: skip
     budgets = _budgets(epsilons)
     guesses = Guesses(outcome_sd, explained, treated_share, overlap)
@@ -101,7 +106,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         case "label":
             planner = _label_planner(data, asked, request, guesses, progress)
         case "sample":
-            planner = _sample_planner(_sizes(data, asked), request, guesses)
+            trial = _known_probability(request, data, domain)
+            planner = _sample_planner(_sizes(data, asked), request, guesses, trial)
         case _:
             assert_never(level)
     with single_threaded_blas():
@@ -156,8 +162,26 @@ def _label_planner(
     return Planner("calibrated", predict, sizes.rows, caveat)
 
 
-def _sample_planner(sizes: StudySizes, request: Request, guesses: Guesses) -> Planner:
+def _known_probability(request: Request, data: object, domain: Domain | None) -> Probability | None:
+    """Return the probability of treatment of a trial, where it was named."""
+    if request.probability is None:
+        return None
+    if isinstance(data, LocalStudy):
+        domain = data.domain
+    if domain is None:
+        if isinstance(request.probability, str):
+            msg = "the bounds of a column of probabilities are those of a domain; give one"
+            raise ArgumentError(msg, parameter="bounds", column=request.probability)
+        return Probability(request.probability, request.probability)
+    return probability_of(domain, request.probability)
+
+
+def _sample_planner(
+    sizes: StudySizes, request: Request, guesses: Guesses, trial: Probability | None
+) -> Planner:
     """Return the predictions of the method whose options were given, or of the default."""
+    if trial is not None:
+        guesses = replace(guesses, treated_share=trial.typical)
     guess = guesses.about(sizes)
     caveat = (
         f"rests on a treated share of {guess.share:g}, an outcome standard deviation of "
@@ -165,10 +189,13 @@ def _sample_planner(sizes: StudySizes, request: Request, guesses: Guesses) -> Pl
         "its variance explained; confounding that is not removed is not in it"
     )
     if isinstance(request.options, OrthogonalOptions):
+        refuse_probability(METHODS["orthogonal"], request, None)
         predict = orthogonal_planner(sizes, request, orthogonal_options(request), guess)
         return Planner("orthogonal", predict, sizes.rows, caveat)
     options = options_of(request, BlocksOptions, "blocks")
-    return Planner("blocks", blocks_planner(sizes, request, options, guess), sizes.rows, caveat)
+    return Planner(
+        "blocks", blocks_planner(sizes, request, options, guess, trial), sizes.rows, caveat
+    )
 
 
 def _origin(guesses: Guesses) -> str:
