@@ -11,6 +11,7 @@ import typer
 from private_ate.cli import datasets, experiments
 from private_ate.cli.audit import audit
 from private_ate.cli.check import check
+from private_ate.cli.combine import combine
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
@@ -33,6 +34,7 @@ app.command()(domain)
 app.command()(check)
 app.command()(plan)
 app.command()(estimate)
+app.command()(combine)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")

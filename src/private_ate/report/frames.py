@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from private_ate.settings import Facts
@@ -10,12 +11,14 @@ from private_ate.settings import Facts
 if TYPE_CHECKING:
     import polars as pl
 
+    from private_ate.combining.values import Combined
     from private_ate.planning import Plan
     from private_ate.release import Overlap, Release
 
 __all__ = [
     "balance_frame",
     "budget_frame",
+    "combined_frame",
     "effects_frame",
     "error_frame",
     "overlap_frame",
@@ -80,6 +83,34 @@ def effects_frame(release: Release) -> pl.DataFrame:
     texts = dict.fromkeys(("outcome", "subgroup", "arm", "against", "estimand"), pl.String)
     numbers = dict.fromkeys(list(rows[0])[len(texts) + 1 :], pl.Float64)
     return pl.DataFrame(rows, schema={**texts, "adjusted": pl.Boolean, **numbers})
+
+
+def combined_frame(combined: Combined) -> pl.DataFrame:
+    """Return a row per pooled effect, with how much its sites differ."""
+    import polars as pl  # as above
+
+    rows = [
+        {
+            "outcome": effect.outcome,
+            "subgroup": effect.subgroup,
+            "arm": effect.arm,
+            "against": effect.against,
+            "estimand": effect.estimand,
+            "sites": len(effect.sites),
+            "estimate": effect.estimate,
+            "standard_error": effect.standard_error,
+            **_ends("interval", effect.interval),
+            **_ends("simultaneous", effect.simultaneous),
+            **_ends("noise_interval", effect.noise_interval),
+            **_ends("prediction_interval", effect.prediction_interval),
+            **asdict(effect.heterogeneity),
+        }
+        for effect in combined.effects
+    ]
+    texts = dict.fromkeys(("outcome", "subgroup", "arm", "against", "estimand"), pl.String)
+    counts = dict.fromkeys(("sites", "degrees"), pl.Int64)
+    kinds = {name: (texts | counts).get(name, pl.Float64) for name in rows[0]}
+    return pl.DataFrame(rows, schema=kinds)
 
 
 def _ends(name: str, pair: Sequence[float] | None) -> dict[str, float | None]:
