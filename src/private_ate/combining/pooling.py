@@ -75,12 +75,16 @@ class Pooled:
         return quantile(coverage, self.degrees) * self.standard_error
 
     def prediction_half_width(self, coverage: float) -> float | None:
-        """Return half the width of the interval for the effect in another site, if known."""
+        """Return half the width of the interval for the effect in another site.
+
+        Student's t with k − 2 degrees, as the variance between sites is estimated too (Higgins,
+        Thompson and Spiegelhalter 2009); none for fewer than three sites.
+        """
         between = self.heterogeneity.tau_squared
-        if between is None or self.degrees is None:
+        if between is None or self.degrees is None or self.degrees < 2:
             return None
         spread = math.hypot(math.sqrt(between), self.standard_error)
-        return quantile(coverage, self.degrees) * spread
+        return quantile(coverage, self.degrees - 1) * spread
 
 
 def pool_fixed(y: Floats, v: Floats) -> Pooled:
@@ -128,13 +132,14 @@ def reml_variance(y: Floats, v: Floats) -> float:
     y, v = (y - y.mean()) / math.sqrt(scale), v / scale
     # Beyond the squared range of the estimates the derivative is negative.
     grid = np.concatenate([[0.0], np.geomspace(1e-9 * float(v.min()), 4.0, _SCAN)])
-    slopes = np.array([_restricted_slope(place, y, v) for place in grid])
+    slopes = _restricted_slopes(grid, y, v)
+
+    def slope(between: float) -> float:
+        return float(_restricted_slopes(np.array([between]), y, v)[0])
+
     rises = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
     peaks = [0.0]
-    peaks += [
-        float(brentq(_restricted_slope, grid[i], grid[i + 1], args=(y, v), xtol=1e-15, rtol=1e-14))
-        for i in rises
-    ]
+    peaks += [float(brentq(slope, grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14)) for i in rises]
     return scale * max(peaks, key=lambda place: _restricted_likelihood(place, y, v))
 
 
@@ -152,12 +157,14 @@ def _restricted_likelihood(between: float, y: Floats, v: Floats) -> float:
     return -0.5 * (float(np.log(whole).sum()) + math.log(weights.sum()) + squares)
 
 
-def _restricted_slope(between: float, y: Floats, v: Floats) -> float:
-    """Return the derivative of the restricted log-likelihood."""
-    weights = 1 / (v + between)
-    mean = _weighted_mean(y, weights)
-    trace = float(weights.sum() - (weights @ weights) / weights.sum())
-    return 0.5 * (float(weights**2 @ (y - mean) ** 2) - trace)
+def _restricted_slopes(between: Floats, y: Floats, v: Floats) -> Floats:
+    """Return the derivative of the restricted log-likelihood at several variances."""
+    weights = 1 / (v + between[:, None])
+    total = weights.sum(axis=1)
+    away = y - (weights @ y / total)[:, None]
+    trace = total - (weights**2).sum(axis=1) / total
+    slopes: Floats = 0.5 * ((weights**2 * away**2).sum(axis=1) - trace)
+    return slopes
 
 
 def _heterogeneity(

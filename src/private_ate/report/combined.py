@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.privacy.levels import private_part
 from private_ate.report.combined_parts import effects_table, forest_figure, sites_table
+from private_ate.report.html import short_lists
 from private_ate.report.markup import Markup, element, join, page
 from private_ate.report.words import estimand_text, number_text, pair_text
 
@@ -267,5 +268,5 @@ def _repeat_part(combined: Combined) -> list[Markup]:
         element("p", "The same releases give the same numbers; nothing is drawn or spent."),
         element("pre", element("code", call)),
         element("p", "The combination as data:"),
-        element("pre", element("code", combined.to_json())),
+        element("pre", element("code", short_lists(combined.to_json()))),
     ]

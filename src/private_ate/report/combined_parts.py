@@ -58,14 +58,14 @@ def sites_table(combined: Combined) -> Markup:
             about += f"; {site.population}"
         rows.append(
             element("tr",
-                element("th", site.name, element("br"),
-                        element("span", about, class_="soft"), scope="row"),
+                element("th", site.name, scope="row"),
                 element("td", number_text(told.estimate, error), class_="number"),
                 element("td", _deviation(told.sampling_variance), class_="number"),
                 element("td", _deviation(told.noise_variance), class_="number"),
                 element("td", f"{100 * told.weight:.3g} %", class_="number"),
             )
         )  # fmt: skip
+        rows.append(element("tr", element("td", about, colspan=5, class_="soft")))
     caption = element("caption", "Each site, the standard deviations of its sampling and of its "
                       "noise, and its weight.")  # fmt: skip
     head_row = _head("site", "effect", "sampling", "noise", "weight")
