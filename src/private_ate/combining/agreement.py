@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from private_ate.contents.about import Effect, TreatmentNote
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def warn_of_differences(releases: Mapping[str, Release]) -> list[str]:
         silent = [name for name, one in releases.items() if one.outcome and not one.outcome.unit]
         found.append(f"no unit was declared by {_listed(silent)}; taken to be that of the others")
     if len({one.level for one in held}) > 1:
-        outcomes_only = [name for name, one in releases.items() if one.level == "label"]
+        outcomes_only = [name for name, one in releases.items() if has_public_covariates(one.level)]
         found.append(
             f"{_listed(outcomes_only)} protected outcomes only, other sites whole records: the "
             "whole keeps what all of them keep, the label level"

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from private_ate.privacy.budget import Guarantee
-from private_ate.privacy.levels import Level
+from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -39,7 +39,8 @@ def promise_together(releases: Sequence[Release]) -> Promise:
     A release that protects whole records protects outcomes too, so of mixed levels the label level
     is what all keep.
     """
-    level: Level = "label" if any(one.level == "label" for one in releases) else "sample"
+    outcomes_only = [one.level for one in releases if has_public_covariates(one.level)]
+    level = outcomes_only[0] if outcomes_only else releases[0].level
     epsilon = max(one.epsilon for one in releases)
     delta = max(one.delta for one in releases)
     kept = [one for one in releases if one.level == level]
