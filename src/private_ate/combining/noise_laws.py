@@ -82,8 +82,8 @@ def noise_law(release: Release, effect: Effect, quantile: float, coverage: float
     """Return the noise of a row whose quantile at a coverage is known.
 
     Where the release does not tell the shape of the law, the variance is the largest that a
-    normal law, Laplace's and, unless the mechanism is known to be near those, a staircase at the
-    release's whole ε have with this quantile.
+    normal law, Laplace's and, unless the mechanism is known to be near those, the staircases among
+    its steps have with this quantile; without steps, a staircase at the whole ε.
     """
     if any(step.name in _NORMAL_STEPS for step in release.steps):
         return NoiseLaw(quantile * _normal_ratio(coverage))
@@ -91,7 +91,7 @@ def noise_law(release: Release, effect: Effect, quantile: float, coverage: float
     if draws is None:
         ratios = [_normal_ratio(coverage), _laplace_ratio(coverage)]
         if not any(step.mechanism in _ROUNDED_LAWS for step in release.steps):
-            ratios.append(_staircase_ratio(coverage, float(release.epsilon)))
+            ratios += [_staircase_ratio(coverage, epsilon) for epsilon in _stairs(release)]
         return NoiseLaw(quantile * max(ratios))
     unit = quantile / draws.quantile(coverage)
     places, shares = draws.places()
@@ -151,6 +151,28 @@ def _draws(release: Release, effect: Effect) -> _Draws | None:
     if len(sizes) > 2:
         sizes = _sizes_of_arms(release, effect, sizes)
     return _Draws(mechanism, epsilon, sizes) if len(sizes) in (1, 2) else None
+
+
+def _stairs(release: Release) -> list[float]:
+    """Return the ε of every staircase that was drawn, or might have been."""
+    if not release.steps:
+        return [float(release.epsilon)]
+    return [_stair_epsilon(step) for step in release.steps if step.mechanism.startswith("stair")]
+
+
+def _stair_epsilon(step: Step) -> float:
+    """Return the ε of one draw; a step of several moves tells it by its scale alone."""
+    if not step.scale or not step.sensitivity or not 0 < step.scale[0] < math.inf:
+        return step.epsilon
+    deviation = step.scale[0] / max(step.sensitivity[0], 1)
+    low, high = math.log(1e-6), math.log(1e3)  # of ε; the variance falls as it grows
+    for _ in range(60):
+        middle = (low + high) / 2
+        if staircase_variance(math.exp(middle)) > deviation**2:
+            low = middle
+        else:
+            high = middle
+    return math.exp(low)
 
 
 def _last_steps(release: Release) -> list[Step]:

@@ -117,6 +117,20 @@ def test_noise_of_unknown_law_counts_with_the_largest_variance_of_the_known_ones
     assert read(silent).noise > read(told).noise
 
 
+def test_a_staircase_of_several_moves_counts_as_one_at_the_epsilon_of_a_move():
+    known = made_up_site(3.0, 1.0, 0.5, epsilon="4", confidence=0.8)
+    spent = known.steps[0].epsilon
+    scale = 7 * math.sqrt(stair_variance(spent))
+    step = replace(
+        known.steps[0], name="levels", mechanism="staircase_by_arm", epsilon=2 * spent,
+        sensitivity=(7, 9), scale=(scale, scale),
+    )  # fmt: skip
+
+    found = read(replace(known, steps=(step,)))
+
+    assert math.sqrt(found.noise) == pytest.approx(0.5, rel=1e-6)
+
+
 def test_a_cut_side_of_an_interval_is_not_looked_at():
     whole = made_up_site(55.0, 4.0, 2.0)
     row = whole.effects[0]
