@@ -59,6 +59,21 @@ def test_one_site_in_gives_that_sites_numbers_out_exactly(model, level):
     assert row.prediction_interval is None
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_one_site_keeps_the_intervals_of_all_its_rows(model):
+    half = halves(1.0, 0.5, 0.9, 0.95)
+    rows = tuple(
+        replace(effect_row(mean, *half, subgroup=group), simultaneous=(mean - 9.0, mean + 8.0))
+        for mean, group in ((3.0, None), (4.0, "women"), (2.0, "men"))
+    )
+
+    found = combine([made_up_site(0, effects=rows)], model).effects
+
+    names = ("subgroup", "estimate", "interval", "simultaneous", "noise_interval")
+    for row, told in zip(found, rows, strict=True):
+        assert [getattr(row, name) for name in names] == [getattr(told, name) for name in names]
+
+
 def test_one_site_of_another_confidence_is_normal_with_its_variance():
     combined = combine([made_up_site(3.0, 1.0, 1.0)], confidence=0.8)
     (row,) = combined.effects
@@ -292,7 +307,7 @@ def test_the_whole_keeps_the_largest_epsilon_and_people_in_two_sites_add_up():
 
 
 def test_of_mixed_levels_the_whole_keeps_the_weakest():
-    sites = {"north": made_up_site(3.0), "south": made_up_site(4.0, level="sample")}
+    sites = {"south": made_up_site(4.0, level="sample"), "north": made_up_site(3.0)}
     combined = combine(sites)
 
     assert combined.level == "label"

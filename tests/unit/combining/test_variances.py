@@ -83,12 +83,12 @@ def test_the_two_arms_of_a_row_are_picked_out_of_several():
     steps = (
         noisy_step(2, name="outcome sums", mechanism="laplace_disjoint", sensitivity=(4, 8, 64)),
     )
-    half = two_laplace_quantile(0.95, 2.0, 4.0)
-    row = effect_row(3.0, 30.0, half, arm="low")
+    half = two_laplace_quantile(0.95, 32.0, 4.0)
+    row = effect_row(3.0, 300.0, half, arm="high", against="low", outcome="another")
 
     found = read(made_up_site(3.0, effects=(row,), steps=steps, treatment=arms))
 
-    assert found.noise == pytest.approx(2 * (2.0**2 + 4.0**2))
+    assert found.noise == pytest.approx(2 * (32.0**2 + 4.0**2))
 
 
 @pytest.mark.parametrize("name", ["orthogonal", "orthogonal-adjusting", "blocks-trial"])
@@ -108,6 +108,15 @@ def test_noise_without_a_law_counts_as_normal(name):
 
     assert math.sqrt(found.noise) == pytest.approx(noise / float(ndtri(0.975)))
     assert found.variance == pytest.approx((half / float(ndtri(0.975))) ** 2)
+
+
+def test_noise_without_a_law_counts_as_laplaces_where_that_has_the_larger_variance():
+    release = made_up_site(
+        3.0, effects=(effect_row(3.0, 5.0, 1.6),), settings={"confidence": 0.8},
+        steps=(noisy_step(1, name="effect", mechanism="trimmed_centre", sensitivity=(10,)),),
+    )  # fmt: skip
+
+    assert math.sqrt(read(release).noise) == pytest.approx(math.sqrt(2) * 1.6 / math.log(5))
 
 
 def test_noise_of_unknown_law_counts_with_the_largest_variance_of_the_known_ones():
