@@ -40,8 +40,9 @@ def made_up_site(
     """Return a release at label level with a normal and a staircase error of known deviations."""
     exact = Fraction(epsilon)
     level = changes.get("level", "label")
-    row = effect_row(estimate, *halves(sampling, noise, 0.9 * float(exact), confidence))
-    rows = (row,) if effects is None else effects
+    rows = effects
+    if rows is None:
+        rows = (effect_row(estimate, *halves(sampling, noise, 0.9 * float(exact), confidence)),)
     said = {
         "ate": rows[0].estimate, "interval": rows[0].interval, "effects": rows,
         "noise_interval": rows[0].noise_interval, "epsilon": exact, "delta": 0.0,

@@ -102,16 +102,20 @@ def _named(releases: Mapping[str, Release] | Iterable[Release]) -> dict[str, Rel
         msg = "combine takes one release or more, such as Release.from_json reads; nothing else"
         raise ArgumentError(msg)
     for name in held:
-        if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+        if not _is_name(name):
             msg = "a site is named by a printable text of 1 to 200 characters"
             raise ArgumentError(msg)
     return held
 
 
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
+
+
 def _names_of(releases: Sequence[Release]) -> list[str]:
     """Name sites by their data sets if those tell them apart, else by numbers."""
     named = [getattr(one, "dataset", None) for one in releases]  # what it is, is checked later
-    if all(named) and len(set(named)) == len(releases):
+    if all(map(_is_name, named)) and len(set(named)) == len(releases):
         return [cast("str", name) for name in named]
     return [f"site {place}" for place in range(1, len(releases) + 1)]
 

@@ -34,6 +34,7 @@ __all__ = ["NoiseLaw", "noise_law"]
 _LAST_STEPS: Final = ("effect", "outcome sum", "outcome sums")
 _NORMAL_STEPS: Final = ("mean score", "mean and variance of scores")
 _ROUNDED_LAWS: Final = ("trimmed_centre", "laplace_disjoint")  # near Laplace's, of no exact form
+_LARGEST_EPSILON: Final = 1000.0  # beyond it the quantiles of a staircase are no numbers
 _STAIRCASES: Final = ("staircase", "staircase_disjoint")
 _LAPLACES: Final = ("laplace", "laplace_disjoint", "laplace_rows")
 
@@ -78,21 +79,27 @@ class NoiseLaw:
         return float(inside @ self.shares)
 
 
-def noise_law(release: Release, effect: Effect, quantile: float, coverage: float) -> NoiseLaw:
-    """Return the noise of a row whose quantile at a coverage is known.
+def noise_law(
+    release: Release, effect: Effect, coverage: float, *, quantile: float, half: float
+) -> NoiseLaw:
+    """Return the noise of a row whose quantile at a coverage is known, as is half its interval.
 
     Where the release does not tell the shape of the law, the variance is the largest that a
     normal law, Laplace's and, unless the mechanism is known to be near those, the staircases among
-    its steps have with this quantile; without steps, a staircase at the whole ε.
+    its steps have with this quantile (without steps, one at the whole ε), but no more than the
+    first two would have if all of the interval were noise.
     """
+    if quantile <= 0:
+        return NoiseLaw(0.0)
     if any(step.name in _NORMAL_STEPS for step in release.steps):
         return NoiseLaw(quantile * _normal_ratio(coverage))
     draws = _draws(release, effect)
     if draws is None:
-        ratios = [_normal_ratio(coverage), _laplace_ratio(coverage)]
+        usual = max(_normal_ratio(coverage), _laplace_ratio(coverage))
+        stairs = []
         if not any(step.mechanism in _ROUNDED_LAWS for step in release.steps):
-            ratios += [_staircase_ratio(coverage, epsilon) for epsilon in _stairs(release)]
-        return NoiseLaw(quantile * max(ratios))
+            stairs = [_staircase_ratio(coverage, epsilon) for epsilon in _stairs(release)]
+        return NoiseLaw(min(quantile * max([usual, *stairs]), half * usual))
     unit = quantile / draws.quantile(coverage)
     places, shares = draws.places()
     return NoiseLaw(unit * draws.deviation, unit * places, shares)
@@ -146,7 +153,7 @@ def _draws(release: Release, effect: Effect) -> _Draws | None:
     ((mechanism, epsilon),) = laws
     sizes = tuple(float(size) for step in steps for size in step.sensitivity or ())
     known = mechanism in _STAIRCASES or mechanism in _LAPLACES
-    if not known or not 0 < epsilon < 1e6 or not all(size > 0 for size in sizes):
+    if not known or not _is_drawn(epsilon) or not all(size > 0 for size in sizes):
         return None
     if len(sizes) > 2:
         sizes = _sizes_of_arms(release, effect, sizes)
@@ -156,13 +163,19 @@ def _draws(release: Release, effect: Effect) -> _Draws | None:
 def _stairs(release: Release) -> list[float]:
     """Return the ε of every staircase that was drawn, or might have been."""
     if not release.steps:
-        return [float(release.epsilon)]
-    return [_stair_epsilon(step) for step in release.steps if step.mechanism.startswith("stair")]
+        return [min(float(release.epsilon), _LARGEST_EPSILON)]
+    drawn = [_stair_epsilon(step) for step in release.steps if step.mechanism.startswith("stair")]
+    return [epsilon for epsilon in drawn if _is_drawn(epsilon)]
+
+
+def _is_drawn(epsilon: float) -> bool:
+    """Say whether a law at this ε has a quantile that is a number."""
+    return 1e-13 < epsilon <= _LARGEST_EPSILON
 
 
 def _stair_epsilon(step: Step) -> float:
     """Return the ε of one draw; a step of several moves tells it by its scale alone."""
-    if not step.scale or not step.sensitivity or not 0 < step.scale[0] < math.inf:
+    if not step.scale or not step.sensitivity or not 0 < step.scale[0] < 1e100:
         return step.epsilon
     deviation = step.scale[0] / max(step.sensitivity[0], 1)
     low, high = math.log(1e-6), math.log(1e3)  # of ε; the variance falls as it grows

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from private_ate.combining.pooling import Heterogeneity
 from private_ate.combining.reading import read_value
 from private_ate.contents.about import OutcomeNote, Pair, ReleasedEstimand, TreatmentNote
+from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
 if TYPE_CHECKING:
@@ -149,6 +150,13 @@ class Combined:
     not_protected: tuple[str, ...]
     version: str
     schema: Literal[1] = SCHEMA
+
+    def __post_init__(self) -> None:
+        names = [site.name for site in self.sites]
+        told = [[site.site for site in effect.sites] for effect in self.effects]
+        if not names or not told or any(row != names for row in told):
+            msg = "a combination has one effect or more, and each of its sites in every effect"
+            raise ArgumentError(msg)
 
     @property
     def estimate(self) -> float:

@@ -53,25 +53,36 @@ def read_site(name: str, release: Release, effect: Effect) -> Reading:
     if noise_interval is None:
         msg = f"{name} does not tell how large its noise is (no noise interval); leave it out"
         raise ArgumentError(msg)
+    coverage = _coverage(name, release)
     half = _half_width(name, effect.estimate, interval)
-    noise = _half_width(name, effect.estimate, noise_interval)
+    noise = _half_width(name, effect.estimate, noise_interval, least=0.0)
     _refuse_cut(name, release, effect, interval)
     if noise > half * (1 + _SLACK):
         msg = f"{name} has an interval that is narrower than that of its noise: it was edited"
         raise ArgumentError(msg)
-    coverage = Facts.of(release.settings).confidence
-    law = noise_law(release, effect, noise, coverage)
+    law = noise_law(release, effect, coverage, quantile=noise, half=half)
     sampling = law.normal_beside(half, coverage)
     return Reading(effect.estimate, interval, noise_interval, sampling**2, law.deviation**2)
 
 
-def _half_width(name: str, estimate: float, pair: Pair) -> float:
-    """Return the longer half: the shorter one may have been cut at the outcome's range."""
+def _coverage(name: str, release: Release) -> float:
+    coverage = Facts.of(release.settings).confidence
+    if not 0.5 <= coverage <= 0.9999:
+        msg = f"{name} has a confidence of {coverage:g}, which no release has: it was edited"
+        raise ArgumentError(msg)
+    return coverage
+
+
+def _half_width(name: str, estimate: float, pair: Pair, *, least: float = 1 / _LARGEST) -> float:
+    """Return the longer half: the shorter one may have been cut at the outcome's range.
+
+    The interval of the noise may be a point, at a very large ε.
+    """
     if not all(math.isfinite(number) and abs(number) <= _LARGEST for number in (estimate, *pair)):
         msg = f"{name} holds numbers that are not finite or beyond {_LARGEST:g}"
         raise ArgumentError(msg)
     half = max(pair[1] - estimate, estimate - pair[0])
-    if not pair[0] <= estimate <= pair[1] or half < 1 / _LARGEST:
+    if not pair[0] <= estimate <= pair[1] or half < least:
         msg = f"{name} has an interval that does not hold its estimate, or of no width"
         raise ArgumentError(msg)
     return half
@@ -82,8 +93,9 @@ def _refuse_cut(name: str, release: Release, effect: Effect, interval: Pair) -> 
     outcome = release.outcome
     if outcome is None or outcome.bounds is None or outcome.column != effect.outcome:
         return
-    reach = (1 - _SLACK) * (outcome.bounds[1] - outcome.bounds[0])
-    if abs(effect.estimate) >= reach or (interval[0] <= -reach and interval[1] >= reach):
+    reach = outcome.bounds[1] - outcome.bounds[0]
+    cut = [abs(abs(number) - reach) <= _SLACK * reach for number in (effect.estimate, *interval)]
+    if cut[0] or (cut[1] and cut[2]):
         msg = (
             f"{name} was cut at the declared range of the outcome, so its variance is not known; "
             "it says next to nothing, leave it out"

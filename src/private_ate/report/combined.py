@@ -35,7 +35,7 @@ _VARIANCE = (
 
 def combined_text(combined: Combined) -> str:
     """Return the combination as aligned plain text."""
-    rows = list(_rows(combined))
+    rows = [(_printable(name), _printable(value)) for name, value in _rows(combined)]
     width = max(len(name) for name, _ in rows) + 2
     lines = [
         textwrap.fill(
@@ -43,8 +43,13 @@ def combined_text(combined: Combined) -> str:
         )
         for name, value in rows
     ]
-    warned = [textwrap.fill(f"WARNING: {text}", _WIDTH) for text in combined.warnings]
+    warned = [textwrap.fill(f"WARNING: {_printable(text)}", _WIDTH) for text in combined.warnings]
     return "\n".join([*warned, _title(combined), *lines])
+
+
+def _printable(text: str) -> str:
+    """Return a text of somebody else's file without characters that move a cursor."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
 def combined_card(combined: Combined) -> str:
@@ -160,7 +165,7 @@ def _heterogeneity(effect: CombinedEffect) -> str:
         parts.append(f"τ = {digits} between sites")
     parts.append(f"I² = {100 * found.i_squared:.3g} %")
     tested = f"Q = {found.q:.3g} on {found.degrees} degrees of freedom"
-    parts.append(f"{tested} (p = {found.p_value:.2g})")
+    parts.append(tested if found.p_value is None else f"{tested} (p = {found.p_value:.2g})")
     return ", ".join(parts)
 
 

@@ -100,6 +100,19 @@ def test_numbers_that_are_none_are_refused(files, tmp_path, monkeypatch, capsys,
     assert "odd.json" in refuse(monkeypatch, capsys, *files, str(tmp_path / "odd.json"))
 
 
+@pytest.mark.parametrize(
+    "edit",
+    ['"epsilon": "1"', '"epsilon": 1e-13', '"epsilon": 0', '"epsilon": -1', '"epsilon": true',
+     '"epsilon": 0.30000000000000004', '"epsilon": 1e7', '"epsilon": 0.5'],
+)  # fmt: skip
+def test_an_epsilon_that_is_none_or_another_is_refused(files, tmp_path, monkeypatch, capsys, edit):
+    text = made_up_site(7.0).to_json()
+    assert '"epsilon": 1.0,' in text
+    (tmp_path / "odd.json").write_text(text.replace('"epsilon": 1.0,', f"{edit},", 1), "utf-8")
+
+    assert "odd" in refuse(monkeypatch, capsys, *files, str(tmp_path / "odd.json"))
+
+
 def test_a_file_named_twice_is_refused(files, monkeypatch, capsys):
     assert "named twice" in refuse(monkeypatch, capsys, files[0], files[0])
 

@@ -161,6 +161,64 @@ def test_sites_are_named_by_their_data_sets_or_by_numbers():
     ]  # fmt: skip
 
 
+def test_a_data_set_whose_name_cannot_be_printed_is_no_name():
+    odd = [made_up_site(3.0, dataset="\x1b[2J"), made_up_site(4.0, dataset="south")]
+
+    assert [site.name for site in combine(odd).sites] == ["site 1", "site 2"]
+
+
+def test_texts_of_other_peoples_files_cannot_move_a_cursor():
+    odd = [
+        made_up_site(
+            mean, warnings=("\x1b[2Jgone",), not_protected=("all\r",),
+            outcome=OutcomeNote("pressure", (-40.0, 60.0), "mm\x1b[1A"),
+        )
+        for mean in (3.0, 4.0)
+    ]  # fmt: skip
+
+    text = str(combine(odd))
+
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert "·[2Jgone" in text
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_order_of_sites_does_not_matter(model):
+    sites = three_sites()
+    turned = dict(reversed(sites.items()))
+
+    first, second = (combine(one, model).effects[0] for one in (sites, turned))
+
+    assert second.estimate == pytest.approx(first.estimate, rel=1e-12)
+    assert second.interval == pytest.approx(first.interval, rel=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_numbers_of_any_size_are_combined(model, size):
+    def scaled(mean):
+        release = made_up_site(mean, outcome=OutcomeNote("pressure", (-40 * size, 60 * size), None))
+        row = release.effects[0]
+        pairs = {
+            name: tuple(size * end for end in getattr(row, name))
+            for name in ("interval", "simultaneous", "noise_interval")
+        }
+        row = replace(row, estimate=size * row.estimate, **pairs)
+        return replace(
+            release, ate=row.estimate, effects=(row,), interval=row.interval,
+            noise_interval=row.noise_interval,
+        )  # fmt: skip
+
+    usual = combine([made_up_site(mean) for mean in (3.0, 5.0, 1.0)], model)
+    odd = combine([scaled(mean) for mean in (3.0, 5.0, 1.0)], model)
+
+    assert odd.estimate / size == pytest.approx(usual.estimate)
+    assert odd.interval[1] / size == pytest.approx(usual.interval[1])
+    assert Combined.from_json(odd.to_json()) == odd
+    assert str(odd)
+    assert odd.to_html()
+
+
 def test_the_confidence_is_the_sites_own_if_they_agree():
     wide, usual = made_up_site(3.0, confidence=0.8), made_up_site(4.0)
 
@@ -377,6 +435,8 @@ def test_what_is_not_a_combination_in_json_is_refused():
         json.dumps(plain | {"epsilon": "1"}), json.dumps(plain | {"sites": {}}),
         json.dumps(plain | {"delta": math.inf}), json.dumps(plain | {"effects": [1]}),
         json.dumps(plain | {"warnings": [1]}),
+        json.dumps(plain | {"effects": []}), json.dumps(plain | {"sites": []}),
+        json.dumps(plain | {"sites": plain["sites"][:2]}),
         three_sites()["north"].to_json(),
     ]  # fmt: skip
     for text in broken:

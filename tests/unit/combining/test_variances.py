@@ -149,12 +149,54 @@ def test_a_cut_side_of_an_interval_is_not_looked_at():
     assert read_site("here", whole, shortened).variance == pytest.approx(read(whole).variance)
 
 
+def test_an_interval_beyond_the_range_was_not_cut():
+    row = effect_row(3.0, 150.0, 120.0)
+
+    assert read(made_up_site(0, effects=(row,))).variance > 60**2
+
+
+@pytest.mark.parametrize("epsilon", ["30", "800", "5000", "1000000"])
+@pytest.mark.parametrize("noise", [0.0, 1e-90])
+def test_noise_too_small_to_measure_leaves_the_variance_of_the_interval(epsilon, noise):
+    told = made_up_site(3.0, epsilon=epsilon, effects=(effect_row(3.0, 2.0, noise),))
+
+    for release in (told, replace(told, steps=())):
+        whole = read(release).variance
+        assert math.sqrt(whole) == pytest.approx(2.0 / float(ndtri(0.975)), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0.0}, {"epsilon": -1.0}, {"epsilon": 1e300}, {"epsilon": 1e-300},
+        {"sensitivity": (0,)}, {"sensitivity": (-5,)}, {"sensitivity": ()}, {"sensitivity": None},
+        {"scale": (0.0,)}, {"scale": (1e300,)}, {"scale": ()}, {"mechanism": "staircase_by_arm"},
+        {"mechanism": "staircase_by_arm", "scale": (1e300,), "sensitivity": (0,)},
+        {"mechanism": "magic"}, {"name": "nothing"},
+    ],
+)  # fmt: skip
+def test_steps_that_make_no_sense_leave_a_variance_that_is_a_number(change):
+    release = made_up_site(3.0, 1.0, 0.5)
+    odd = replace(release, steps=(replace(release.steps[0], **change),))
+
+    assert 0 < read(odd).noise < 100
+    assert 0 <= read(odd).sampling < 100
+
+
+@pytest.mark.parametrize("confidence", [1e-300, 0.3, 0.99999])
+def test_a_confidence_that_no_release_has_is_refused(confidence):
+    release = replace(made_up_site(3.0), settings={"confidence": confidence})
+
+    with pytest.raises(ArgumentError, match=r"a confidence of .* it was edited"):
+        read(release)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"interval": None}, "ask that site for a release with a confidence"),
         ({"noise_interval": None}, "how large its noise is"),
-        ({"estimate": 100.0, "interval": (99.0, 101.0)}, "cut at the declared range"),
+        ({"estimate": 100.0, "interval": (99.0, 100.0)}, "cut at the declared range"),
         ({"interval": (-100.0, 100.0)}, "cut at the declared range"),
         ({"interval": (2.9, 3.1)}, "narrower than that of its noise"),
         ({"interval": (4.0, 5.0)}, "does not hold its estimate"),
@@ -168,7 +210,7 @@ def test_what_has_no_variance_is_refused_with_the_reason(changes, reason):
     release = made_up_site(3.0, 1.0, 0.5)
     row = release.effects[0]
     if "estimate" in changes and math.isfinite(changes["estimate"]):
-        changes = {"noise_interval": (99.5, 100.5), **changes}
+        changes = {"noise_interval": (99.5, 100.0), **changes}
 
     with pytest.raises(ArgumentError, match=f"^here .*{reason}"):
         read_site("here", release, replace(row, **changes))
