@@ -272,6 +272,9 @@ def _repeat_part(combined: Combined) -> list[Markup]:
         element("h2", "How to repeat it"),
         element("p", "The same releases give the same numbers; nothing is drawn or spent."),
         element("pre", element("code", call)),
-        element("p", "The combination as data:"),
-        element("pre", element("code", short_lists(combined.to_json()))),
+        element(
+            "details",
+            element("summary", "The combination as data"),
+            element("pre", element("code", short_lists(combined.to_json()))),
+        ),
     ]

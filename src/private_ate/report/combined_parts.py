@@ -37,7 +37,7 @@ def forest_figure(combined: Combined, effect: CombinedEffect) -> Markup:
     )  # fmt: skip
     noun = "difference" if effect.estimand == "difference" else "effect"
     legend = (
-        f"{_units(combined)} Squares: sites, as large as their weight (in brackets), with their "
+        f"{_units(combined, effect)} Squares: sites, as large as their weight (in brackets), with their "
         f"own intervals. Bar: the pooled {noun}. The grey line is no {noun}."
     )
     if effect.prediction_interval is not None:
@@ -97,9 +97,11 @@ def _head(first: str, *others: str) -> Markup:
     return element("tr", element("th", first, scope="col"), *cells)
 
 
-def _units(combined: Combined) -> str:
-    unit = combined.outcome.unit if combined.outcome else None
-    return "In units of the outcome." if unit is None else f"In {unit}."
+def _units(combined: Combined, effect: CombinedEffect) -> str:
+    """Name the unit of the row's own outcome, which is known of the headline's alone."""
+    outcome = combined.outcome
+    known = outcome is not None and outcome.column == effect.outcome and outcome.unit is not None
+    return f"In {outcome.unit}." if known and outcome else "In units of the outcome."
 
 
 def _short(name: str) -> str:

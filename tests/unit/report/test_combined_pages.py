@@ -43,6 +43,17 @@ def test_the_page_holds_the_forest_plot_the_sites_the_differences_and_the_promis
         assert text in page, text
 
 
+def test_a_row_of_another_outcome_is_not_in_the_unit_of_the_first():
+    def site(shift):
+        rows = (effect_row(3 + shift, *HALVES), effect_row(9 + shift, *HALVES, outcome="days"))
+        return made_up_site(0, effects=rows)
+
+    page = combine([site(0.1), site(-0.1)]).to_html()
+
+    assert page.count("In mmHg. Squares") == 1
+    assert page.count("In units of the outcome. Squares") == 1
+
+
 def test_the_fixed_page_has_no_prediction():
     page = combine(sites(), "fixed").to_html()
 
