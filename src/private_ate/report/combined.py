@@ -47,6 +47,10 @@ def combined_text(combined: Combined) -> str:
     return "\n".join([*warned, _title(combined), *lines])
 
 
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _printable(text: str) -> str:
     """Return a text of somebody else's file without characters that move a cursor."""
     return "".join(letter if letter.isprintable() else "·" for letter in text)
@@ -74,7 +78,7 @@ def combined_page(combined: Combined) -> str:
         *_table_part(combined),
         element("h2", "What went in"),
         sites_table(combined),
-        element("p", f"{_VARIANCE[0].upper()}{_VARIANCE[1:]}.", class_="soft"),
+        element("p", f"{_capital(_VARIANCE)}.", class_="soft"),
         *_promise_part(combined),
         *_repeat_part(combined),
         element(
@@ -87,7 +91,7 @@ def combined_page(combined: Combined) -> str:
 
 def _title(combined: Combined) -> str:
     name = estimand_text(combined.estimand).removesuffix(" (ATE)")
-    return f"{name[0].upper()}{name[1:]}, {_count(combined)} by private-ate"
+    return f"{_capital(name)}, {_count(combined)} by private-ate"
 
 
 def _count(combined: Combined) -> str:
@@ -99,7 +103,7 @@ def _subject(combined: Combined) -> str:
     treatment, outcome = combined.treatment, combined.outcome
     if treatment is None or outcome is None:
         name = estimand_text(combined.estimand)
-        return f"{name[0].upper()}{name[1:]}: {_count(combined)}"
+        return f"{_capital(name)}: {_count(combined)}"
     if combined.estimand == "difference":
         name = estimand_text(combined.estimand)
         return f"{outcome.column} by {treatment.column}: {name}, {_count(combined)}"
@@ -206,7 +210,7 @@ def _effect_part(combined: Combined) -> list[Markup]:
     without = pair_text(head.noise_interval, error)
     intervals.append(f"{share} interval for the noise of the sites alone: {without}.")
     return [
-        element("p", f"{name[0].upper()}{name[1:]}", class_="soft"),
+        element("p", _capital(name), class_="soft"),
         element("p", number_text(head.estimate, error), class_="effect"),
         element("p", f"Model: {_MODELS[combined.model]}."),
         forest_figure(combined, head),
@@ -248,12 +252,12 @@ def _promise_part(combined: Combined) -> list[Markup]:
         if several
         else "One site alone: its own promise."
     )
-    listed = [element("li", f"{one[0].upper()}{one[1:]}.") for one in combined.not_protected]
+    listed = [element("li", f"{_capital(one)}.") for one in combined.not_protected]
     meaning = _meaning(combined)
     return [
         element("h2", "What is promised"),
         element("p", text, class_="promise"),
-        element("p", f"{combined.guarantee}. {meaning[0].upper()}{meaning[1:]}. "
+        element("p", f"{combined.guarantee}. {_capital(meaning)}. "
                 f"Neighbours: {combined.adjacency}.", class_="soft"),
         element("p", "Not protected:"),
         element("ul", *listed),

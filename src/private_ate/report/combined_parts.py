@@ -37,8 +37,8 @@ def forest_figure(combined: Combined, effect: CombinedEffect) -> Markup:
     )  # fmt: skip
     noun = "difference" if effect.estimand == "difference" else "effect"
     legend = (
-        f"{_units(combined, effect)} Squares: sites, as large as their weight (in brackets), with their "
-        f"own intervals. Bar: the pooled {noun}. The grey line is no {noun}."
+        f"{_units(combined, effect)} Squares: sites, as large as their weight (in brackets), with "
+        f"their own intervals. Bar: the pooled {noun}. The grey line is no {noun}."
     )
     if effect.prediction_interval is not None:
         legend += " Dashed: where the effect of another site is expected."
