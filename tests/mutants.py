@@ -260,6 +260,27 @@ MUTANTS = (
         "domain.with_indicators(())",
         "tests/unit/test_declared.py",
     ),
+    Mutant(
+        "several sites promise the smallest epsilon among them",
+        "combining/promise.py",
+        "epsilon = max(one.epsilon for one in releases)",
+        "epsilon = min(one.epsilon for one in releases)",
+        "tests/unit/combining/test_combine.py",
+    ),
+    Mutant(
+        "a pooled effect forgets the noise of its sites",
+        "combining/variances.py",
+        "return self.sampling + self.noise",
+        "return self.sampling",
+        "tests/unit/combining/test_combine.py",
+    ),
+    Mutant(
+        "sites that happen to agree give an interval that noise does not allow",
+        "combining/pooling.py",
+        "max(1.0, spread)",
+        "spread",
+        "tests/unit/combining/test_pooling.py",
+    ),
 )
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
     from private_ate.checking.check import check_data
     from private_ate.checking.findings import DataCheck, Finding
+    from private_ate.combining.door import combine
+    from private_ate.combining.values import Combined, CombinedEffect
     from private_ate.domain import (
         Binary,
         Categories,
@@ -66,6 +68,8 @@ _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "StudyLabel", "Treatment"),
     "checking.check": ("check_data",),
     "checking.findings": ("DataCheck", "Finding"),
+    "combining.door": ("combine",),
+    "combining.values": ("Combined", "CombinedEffect"),
     "estimation": ("estimate_ate",),
     "estimators.exact": ("diagnose_ate", "exact_effect"),
     "estimators.overlap": ("describe_overlap",),
@@ -108,6 +112,8 @@ __all__ = [
     "CalibratedOptions",
     "Categories",
     "Combination",
+    "Combined",
+    "CombinedEffect",
     "Contrast",
     "DataCheck",
     "DatasetError",
@@ -143,6 +149,7 @@ __all__ = [
     "__version__",
     "arm_means",
     "check_data",
+    "combine",
     "describe_overlap",
     "diagnose_ate",
     "e_value",

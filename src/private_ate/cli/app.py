@@ -12,6 +12,7 @@ from private_ate.cli import datasets, experiments
 from private_ate.cli.arms import BinsCommand
 from private_ate.cli.audit import audit
 from private_ate.cli.check import check
+from private_ate.cli.combine import combine
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 for command in (domain, check, plan, estimate):
     app.command(cls=BinsCommand)(command)
+app.command()(combine)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")

@@ -19,6 +19,7 @@ __all__ = [
     "draw_forest",
     "draw_histogram",
     "draw_intervals",
+    "draw_sites",
     "draw_track",
 ]
 
@@ -183,6 +184,50 @@ def draw_boxes(boxes: Sequence[Box], *, describe: str) -> Markup:
                     stroke_width=3),
         ]  # fmt: skip
     return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
+
+
+def draw_sites(
+    sites: Sequence[Mark],
+    weights: Sequence[float],
+    pooled: Mark,
+    prediction: tuple[float, float] | None,
+    *,
+    describe: str,
+) -> Markup:
+    """Draw a forest plot: sites as squares of their weight, the pooled effect as a broad bar.
+
+    ``prediction`` is a dashed line below the bar; ``describe`` is what a screen reader says.
+    """
+    ends = [end for mark in (*sites, pooled) for end in (mark.low, mark.high)]
+    scale = _Scale.over([0.0, *ends, *(prediction or ())])
+    middle = scale.place(pooled.value)
+    parts = [_vertical(middle, 12, 46 * len(sites) + 34, _LINE)]
+    for index, (mark, weight) in enumerate(zip(sites, weights, strict=True)):
+        y, side = 46 * index + 34, 5 + 13 * math.sqrt(weight)
+        parts += _site_line(scale, mark, y, _DEEP, 2)
+        parts.append(
+            element("rect", x=scale.place(mark.value), y=y - side / 2, width=side, height=side,
+                    fill=_DEEP, transform=f"translate({-side / 2:.2f} 0)")
+        )  # fmt: skip
+    y = 46 * len(sites) + 34
+    parts += _site_line(scale, pooled, y, _WARM, 9)
+    parts.append(element("circle", cx=middle, cy=y, r=6, fill="#fff", stroke=_WARM, stroke_width=2))
+    if prediction is not None:
+        low, high = (scale.place(end) for end in prediction)
+        parts.append(element("line", x1=low, x2=high, y1=y + 14, y2=y + 14, stroke=_WARM,
+                             stroke_width=2, stroke_dasharray="5 4"))  # fmt: skip
+    bottom = y + 30
+    return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
+
+
+def _site_line(scale: _Scale, mark: Mark, y: float, color: str, width: float) -> list[Markup]:
+    """Draw zero, the name and the interval of one line."""
+    low, high = scale.place(mark.low), scale.place(mark.high)
+    return [
+        _vertical(scale.place(0.0), y - 9, y + 19, _SOFT),
+        element("text", mark.name, x=f"{_EDGE}%", y=y - 14),
+        element("line", x1=low, x2=high, y1=y, y2=y, stroke=color, stroke_width=width),
+    ]
 
 
 def draw_bar(share: float, *, describe: str) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from private_ate.settings import Facts
@@ -10,6 +11,7 @@ from private_ate.settings import Facts
 if TYPE_CHECKING:
     import polars as pl
 
+    from private_ate.combining.values import Combined
     from private_ate.planning import Plan
     from private_ate.release import Overlap, Release
 
@@ -17,6 +19,7 @@ __all__ = [
     "arms_frame",
     "balance_frame",
     "budget_frame",
+    "combined_frame",
     "effects_frame",
     "error_frame",
     "overlap_frame",
@@ -101,6 +104,34 @@ def arms_frame(release: Release) -> pl.DataFrame:
     ends = [f"{name}_{side}" for name in ("interval", "noise_interval") for side in ("low", "high")]
     kinds = {"arm": pl.String, "units": pl.Int64, "weighted": pl.Boolean, "mean": pl.Float64}
     return pl.DataFrame(rows, schema=kinds | dict.fromkeys(ends, pl.Float64))
+
+
+def combined_frame(combined: Combined) -> pl.DataFrame:
+    """Return a row per pooled effect, with how much its sites differ."""
+    import polars as pl  # as above
+
+    rows = [
+        {
+            "outcome": effect.outcome,
+            "subgroup": effect.subgroup,
+            "arm": effect.arm,
+            "against": effect.against,
+            "estimand": effect.estimand,
+            "sites": len(effect.sites),
+            "estimate": effect.estimate,
+            "standard_error": effect.standard_error,
+            **_ends("interval", effect.interval),
+            **_ends("simultaneous", effect.simultaneous),
+            **_ends("noise_interval", effect.noise_interval),
+            **_ends("prediction_interval", effect.prediction_interval),
+            **asdict(effect.heterogeneity),
+        }
+        for effect in combined.effects
+    ]
+    texts = dict.fromkeys(("outcome", "subgroup", "arm", "against", "estimand"), pl.String)
+    counts = dict.fromkeys(("sites", "degrees"), pl.Int64)
+    kinds = {name: (texts | counts).get(name, pl.Float64) for name in rows[0]}
+    return pl.DataFrame(rows, schema=kinds)
 
 
 def _ends(name: str, pair: Sequence[float] | None) -> dict[str, float | None]:

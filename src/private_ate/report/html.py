@@ -46,6 +46,7 @@ __all__ = [
     "release_card",
     "release_page",
     "releases_page",
+    "short_lists",
 ]
 
 
@@ -233,12 +234,12 @@ def _repeat(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
         ]
     parts += [
         element("p", "The release as data, with every setting:"),
-        element("pre", element("code", _short_lists(release.to_json()))),
+        element("pre", element("code", short_lists(release.to_json()))),
     ]
     return parts
 
 
-def _short_lists(text: str) -> str:
+def short_lists(text: str) -> str:
     """Put lists and small objects of plain values on one line; no text in JSON has a line break."""
     lists = re.sub(r"\[\n([^\[\]{}]*?)\n\s*\]", lambda found: f"[{_one_line(found[1])}]", text)
     return re.sub(r"\{\n([^{}]{1,300}?)\n\s*\}", lambda found: f"{{{_one_line(found[1])}}}", lists)

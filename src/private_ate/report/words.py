@@ -12,12 +12,14 @@ from private_ate.estimators.registry import is_default
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
+    from private_ate.contents.about import ReleasedEstimand
     from private_ate.release import Release
 
 __all__ = [
     "PAPER",
     "assumption",
     "estimand_name",
+    "estimand_text",
     "formal_promise",
     "headline",
     "noise_error",
@@ -59,7 +61,7 @@ def estimand_name(release: Release) -> str:
         return f"treatment effect ({facts.estimand.upper()})"
     if release.estimand == "difference":
         return _MERE
-    name = _NAMES[release.estimand]
+    name = estimand_text(release.estimand)
     is_limited = release.estimand == "ate" and release.adjusted and facts.limit is not None
     return f"{name}, overlap-limited (K = {facts.limit:g})" if is_limited else name
 
@@ -70,6 +72,11 @@ def _name_of_several(release: Release, facts: Facts) -> str:
     if release.estimand == "difference":
         return f"differences in means of {arms}, not adjusted for covariates"
     return f"average treatment effects of {arms}"
+
+
+def estimand_text(estimand: ReleasedEstimand) -> str:
+    """Return an estimand in full by its letters."""
+    return _MERE if estimand == "difference" else _NAMES[estimand]
 
 
 def headline(release: Release) -> str:
