@@ -142,6 +142,14 @@ def test_the_variance_between_sites_maximises_the_restricted_likelihood(scale):
         assert likelihood[-1] >= likelihood.max() - 1e-9
 
 
+def test_the_example_of_the_documentation_holds():
+    import doctest
+
+    from private_ate.combining import pooling
+
+    assert doctest.testmod(pooling) == (0, 2)
+
+
 def test_one_site_is_the_fixed_effect_model_of_itself():
     pooled = pool_random(np.array([2.5]), np.array([0.25]))
 
