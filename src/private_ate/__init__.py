@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.blocks.plan import BlocksOptions
     from private_ate.estimators.calibrated.options import CalibratedOptions
-    from private_ate.estimators.exact import diagnose_ate, exact_effect
+    from private_ate.estimators.exact import diagnose_ate, exact_effect, exact_means
     from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published.method import PublishedOptions
@@ -67,7 +67,7 @@ _HOMES = {
     "checking.check": ("check_data",),
     "checking.findings": ("DataCheck", "Finding"),
     "estimation": ("estimate_ate",),
-    "estimators.exact": ("diagnose_ate", "exact_effect"),
+    "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
     "estimators.overlap": ("describe_overlap",),
     "effects": (
         "ArmMeans",
@@ -148,6 +148,7 @@ __all__ = [
     "e_value",
     "estimate_ate",
     "exact_effect",
+    "exact_means",
     "monotone_means",
     "odds_ratio",
     "plan_ate",

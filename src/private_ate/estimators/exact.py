@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from private_ate.arrays import Integers
@@ -10,8 +12,15 @@ from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Covariates, Table
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights, single_threaded_blas
+from private_ate.engines.local import (
+    LocalArmPool,
+    LocalPool,
+    LocalStudy,
+    LocalWeights,
+    single_threaded_blas,
+)
 from private_ate.errors import SchemaError
+from private_ate.estimators.arm_sizes import count_arms
 from private_ate.estimators.overlap import count_overlap
 from private_ate.estimators.published.method import (
     PublishedOptions,
@@ -20,10 +29,17 @@ from private_ate.estimators.published.method import (
 )
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
+from private_ate.models.multinomial import fit_multinomial
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.release import Diagnostics
 
-__all__ = ["diagnose_ate", "effective_size", "exact_effect", "standardized_differences"]
+__all__ = [
+    "diagnose_ate",
+    "effective_size",
+    "exact_effect",
+    "exact_means",
+    "standardized_differences",
+]
 
 
 def exact_effect(
@@ -40,8 +56,62 @@ def exact_effect(
     Units at equal distance share their mass, so the order of rows does not matter. Outcomes are
     clipped to the declared bounds, or taken as they are if the domain declares none. Rows with an
     undeclared treatment, or with text where a number was declared, are left out; rows without an
-    outcome where the domain says so, whether that is public or private.
+    outcome where the domain says so, whether that is public or private. Of three arms or more it
+    is the effect of the last declared one against the reference; `exact_means` tells all.
     """
+    matched = _match(data, treatment, outcome, covariates, domain, neighbors)
+    study = matched.study
+    if study.arms > 2:
+        levels = matched.levels()
+        return float(levels[-1] - levels[0])
+    # Centred, so that rounding follows the range of the outcome and not its level.
+    signed = np.where(study.treatment, matched.weights, -matched.weights)
+    return float(signed @ matched.centred / study.size)
+
+
+def exact_means(
+    data: object,
+    *,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Covariates = None,
+    domain: Domain | None = None,
+    neighbors: int = 5,
+) -> dict[str, float]:
+    """Return the matched mean outcome of every arm by its label, as declared; **not private**.
+
+    Their differences are what matching estimates without limits and noise; see `exact_effect`.
+    """
+    matched = _match(data, treatment, outcome, covariates, domain, neighbors)
+    arms = matched.study.domain.treatment
+    found = dict(zip(arms.coded, matched.levels().tolist(), strict=True))
+    return {label: found[label] for label in arms.labels}
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """Matched rows: their weights, and outcomes less the middle of their bounds."""
+
+    study: LocalStudy
+    weights: np.ndarray
+    centred: np.ndarray
+
+    def levels(self) -> np.ndarray:
+        """Return the matched mean of every arm, in the order of their codes."""
+        sums = np.bincount(self.study.arm, self.weights * self.centred, self.study.arms)
+        levels: np.ndarray = self.study.domain.bounds.middle + sums / self.study.size
+        return levels
+
+
+def _match(
+    data: object,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Covariates,
+    domain: Domain | None,
+    neighbors: int,
+) -> _Matched:
+    """Match all rows that have an outcome, units at equal distance sharing their mass."""
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
@@ -54,12 +124,9 @@ def exact_effect(
     if table.domain.outcome.missing is not None:
         kept = np.flatnonzero(~np.isnan(values))
         study, values = _some_rows(study, kept), values[kept]
-    pool = _public_pool(study)
-    weights = 1.0 + pool.shared_mass(neighbors)
+    pool = _arm_pool(study) if study.arms > 2 else _public_pool(study)
     values = np.clip(np.where(np.isnan(values), bounds.fill, values), bounds.low, bounds.high)
-    # Centred, so that rounding follows the range of the outcome and not its level.
-    signed = np.where(study.treatment, weights, -weights)
-    return float(signed @ (values - bounds.middle) / study.size)
+    return _Matched(study, 1.0 + pool.shared_mass(neighbors), values - bounds.middle)
 
 
 def diagnose_ate(
@@ -139,6 +206,13 @@ def _public_pool(study: LocalStudy) -> LocalPool:
         pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
     require_both_arms(pool.arms)
     return pool
+
+
+def _arm_pool(study: LocalStudy) -> LocalArmPool:
+    public = study.public()
+    count_arms(public)
+    with single_threaded_blas():
+        return public.arm_pool(fit_multinomial(public, 1.0 / study.size).coefficients)
 
 
 def _equal_weights(study: LocalStudy) -> np.ndarray:
