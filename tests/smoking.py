@@ -8,7 +8,7 @@ from private_ate.contents.about import About
 from private_ate.contents.arms import ArmEstimate, NoiseLaw
 from private_ate.estimators.calibrated.settings import CalibratedArmsSettings
 from private_ate.estimators.contrasts import estimate_from_arms, greatest_over_pairs
-from private_ate.estimators.orthogonal.settings import OrthogonalArmsSettings
+from private_ate.estimators.orthogonal.several_arms.settings import OrthogonalArmsSettings
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import Guarantee, adjacency_of
 from private_ate.release import ArmOverlap
@@ -74,9 +74,10 @@ def sample_settings(path="plain"):
     """Return what the orthogonal method says of four arms."""
     return OrthogonalArmsSettings(
         adjusted=path != "plain", path=path, design="unknown", signal_to_noise=3.5,
-        adjust_threshold=800.0, score_threshold=2500.0,
-        shares=dict(zip(LABELS, (0.81, 0.04, 0.08, 0.07), strict=True)),
-        matching_limit=dict.fromkeys(LABELS), population="all n units, arms compared as they are",
+        adjust_threshold=800.0, score_threshold=2500.0, rule_values={"prognosis": 9.0},
+        arm_shares=dict(zip(LABELS, (0.81, 0.04, 0.08, 0.07), strict=True)),
+        largest_weight=dict.fromkeys(LABELS, 2.5),
+        population="all n units, arms compared as they are",
         confidence=0.95, rows_per_person=1, budget={"sums": 4.0}, interval_covers="noise",
         noise_interval_covers="the last step's noise only", notes=("a note",),
     )  # fmt: skip

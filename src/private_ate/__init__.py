@@ -59,7 +59,15 @@ if TYPE_CHECKING:
     from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.privacy.ledger.ledger import Ledger
-    from private_ate.release import Arm, Combination, Contrast, Diagnostics, Effect, Release
+    from private_ate.release import (
+        Arm,
+        ArmDiagnostics,
+        Combination,
+        Contrast,
+        Diagnostics,
+        Effect,
+        Release,
+    )
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
@@ -82,7 +90,15 @@ _HOMES = {
     "report.html": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
-    "release": ("Arm", "Combination", "Contrast", "Diagnostics", "Effect", "Release"),
+    "release": (
+        "Arm",
+        "ArmDiagnostics",
+        "Combination",
+        "Contrast",
+        "Diagnostics",
+        "Effect",
+        "Release",
+    ),
     "errors": (
         "ArgumentError",
         "BudgetError",
@@ -101,6 +117,7 @@ __all__ = [
     "AimOptions",
     "ArgumentError",
     "Arm",
+    "ArmDiagnostics",
     "ArmMeans",
     "Binary",
     "BlocksOptions",

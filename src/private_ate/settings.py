@@ -330,7 +330,7 @@ class Facts:
             odds_ratio=_number(settings.get("odds_ratio")),
             several_arms=_counts(settings.get("arms")),
             several_effective=_by_label(settings.get("effective_arms")),
-            several_shares=_by_label(settings.get("shares")),
+            several_shares=_by_label(settings.get("arm_shares")),
             doses=_pairs(settings.get("doses")),
             arm_balance=_pairs_by_arm(settings.get("arm_balance")),
             headline=_headline(settings.get("headline")),

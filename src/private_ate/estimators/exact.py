@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from private_ate.arrays import Integers
@@ -12,16 +10,12 @@ from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Covariates, Table
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import (
-    LocalArmPool,
-    LocalPool,
-    LocalStudy,
-    LocalWeights,
-    single_threaded_blas,
-)
+from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.errors import SchemaError
+from private_ate.estimators.arm_balance import measure_arms
 from private_ate.estimators.arm_sizes import count_arms
-from private_ate.estimators.overlap import count_overlap
+from private_ate.estimators.overlap import count_arm_overlap, count_overlap
 from private_ate.estimators.published.method import (
     PublishedOptions,
     plan_for,
@@ -29,9 +23,10 @@ from private_ate.estimators.published.method import (
 )
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 from private_ate.privacy.budget import parse_epsilon
-from private_ate.release import Diagnostics
+from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
+from private_ate.release import ArmDiagnostics, Diagnostics
 
 __all__ = [
     "diagnose_ate",
@@ -57,16 +52,20 @@ def exact_effect(
     clipped to the declared bounds, or taken as they are if the domain declares none. Rows with an
     undeclared treatment, or with text where a number was declared, are left out; rows without an
     outcome where the domain says so, whether that is public or private. Of three arms or more it
-    is the effect of the last declared one against the reference; `exact_means` tells all.
+    is the headline: the last declared other than the reference, against it; see ``exact_means``.
     """
-    matched = _match(data, treatment, outcome, covariates, domain, neighbors)
-    study = matched.study
+    table = prepare_table(
+        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level="label", from_data=True,
+    )  # fmt: skip
+    study, values = _with_outcomes(table)
     if study.arms > 2:
-        levels = matched.levels()
-        return float(levels[-1] - levels[0])
+        means = _shared_means(study, values, neighbors)
+        return means[study.domain.treatment.coded[-1]] - means[study.domain.treatment.coded[0]]
+    weights = 1.0 + _public_pool(study).shared_mass(neighbors)
     # Centred, so that rounding follows the range of the outcome and not its level.
-    signed = np.where(study.treatment, matched.weights, -matched.weights)
-    return float(signed @ matched.centred / study.size)
+    signed = np.where(study.treatment, weights, -weights)
+    return float(signed @ (values - table.domain.bounds.middle) / study.size)
 
 
 def exact_means(
@@ -78,44 +77,24 @@ def exact_means(
     domain: Domain | None = None,
     neighbors: int = 5,
 ) -> dict[str, float]:
-    """Return the matched mean outcome of every arm by its label, as declared; **not private**.
+    """Return every arm's mean by matching without limits and noise; **not private**.
 
-    Their differences are what matching estimates without limits and noise; see `exact_effect`.
+    For each arm every unit outside it is matched to its nearest neighbours in the arm by the
+    arm's own propensity score, so that all means are about all units. Rows and outcomes as for
+    ``exact_effect``.
     """
-    matched = _match(data, treatment, outcome, covariates, domain, neighbors)
-    arms = matched.study.domain.treatment
-    found = dict(zip(arms.coded, matched.levels().tolist(), strict=True))
-    return {label: found[label] for label in arms.labels}
-
-
-@dataclass(frozen=True, slots=True)
-class _Matched:
-    """Matched rows: their weights, and outcomes less the middle of their bounds."""
-
-    study: LocalStudy
-    weights: np.ndarray
-    centred: np.ndarray
-
-    def levels(self) -> np.ndarray:
-        """Return the matched mean of every arm, in the order of their codes."""
-        sums = np.bincount(self.study.arm, self.weights * self.centred, self.study.arms)
-        levels: np.ndarray = self.study.domain.bounds.middle + sums / self.study.size
-        return levels
-
-
-def _match(
-    data: object,
-    treatment: str | Treatment | None,
-    outcome: str | None,
-    covariates: Covariates,
-    domain: Domain | None,
-    neighbors: int,
-) -> _Matched:
-    """Match all rows that have an outcome, units at equal distance sharing their mass."""
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
+    study, values = _with_outcomes(table)
+    return _shared_means(study, values, neighbors)
+
+
+def _with_outcomes(
+    table: PreparedTable[Table | StreamedTable],
+) -> tuple[LocalStudy, np.ndarray]:
+    """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     bounds = table.domain.bounds
     values = table.table.numbers(table.domain.outcome.column)
@@ -124,9 +103,19 @@ def _match(
     if table.domain.outcome.missing is not None:
         kept = np.flatnonzero(~np.isnan(values))
         study, values = _some_rows(study, kept), values[kept]
-    pool = _arm_pool(study) if study.arms > 2 else _public_pool(study)
-    values = np.clip(np.where(np.isnan(values), bounds.fill, values), bounds.low, bounds.high)
-    return _Matched(study, 1.0 + pool.shared_mass(neighbors), values - bounds.middle)
+    filled = np.where(np.isnan(values), bounds.fill, values)
+    return study, np.clip(filled, bounds.low, bounds.high)
+
+
+def _shared_means(study: LocalStudy, values: np.ndarray, neighbors: int) -> dict[str, float]:
+    """Return weighted means of all arms under matching without limits."""
+    pool = _arm_pool(study)[0] if study.arms > 2 else _public_pool(study)
+    weights = 1.0 + pool.shared_mass(neighbors)
+    middle, arm = study.domain.bounds.middle, study.arm
+    return {
+        label: float(weights[arm == code] @ (values - middle)[arm == code] / study.size) + middle
+        for code, label in enumerate(study.domain.treatment.coded)
+    }
 
 
 def diagnose_ate(
@@ -138,11 +127,11 @@ def diagnose_ate(
     domain: Domain | None = None,
     epsilon: str | float = "1.0",
     neighbors: int = 5,
-) -> Diagnostics:
+) -> Diagnostics | ArmDiagnostics:
     """Look at a study with the curator's eyes; nothing here is private or may be shared.
 
     The limits are those that the published method would use at this ε. Rows without an outcome are
-    left out where the domain says so.
+    left out where the domain says so. Three arms or more have ``ArmDiagnostics``.
     """
     request = Request("label", parse_epsilon(epsilon), neighbors)
     table = prepare_table(
@@ -152,6 +141,8 @@ def diagnose_ate(
     study = LocalStudy.encode(table.table, table.domain, None, table.lenient)
     if study.observed is not None:
         study = _some_rows(study, np.flatnonzero(study.observed))
+    if study.arms > 2:
+        return _diagnose_arms(study, request)
     pool = _public_pool(study)
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
@@ -177,6 +168,50 @@ def diagnose_ate(
         weights={"treated": _quantiles(arms[0]), "control": _quantiles(arms[1])},
         overlap=count_overlap(study.public()),
     )
+
+
+def _diagnose_arms(study: LocalStudy, request: Request) -> ArmDiagnostics:
+    """Look at three arms or more."""
+    pool, model = _arm_pool(study)
+    plan = plan_for(pool, request, PublishedOptions())
+    limited = pool.match(request.neighbors, plan.limits)
+    shared = pool.match_sharing_ties(request.neighbors)
+    sizes = np.array(pool.arms.counts)
+    plain = LocalWeights.summarize((study.size / sizes)[study.arm], study.arm, study.arms)
+    labels = study.domain.treatment.coded
+    exact, within, as_they_are = (
+        dict(zip(labels, _means(study, weights), strict=True))
+        for weights in (shared, limited, plain)
+    )
+    balance = measure_arms(study.public(), limited)
+    values = limited.values
+    return ArmDiagnostics(
+        exact_means=exact,
+        limited_means=within,
+        plain_means=as_they_are,
+        sizes=dict(zip(labels, pool.arms.counts, strict=True)),
+        effective=dict(zip(labels, balance.effective, strict=True)),
+        balance=balance.greatest,
+        arm_balance=balance.by_arm,
+        weights={label: _quantiles(values[study.arm == code]) for code, label in enumerate(labels)},
+        overlap=count_arm_overlap(study.public(), model),
+    )
+
+
+def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
+    """Return the weighted mean of each arm's outcomes."""
+    bounds = study.domain.bounds
+    unit = bounds.width / study.size / (1 << (OUTCOME_BITS + WEIGHT_BITS))
+    return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
+
+
+def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool, MultinomialModel]:
+    """Return rows in order along every arm's score; an empty arm is refused."""
+    public = study.public()
+    count_arms(public)
+    with single_threaded_blas():
+        model = fit_multinomial(public, 1.0 / study.size)
+    return public.arm_pool(model.coefficients), model
 
 
 def _kept_rows(prepared: PreparedTable[Table | StreamedTable]) -> np.ndarray:
@@ -206,13 +241,6 @@ def _public_pool(study: LocalStudy) -> LocalPool:
         pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
     require_both_arms(pool.arms)
     return pool
-
-
-def _arm_pool(study: LocalStudy) -> LocalArmPool:
-    public = study.public()
-    count_arms(public)
-    with single_threaded_blas():
-        return public.arm_pool(fit_multinomial(public, 1.0 / study.size).coefficients)
 
 
 def _equal_weights(study: LocalStudy) -> np.ndarray:

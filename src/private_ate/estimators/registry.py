@@ -156,7 +156,7 @@ _RECORDS: Final = (
         "estimators.orthogonal.plan:OrthogonalOptions",
         "estimators.orthogonal.method:estimate_orthogonal",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True,
+        leaves_out=True, arms=20,
         adjusts="all covariates, once n·ε suffices",
         page="explanation/matching.md", figure="orthogonal",
         follows=("public", "private"), follows_at=("sample",),

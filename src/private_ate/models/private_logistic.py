@@ -1,7 +1,8 @@
 """Logistic regression under objective perturbation, by folds over the rows.
 
 The fit serves two models on the same standardised covariates: the propensity score (does the row
-have treatment?) and the prognosis (how high is its outcome between the declared bounds?).
+have treatment, or is it in a given arm?) and the prognosis (how high is its outcome between the
+declared bounds?).
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums, by_chunks
-from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import Tilt
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
-__all__ = ["LogisticObjective"]
+__all__ = ["LogisticObjective", "RowFeatures"]
 
 Model = Literal["treatment", "outcome"]
 
@@ -32,6 +32,17 @@ _RENEWED = (0, 1, 2)  # which of them compute second derivatives anew; the other
 _EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
 _NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
+
+
+class RowFeatures(Protocol):
+    """What a model sees of a row, by the row's own values alone."""
+
+    @property
+    def columns(self) -> int:
+        """The number of features (p), the constant among them."""
+
+    def features(self, block: Block) -> Floats:
+        """Return the features of a block, all in [−1, 1], the constant first; shape (p, m)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +80,19 @@ class _State:
 class LogisticObjective:
     """The logistic loss of a model of treatment or of outcomes on scaled covariates.
 
-    A row that takes no part adds nothing to the loss.
+    A row that takes no part adds nothing to the loss. With ``arm`` the model of treatment tells
+    that arm from all others.
     """
 
     study: Study = field(repr=False)
-    scaling: Scaling = field(repr=False)
+    scaling: RowFeatures = field(repr=False)
     model: Model
+    arm: int | None = None
 
     @property
     def dimension(self) -> int:
-        """The number of weights (p): one per covariate and the intercept, which comes first."""
-        return self.study.dimension + 1
+        """The number of weights (p): one per feature and the intercept, which comes first."""
+        return self.scaling.columns
 
     @property
     def size(self) -> int:
@@ -149,17 +162,19 @@ class LogisticObjective:
         return _State(point, loss + float(tilt.linear @ point), gradient, hessian, direction)
 
     def _fold(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
-        kernel = by_chunks(_kernel(self.scaling, self.model, point, curved=curved))
+        kernel = by_chunks(_kernel(self, point, curved=curved))
         return rows.fold(kernel, title=f"model of the {self.model}")
 
 
 def _kernel(
-    scaling: Scaling, model: Model, point: Floats, *, curved: bool
+    objective: LogisticObjective, point: Floats, *, curved: bool
 ) -> Callable[[Block], LossSums]:
+    scaling, model, arm = objective.scaling, objective.model, objective.arm
+
     def kernel(block: Block) -> LossSums:
         features = scaling.features(block)
         linear = point @ features
-        share, present = _share(block, model), block.present
+        share, present = _share(block, model, arm), block.present
         small = np.exp(-np.abs(linear))
         probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
         loss = (np.log1p(small) + np.maximum(linear, 0.0) - share * linear) @ present
@@ -173,10 +188,10 @@ def _kernel(
     return kernel
 
 
-def _share(block: Block, model: Model) -> Floats:
+def _share(block: Block, model: Model, arm: int | None) -> Floats:
     """Return what the model explains, between 0 and 1."""
     if model == "treatment":
-        return block.treatment.astype(np.float64)
+        return (block.treatment if arm is None else block.arm == arm).astype(np.float64)
     if block.outcome is None:
         msg = "a model of outcomes needs a study with outcomes"
         raise TypeError(msg)
