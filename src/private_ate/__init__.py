@@ -55,13 +55,21 @@ if TYPE_CHECKING:
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.blocks.plan import BlocksOptions
     from private_ate.estimators.calibrated.options import CalibratedOptions
-    from private_ate.estimators.exact import diagnose_ate, exact_effect
+    from private_ate.estimators.exact import diagnose_ate, exact_effect, exact_means
     from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.privacy.ledger.ledger import Ledger
-    from private_ate.release import Arm, Combination, Contrast, Diagnostics, Effect, Release
+    from private_ate.release import (
+        Arm,
+        ArmDiagnostics,
+        Combination,
+        Contrast,
+        Diagnostics,
+        Effect,
+        Release,
+    )
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
@@ -71,7 +79,7 @@ _HOMES = {
     "combining.door": ("combine",),
     "combining.values": ("Combined", "CombinedEffect"),
     "estimation": ("estimate_ate",),
-    "estimators.exact": ("diagnose_ate", "exact_effect"),
+    "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
     "estimators.overlap": ("describe_overlap",),
     "effects": (
         "ArmMeans",
@@ -86,7 +94,15 @@ _HOMES = {
     "report.html": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
-    "release": ("Arm", "Combination", "Contrast", "Diagnostics", "Effect", "Release"),
+    "release": (
+        "Arm",
+        "ArmDiagnostics",
+        "Combination",
+        "Contrast",
+        "Diagnostics",
+        "Effect",
+        "Release",
+    ),
     "errors": (
         "ArgumentError",
         "BudgetError",
@@ -105,6 +121,7 @@ __all__ = [
     "AimOptions",
     "ArgumentError",
     "Arm",
+    "ArmDiagnostics",
     "ArmMeans",
     "Binary",
     "BlocksOptions",
@@ -155,6 +172,7 @@ __all__ = [
     "e_value",
     "estimate_ate",
     "exact_effect",
+    "exact_means",
     "monotone_means",
     "odds_ratio",
     "plan_ate",

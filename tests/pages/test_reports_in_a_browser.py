@@ -1,6 +1,7 @@
 import pytest
 
 from private_ate import CalibratedOptions, Domain, Interval, combine, diagnose_ate, estimate_ate
+from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
 from private_ate.report.html import PublicFacts, releases_page
@@ -8,7 +9,7 @@ from sites import effect_row, halves, made_up_site
 from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 390, 1280)
-PAGES = ("label", "sample", "seeded", "both", "curator", "several", "combined",
+PAGES = ("label", "sample", "seeded", "both", "curator", "several", "curator of several", "combined",
          "combined-table")  # fmt: skip
 
 
@@ -22,6 +23,11 @@ def many_effects(shift):
         for group in (None, "women", "men", "age<65", "age>=65", "smokers who have never stopped")
     ]
     return made_up_site(0, effects=tuple(rows))
+
+
+def birth_weight_diagnostics():
+    babies = birth_weight(500)
+    return diagnose_ate(babies.frame, domain=babies.domain)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,7 @@ def folder(tmp_path_factory):
         "several": smoking_release().to_html(
             PublicFacts(domain=WEIGHT.to_toml(), overlap=ARM_OVERLAP), monotone=True
         ),
+        "curator of several": birth_weight_diagnostics().to_html(smoking_release()),
         "combined": combine(
             {"a hospital with a name that is longer than a phone is wide": made_up_site(3.0),
              "b": made_up_site(41.0)}

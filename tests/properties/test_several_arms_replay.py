@@ -1,4 +1,7 @@
-"""Neighbouring outcomes through the label-level methods for several arms, outputs replayed."""
+"""Neighbours of several arms, earlier outputs replayed: no input moves further than declared.
+
+Records change arm, or come and go, beside moving from one end of everything declared to another.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -7,124 +10,153 @@ import numpy as np
 import pytest
 
 import replay
-from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
-from private_ate.estimators.calibrated.several_arms import pooled_variance
-from private_ate.estimators.published.method import PublishedOptions, estimate_published
+from private_ate.domain import Categories, Domain, Interval, Treatment
+from private_ate.engines.local import LocalStudy
+from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
+from private_ate.estimators.orthogonal.several_arms import aggregate, cells, levels, sizes
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
-from several_arms import arm_domain, arm_study
 
-CALIBRATED = [
-    {},
-    {"target": "track"},
-    {"among": "a1"},
-    {"confidence": None},
-    {"rows_per_person": 3},
-    {"rows_per_person": 200},
-    {"options": CalibratedOptions(clip_share="0.1")},
-    {"options": CalibratedOptions(outcome_sd=0.03)},
-    {"rows_per_person": 2, "options": CalibratedOptions(outcome_sd=0.03)},
+ROWS = 240
+PATHS = {
+    "plain": OrthogonalOptions(adjust=False),
+    "prognosis": OrthogonalOptions(adjust_threshold=0, score_threshold=1e150, means=True),
+    "score": OrthogonalOptions(adjust=True, means=True),
+}
+TOP = OUTCOME_STEPS
+# Two records as (arm, place of all covariates, outcome, takes part).
+PAIRS = [
+    ((1, 0.0, 0, True), (1, 1.0, TOP, True)),
+    ((0, 1.0, TOP, True), (2, 1.0, TOP, True)),
+    ((2, 0.0, TOP, True), (1, 1.0, 0, True)),
+    ((2, 1.0, TOP, True), (0, 0.5, 0, False)),
+    ((0, 0.0, 0, False), (1, 1.0, TOP, True)),
 ]
-PUBLISHED = [{}, {"options": PublishedOptions(k=None)}, {"rows_per_person": 3}]
-METHODS = [(estimate_calibrated, asked) for asked in CALIBRATED]
-METHODS += [(estimate_published, asked) for asked in PUBLISHED]
 
 
-def neighbours(study, changed):
-    """Two studies that differ in the outcomes of some rows, from one bound to the other."""
-    low, high = study.outcome.copy(), study.outcome.copy()
-    low[changed], high[changed] = 0, OUTCOME_STEPS
-    return replace(study, outcome=low), replace(study, outcome=high)
+def domain_of(arms):
+    kinds = {"x0": Interval(0, 1), "x1": Categories("u", "v"), "x2": Interval(0, 1)}
+    labels = tuple("abcdefghijklmnopqrst"[:arms])
+    return Domain(Treatment("t", arms=labels), ("y", Interval(0, 1)), kinds)
 
 
-def findings(method, asked, study, changed):
-    request = Request("label", Fraction(1), **asked)
-    return replay.replay_findings(method, *neighbours(study, changed), request)
+def random_study(arms, rows=ROWS, seed=0, *, masked=True):
+    rng = np.random.default_rng(seed)
+    covariates = rng.beta(2, 5, (4, rows))
+    arm = rng.integers(0, arms, rows).astype(np.uint8)
+    outcome = rng.integers(0, OUTCOME_STEPS + 1, rows).astype(np.int32)
+    takes_part = rng.random(rows) < 0.9 if masked else None
+    return LocalStudy(domain_of(arms), covariates, arm, outcome, takes_part=takes_part)
 
 
-@pytest.mark.parametrize(("method", "asked"), METHODS)
-@pytest.mark.parametrize("arms", [3, 4])
-def test_no_input_moves_further_than_declared(method, asked, arms):
-    study = arm_study(arms, rows=90 + arms)
-    for arm in range(arms):
-        first = int(np.flatnonzero(study.arm == arm)[0])
-        rows = min(asked.get("rows_per_person", 1), 40)
-        changed = (first + np.arange(rows)) % study.size  # of several people's worth of arms
-
-        assert findings(method, asked, study, changed) == []
+def with_record(study, rows, record):
+    arm, place, outcome, takes_part = record
+    covariates, codes, outcomes = study.covariates.copy(), study.arm.copy(), study.outcome.copy()
+    covariates[:, rows], codes[rows], outcomes[rows] = place, arm, outcome
+    mask = None if study.takes_part is None else study.takes_part.copy()
+    if mask is not None:
+        mask[rows] = takes_part
+    return replace(study, covariates=covariates, treatment=codes, outcome=outcomes, takes_part=mask)
 
 
-@pytest.mark.parametrize("rule", ["public", None])
-def test_neighbours_with_rows_that_lack_an_outcome_are_as_close(rule):
-    whole = arm_study(3)
-    observed = np.arange(whole.size) % 5 != 1
-    study = replace(whole, domain=arm_domain(3, missing=rule))
-    if rule is not None:
-        study = replace(study, observed=observed)
-    for method in (estimate_calibrated, estimate_published):
-        for row in (0, 2, 3):
-            assert findings(method, {}, study, [row]) == []
+def neighbours(study, rows=slice(0, 1)):
+    for pair in PAIRS:
+        if study.takes_part is not None or all(record[3] for record in pair):
+            yield tuple(with_record(study, rows, record) for record in pair)
 
 
-def moved_shares(method, study):
-    """Return by which share of its sensitivity the last call's input moves, row by row."""
-    request = Request("label", Fraction(1), confidence=None)
-    shares = np.zeros(study.size)
-    for row in range(study.size):
-        tapes = [replay.record(method, one, request).tape for one in neighbours(study, [row])]
-        shares[row] = replay.moved_share(tapes[0][-1], tapes[1][-1])
-    return shares
+def steps_of(study, request, seed=0):
+    return [call.spend.step for call in replay.record(
+        estimate_orthogonal, study, request, seed=seed
+    ).tape]  # fmt: skip
 
 
-@pytest.mark.parametrize("method", [estimate_calibrated, estimate_published])
-def test_a_unit_of_largest_weight_moves_its_sum_by_the_whole_sensitivity(method):
-    study = arm_study(3, rows=30, covariates=1)
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("arms", "epsilon"), [(3, "0.3"), (4, "20")])
+def test_no_step_of_several_arms_moves_further_than_it_declares(path, arms, epsilon):
+    request = Request("sample", Fraction(epsilon), options=PATHS[path])
 
-    shares = moved_shares(method, study)
+    for number, (one, other) in enumerate(neighbours(random_study(arms))):
+        assert not replay.replay_findings(estimate_orthogonal, one, other, request, seed=number)
 
-    for arm in range(3):
-        assert shares[study.arm == arm].max() == 1.0
+
+@pytest.mark.parametrize("path", PATHS)
+def test_rows_of_one_person_may_be_in_several_arms(path):
+    request = Request("sample", Fraction(6), options=PATHS[path], rows_per_person=3)
+    study = random_study(3)
+    first = with_record(with_record(study, [0], (0, 1.0, TOP, True)), [1, 2], (1, 0.0, 0, True))
+    second = with_record(with_record(study, [0, 1], (2, 0.0, 0, True)), [2], (1, 0, 0, False))
+
+    assert not replay.replay_findings(estimate_orthogonal, first, second, request)
+    single = replace(request, rows_per_person=1)
+    assert replay.replay_findings(estimate_orthogonal, first, second, single)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("confidence", [0.95, None])
+def test_each_path_takes_its_own_steps_whoever_takes_part(path, confidence):
+    request = Request("sample", Fraction(4), options=PATHS[path], confidence=confidence)
+
+    masked = steps_of(random_study(3), request)
+    whole = steps_of(random_study(3, masked=False), request)
+
+    assert masked == whole
+    assert ("outcome model" in masked) == (path != "plain")
+    assert ("cell counts inside" in masked) == (path == "score")
+    assert ("variances" in masked) == (confidence is not None)
+    assert ("common level" in masked) == (path != "plain")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_study_of_which_everyone_takes_part_keeps_the_promise_too(path):
+    request = Request("sample", Fraction(2), options=PATHS[path])
+    study = random_study(4, masked=False)
+
+    for one, other in neighbours(study):
+        assert not replay.replay_findings(estimate_orthogonal, one, other, request)
+
+
+def findings_on_neighbours(path):
+    request = Request("sample", Fraction(3), options=PATHS[path])
+    one, other = (with_record(random_study(3), slice(0, 1), record) for record in PAIRS[2])
+    return replay.replay_findings(estimate_orthogonal, one, other, request)
+
+
+def test_a_staircase_of_twice_the_sensitivity_for_all_of_epsilon_is_found(monkeypatch):
+    """A row that changes arm moves two sums: disjointness does not hold at sample level."""
+
+    def as_if_disjoint(self, step, values, *, sensitivities, moves, epsilon):
+        wide = [moves * size for size in sensitivities]
+        return self.staircase_disjoint(step, values, sensitivities=wide, epsilon=epsilon)
+
+    monkeypatch.setattr(Noise, "staircase_by_arm", as_if_disjoint)
+
+    assert any("'levels'" in finding for finding in findings_on_neighbours("plain"))
 
 
 @pytest.mark.parametrize(
-    ("method", "mechanism", "rows"),
+    ("module", "name", "path", "step"),
     [
-        (estimate_calibrated, "staircase_disjoint", 1),
-        (estimate_calibrated, "staircase_by_arm", 2),
-        (estimate_published, "laplace_disjoint", 1),
+        (aggregate, "add_by_arm", "plain", "levels"),
+        (levels, "add_by_arm", "plain", "arm sums"),
+        (sizes, "_count", "plain", "arm sizes"),
+        (cells, "_kernel", "score", "cell counts"),
     ],
 )
-def test_a_halved_sensitivity_is_found(monkeypatch, method, mechanism, rows):
-    whole = getattr(Noise, mechanism)
+def test_sums_of_twice_the_size_are_found(monkeypatch, module, name, path, step):
+    monkeypatch.setattr(module, name, doubled(getattr(module, name)))
 
-    def halved(self, step, values, *, sensitivities, **more):
-        smaller = [size // 2 for size in sensitivities]
-        return whole(self, step, values, sensitivities=smaller, **more)
-
-    monkeypatch.setattr(Noise, mechanism, halved)
-    study = arm_study(3, rows=24, covariates=1)
-    asked = {"confidence": None, "rows_per_person": rows}
-    found = [
-        findings(method, asked, study, np.arange(row, row + rows) % study.size)
-        for row in range(study.size)
-    ]
-
-    assert any("'outcome sums' moves" in finding for each in found for finding in each)
+    assert any(f"'{step}" in finding for finding in findings_on_neighbours(path))
 
 
-def test_an_odd_unit_that_joins_a_pair_is_paid_for(monkeypatch):
-    honest = pooled_variance._pair
+def doubled(honest):
+    """Return a function whose sums are twice what the declared sensitivity bounds."""
 
-    def forgetful(outcomes):
-        total, pairs, touched = honest(outcomes)
-        return total, pairs, min(touched, 1)
+    def faulty(*arguments):
+        result = honest(*arguments)
+        if callable(result):
+            return lambda block: result(block) + result(block)
+        return result + result
 
-    monkeypatch.setattr(pooled_variance, "_pair", forgetful)
-    study = arm_study(3, rows=15, covariates=1)
-    study.outcome[:] = 0  # partners at the other bound make pairs as far apart as can be
-    assert any(np.bincount(study.arm) % 2)
-
-    found = [findings(estimate_calibrated, {}, study, [row]) for row in range(study.size)]
-
-    assert any("'variances' moves" in finding for each in found for finding in each)
+    return faulty
