@@ -16,12 +16,14 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 import private_ate
 from private_ate.contents.about import Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
-from private_ate.contents.reading import DESIGNS, FIELDS, OLD_FIELDS, SCHEMA
+from private_ate.contents.arms import Arm
+from private_ate.contents.reading import ARM_FIELDS, DESIGNS, FIELDS, OLD_FIELDS, SCHEMA
 from private_ate.settings import Absent, LedgerNote, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +35,7 @@ MARK = "<!-- what follows is written by docs/make_schema.py -->\n"
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _TEXT_OR_NULL: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-_VALUES = (TreatmentNote, OutcomeNote, Effect, Step, LedgerNote)
+_VALUES = (TreatmentNote, OutcomeNote, Effect, Arm, Step, LedgerNote)
 _DESCRIBED: dict[str, dict[str, Any]] = {
     "schema": {"const": SCHEMA, "description": "The version of this schema."},
     "warnings": _TEXTS | {"description": "What to know before the number is used."},
@@ -66,7 +68,15 @@ _DESCRIBED: dict[str, dict[str, Any]] = {
         "type": "array",
         "items": {"$ref": "#/$defs/Effect"},
         "minItems": 1,
-        "description": "The table of effects; its first row is the headline.",
+        "description": "The table of effects. Of two arms its first row is the headline; of more "
+        "it has a row for every pair, those against the reference first, and the headline is the "
+        "last of these.",
+    },
+    "arms": {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Arm"},
+        "minItems": 3,
+        "description": "Three arms or more, the reference first; not there for two.",
     },
     "not_protected": _TEXTS | {"description": "What the promise does not cover."},
     "steps": {
@@ -121,7 +131,7 @@ _DESCRIBED: dict[str, dict[str, Any]] = {
     },
     "version": {"type": "string", "description": "The version of private-ate."},
 }
-_FIELDS = {name: _DESCRIBED[name] for name in FIELDS}
+_FIELDS = {name: _DESCRIBED[name] for name in ARM_FIELDS}
 _OLD_FIELDS = {name: _DESCRIBED[name] for name in OLD_FIELDS}
 
 
@@ -136,7 +146,7 @@ def schema() -> dict[str, Any]:
         "$ref": "#/$defs/envelope",
         "allOf": [_condition(kind) for kind in kinds],
         "$defs": {
-            "envelope": _object(_FIELDS, list(_FIELDS)),
+            "envelope": _object(_FIELDS, list(FIELDS)),
             "envelope_1": _object(_OLD_FIELDS, list(_OLD_FIELDS)),
             "number": {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST},
             "interval": {
@@ -151,6 +161,14 @@ def schema() -> dict[str, Any]:
 def _values() -> dict[str, Any]:
     found = {kind.__name__: _of_dataclass(kind) for kind in _VALUES}
     found["TreatmentNote"]["properties"]["arms"]["minItems"] = 2
+    arm = found["Arm"]["properties"]
+    for name in ("interval", "noise_interval"):
+        arm[name] = {"$ref": "#/$defs/interval", "description": arm[name]["description"]}
+    arm["units"]["anyOf"][0]["minimum"] = 0
+    arm["variances"]["items"] = {"$ref": "#/$defs/number", "minimum": 0}
+    for law in (arm["noise"], arm["mean_noise"]["anyOf"][0]):
+        law["properties"]["unit"]["minimum"] = 0
+        law["properties"]["epsilon"]["exclusiveMinimum"] = 0
     return found
 
 
@@ -207,7 +225,8 @@ def _of_dataclass(kind: type) -> dict[str, Any]:
         if Absent not in options:
             required.append(item.name)
         described = {"description": told[item.name]} if item.name in told else {}
-        properties[item.name] = _any_of([one for one in options if one is not Absent]) | described
+        kept = [one for one in options if one not in (Absent, Fraction)]  # ε is written as a number
+        properties[item.name] = _any_of(kept) | described
     return _object(properties, required)
 
 
@@ -286,6 +305,7 @@ def tables() -> str:
         "TreatmentNote": "Treatment",
         "OutcomeNote": "Outcome",
         "Effect": "A row of the effects",
+        "Arm": "An arm of several",
         "Step": "A step",
         "LedgerNote": "Note of a ledger",
     }

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         EValue,
         arm_means,
         e_value,
+        monotone_means,
         odds_ratio,
         risk_ratio,
         standard_error,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.privacy.ledger.ledger import Ledger
-    from private_ate.release import Diagnostics, Effect, Release
+    from private_ate.release import Arm, Combination, Contrast, Diagnostics, Effect, Release
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
@@ -73,6 +74,7 @@ _HOMES = {
         "EValue",
         "arm_means",
         "e_value",
+        "monotone_means",
         "odds_ratio",
         "risk_ratio",
         "standard_error",
@@ -80,7 +82,7 @@ _HOMES = {
     "report.html": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
-    "release": ("Diagnostics", "Effect", "Release"),
+    "release": ("Arm", "Combination", "Contrast", "Diagnostics", "Effect", "Release"),
     "errors": (
         "ArgumentError",
         "BudgetError",
@@ -98,12 +100,15 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AimOptions",
     "ArgumentError",
+    "Arm",
     "ArmMeans",
     "Binary",
     "BlocksOptions",
     "BudgetError",
     "CalibratedOptions",
     "Categories",
+    "Combination",
+    "Contrast",
     "DataCheck",
     "DatasetError",
     "Diagnostics",
@@ -143,6 +148,7 @@ __all__ = [
     "e_value",
     "estimate_ate",
     "exact_effect",
+    "monotone_means",
     "odds_ratio",
     "plan_ate",
     "risk_ratio",

@@ -125,6 +125,9 @@ class ArmsSettings(Settings):
         "in_squares" for the root of both squared half-widths; absent without intervals.
     binary_outcome : bool
         True where the outcome is declared as binary, so that means are risks; absent otherwise.
+    doses : mapping
+        The ends of each arm's bin, in declared order, where arms are bins of a dose; absent
+        otherwise.
     """
 
     several_arms: ClassVar[bool] = True
@@ -134,6 +137,7 @@ class ArmsSettings(Settings):
     simultaneous_factor: Mapping[str, float] | Absent = ABSENT
     interval_rule: Literal["convolved", "in_squares"] | Absent = ABSENT
     binary_outcome: bool | Absent = ABSENT
+    doses: Mapping[str, tuple[float, float]] | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +252,10 @@ class Facts:
         The ratios, where they exist.
     several_arms, several_effective : mapping
         Of three arms or more: their sizes and effective sizes by label, where they are public.
+    several_shares : mapping
+        Of three arms or more: the share of all units in each, where that was released.
+    doses : mapping
+        The ends of each arm's bin, where arms are bins of a dose.
     arm_balance : mapping
         Of three arms or more: the standardised mean of each covariate in each arm, before and
         after weighting; a pair's difference is that of its arms.
@@ -286,6 +294,8 @@ class Facts:
     odds_ratio: float | None = None
     several_arms: Mapping[str, int] = field(default_factory=dict)
     several_effective: Mapping[str, float] = field(default_factory=dict)
+    several_shares: Mapping[str, float] = field(default_factory=dict)
+    doses: Mapping[str, Pair] = field(default_factory=dict)
     arm_balance: Mapping[str, Mapping[str, Pair]] = field(default_factory=dict)
     headline: HeadlineNote | None = None
     among: str | None = None
@@ -320,6 +330,8 @@ class Facts:
             odds_ratio=_number(settings.get("odds_ratio")),
             several_arms=_counts(settings.get("arms")),
             several_effective=_by_label(settings.get("effective_arms")),
+            several_shares=_by_label(settings.get("arm_shares")),
+            doses=_pairs(settings.get("doses")),
             arm_balance=_pairs_by_arm(settings.get("arm_balance")),
             headline=_headline(settings.get("headline")),
             among=_text(settings.get("among")),

@@ -4,6 +4,7 @@ from private_ate import CalibratedOptions, Domain, Interval, diagnose_ate, estim
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
 from private_ate.report.html import PublicFacts, releases_page
+from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 1280)
 
@@ -34,13 +35,16 @@ def folder(tmp_path_factory):
             [(label, facts), (sample, PublicFacts())], title="Two", introduction="x"
         ),
         "curator": diagnose_ate(study.frame, domain=study.domain).to_html(sample),
+        "several": smoking_release().to_html(
+            PublicFacts(domain=WEIGHT.to_toml(), overlap=ARM_OVERLAP), monotone=True
+        ),
     }.items():  # fmt: skip
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return folder
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["label", "sample", "seeded", "both", "curator"])
+@pytest.mark.parametrize("name", ["label", "sample", "seeded", "both", "curator", "several"])
 def test_a_page_loads_quietly_alone_and_readably(browser, inspection, folder, name, width):
     url = (folder / f"{name}.html").as_uri()
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["Arm", "ArmEstimate", "Combination", "Comparison", "Contrast", "NoiseLaw"]
+__all__ = ["Arm", "ArmEstimate", "Combination", "Comparison", "Contrast", "LawName", "NoiseLaw"]
 
 Pair = tuple[float, float]
+LawName = Literal["laplace", "staircase"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class NoiseLaw:
         The ε of the draw.
     """
 
-    name: Literal["laplace", "staircase"]
+    name: LawName
     unit: float
     epsilon: float | Fraction
 
@@ -137,7 +138,7 @@ class Combination:
 
     estimate: float
     interval: Pair | None
-    noise_interval: Pair
+    noise_interval: Pair | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Binary(Interval):
-    """An outcome declared to be 0 or 1, so that risks and ratios make sense."""
+    """An outcome declared to be 0 or 1, so that risks and ratios make sense; or such a covariate.
+
+    The square of a covariate that is 0 or 1 says nothing new; models that bend leave it out.
+    """
 
     low: float = 0.0
     high: float = 1.0

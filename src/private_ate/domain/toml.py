@@ -81,8 +81,11 @@ def _outcome_from(entry: dict[str, Any]) -> Outcome:
 
 def _covariate_from(name: str, entry: object) -> Interval | Categories:
     if not isinstance(entry, dict):
-        msg = f"covariate {name!r} is a table with low and high, or with categories"
+        msg = f"covariate {name!r} is a table with low and high, with categories, or binary"
         raise DomainError(msg)
+    if entry.get("binary") is True:
+        _only(entry, name, {"binary", "missing"})
+        return Binary(missing=entry.get("missing"))
     if "categories" not in entry:
         _only(entry, name, {"low", "high", "missing"})
         return _interval_from(name, entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
@@ -18,10 +18,10 @@ from scipy.special import ndtri
 from private_ate.arrays import Floats
 from private_ate.contents.arms import Arm, ArmEstimate, Comparison, Contrast, NoiseLaw, Pair
 from private_ate.contents.laws import Rule, half_width, law_draws, noise_half_width
-from private_ate.domain import Domain
+from private_ate.domain import Domain, Treatment
 from private_ate.estimators.request import Request
 from private_ate.release import Estimate
-from private_ate.settings import ABSENT, ArmsSettings, HeadlineNote
+from private_ate.settings import ABSENT, Absent, ArmsSettings, HeadlineNote
 
 __all__ = ["ALL_PAIRS", "TO_REFERENCE", "estimate_from_arms", "greatest_over_pairs"]
 
@@ -74,6 +74,7 @@ def estimate_from_arms(
             simultaneous_factor=factors or ABSENT,
             interval_rule=rule if pays else ABSENT,
             binary_outcome=True if domain.bounds.is_binary else ABSENT,
+            doses=_doses(treatment),
         ),
         adjusted=adjusted,
         estimand=None if among is None else ("atc" if among == treatment.coded[0] else "att"),
@@ -81,6 +82,12 @@ def estimate_from_arms(
         arms=arms,
         comparison=Comparison(shown, contrasts),
     )
+
+
+def _doses(treatment: Treatment) -> dict[str, Pair] | Absent:
+    if treatment.bins is None:
+        return ABSENT
+    return dict(zip(treatment.labels, pairwise(treatment.bins), strict=True))
 
 
 def greatest_over_pairs(arm_balance: Mapping[str, Mapping[str, Pair]]) -> dict[str, Pair]:
@@ -206,7 +213,9 @@ def _simultaneous_factors(
     Contrasts share arms, which Tukey's and Dunnett's intervals use and Bonferroni's do not: the
     factor is a quantile of the largest error of a contrast relative to its own half-width.
     """
-    errors = [_errors(place, arm) for place, arm in enumerate(arms)]
+    # Streams go to arms by their laws, so that the order of arms does not matter.
+    by_law = sorted(range(len(arms)), key=lambda place: _order_of(arms[place]))
+    errors = [_errors(by_law.index(place), arm) for place, arm in enumerate(arms)]
     largest = np.zeros(_DRAWS)
     found = {}
     for count, (first, second) in enumerate(pairs, start=1):
@@ -217,6 +226,10 @@ def _simultaneous_factors(
             scope = TO_REFERENCE if count < len(arms) else ALL_PAIRS
             found[scope] = max(1.0, float(np.quantile(largest, coverage)))
     return {scope: found[scope] for scope in (ALL_PAIRS, TO_REFERENCE)}
+
+
+def _order_of(arm: ArmEstimate) -> tuple[object, ...]:
+    return arm.law.unit, arm.law.name, arm.law.epsilon, arm.variances
 
 
 def _errors(place: int, arm: ArmEstimate) -> Floats:
@@ -233,7 +246,7 @@ def _uniforms(place: int) -> Floats:
 
     The same in every run, so that an interval is a function of what was released.
     """
-    named = f"errors of arm {place} behind simultaneous intervals".encode()
+    named = f"errors of place {place} behind simultaneous intervals".encode()
     stream = hashlib.shake_128(named).digest(8 * 3 * _DRAWS)
     whole = (np.frombuffer(stream, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5
     uniforms: Floats = whole.reshape(3, _DRAWS) / 2.0**52

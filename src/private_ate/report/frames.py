@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from private_ate.release import Overlap, Release
 
 __all__ = [
+    "arms_frame",
     "balance_frame",
     "budget_frame",
     "effects_frame",
@@ -80,6 +81,26 @@ def effects_frame(release: Release) -> pl.DataFrame:
     texts = dict.fromkeys(("outcome", "subgroup", "arm", "against", "estimand"), pl.String)
     numbers = dict.fromkeys(list(rows[0])[len(texts) + 1 :], pl.Float64)
     return pl.DataFrame(rows, schema={**texts, "adjusted": pl.Boolean, **numbers})
+
+
+def arms_frame(release: Release) -> pl.DataFrame:
+    """Return a row per arm of a release of several: its size, mean and intervals."""
+    import polars as pl  # as above
+
+    rows = [
+        {
+            "arm": arm.label,
+            "units": arm.units,
+            "weighted": arm.weighted,
+            "mean": arm.mean,
+            **_ends("interval", arm.interval),
+            **_ends("noise_interval", arm.noise_interval),
+        }
+        for arm in release.arms
+    ]
+    ends = [f"{name}_{side}" for name in ("interval", "noise_interval") for side in ("low", "high")]
+    kinds = {"arm": pl.String, "units": pl.Int64, "weighted": pl.Boolean, "mean": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds | dict.fromkeys(ends, pl.Float64))
 
 
 def _ends(name: str, pair: Sequence[float] | None) -> dict[str, float | None]:

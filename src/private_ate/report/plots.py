@@ -10,9 +10,17 @@ from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
-    from private_ate.release import Overlap
+    from private_ate.release import Overlap, Release
+    from private_ate.report.several import Scope
 
-__all__ = ["draw_balance", "draw_errors", "draw_overlap", "draw_plan"]
+__all__ = [
+    "draw_balance",
+    "draw_contrasts",
+    "draw_errors",
+    "draw_means",
+    "draw_overlap",
+    "draw_plan",
+]
 
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
 
@@ -75,6 +83,55 @@ def draw_overlap(overlap: Overlap, path: Path) -> None:
     axes.set_xlabel("propensity score")
     axes.set_ylabel("share of the arm")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(path)
+
+
+def draw_contrasts(release: Release, path: Path, contrasts: Scope = "all") -> None:
+    """Draw a forest plot: intervals of contrasts, thin ones that cover all of them at once."""
+    from private_ate.report.several import shown_contrasts  # needs no matplotlib
+
+    _require_format(path)
+    rows = shown_contrasts(release, contrasts)
+    figure, axes = _figure(height=1.6 + 0.3 * len(rows))
+    for place, row in enumerate(rows):
+        for ends, width in ((row.simultaneous, 0.8), (row.interval or row.noise_interval, 3.0)):
+            if ends is not None:
+                axes.plot(ends, (place, place), color="black", linewidth=width)
+        axes.plot(row.effect, place, "o", color="black", markersize=5)
+    axes.axvline(0, color="0.6", linewidth=1)
+    axes.set_yticks(range(len(rows)), [f"{row.arm} against {row.against}" for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel("in units of the outcome")
+    figure.savefig(path)
+
+
+def draw_means(release: Release, path: Path, *, monotone: bool = False) -> None:
+    """Draw the means of several arms with intervals, as a curve if they are bins of a dose.
+
+    ``monotone`` adds the nearest curve that never turns (``monotone_means``).
+    """
+    from private_ate.effects import monotone_means  # as above
+    from private_ate.report.several import arms_in_order
+    from private_ate.settings import Facts
+
+    _require_format(path)
+    held = [(arm, arm.mean) for arm in arms_in_order(release) if arm.mean is not None]
+    if not held:
+        msg = "this release holds no means of several arms to draw"
+        raise ArgumentError(msg)
+    figure, axes = _figure()
+    for place, (arm, _) in enumerate(held):
+        ends = arm.interval or arm.noise_interval
+        if ends is not None:
+            axes.plot((place, place), ends, color="black", linewidth=1)
+    style = "o-" if Facts.of(release.settings).doses else "o"
+    axes.plot(range(len(held)), [mean for _, mean in held], style, color="black", markersize=5)
+    if monotone:
+        curve = list(monotone_means(release).values())
+        axes.plot(range(len(held)), curve, "--", color="0.5", label="never turns")
+        figure.legend(loc="outside lower center", frameon=False)
+    axes.set_xticks(range(len(held)), [arm.label for arm, _ in held])
+    axes.set_ylabel("mean outcome")
     figure.savefig(path)
 
 

@@ -163,7 +163,7 @@ def test_the_order_of_arms_moves_no_number():
         known = rows.get((row.arm, row.against)) or rows[row.against, row.arm].flipped()
         assert row.effect == pytest.approx(known.effect, abs=1e-12)
         assert row.interval == pytest.approx(known.interval, abs=1e-12)
-        assert row.simultaneous == pytest.approx(known.simultaneous, abs=0.02)
+        assert row.simultaneous == pytest.approx(known.simultaneous, abs=1e-12)
 
 
 def test_twenty_arms_have_all_their_contrasts():
