@@ -16,7 +16,12 @@ from private_ate.estimators.orthogonal.several_arms.cells import (
 )
 from private_ate.estimators.orthogonal.several_arms.estimate import estimate_several_arms
 from private_ate.estimators.orthogonal.several_arms.levels import shrunken_levels
-from private_ate.estimators.orthogonal.several_arms.limits import limited_weights
+from private_ate.estimators.orthogonal.several_arms.limits import (
+    Limits,
+    Weights,
+    drift_variances,
+    limited_weights,
+)
 from private_ate.estimators.orthogonal.several_arms.plan import (
     Ask,
     Path,
@@ -183,6 +188,21 @@ def test_the_weights_of_an_arm_add_up_to_all_rows_whatever_the_limit():
         assert (cells.weight * cells.share * weights).sum() == pytest.approx(1)
         assert weights.max() / weights.min() <= max(limit, 1) + 1e-9
     assert weights == pytest.approx(1 / cells.share)
+
+
+def test_limits_that_leave_rows_behind_widen_the_interval():
+    share = np.array([[0.02, 0.1, 0.3, 0.6], [0.25, 0.25, 0.25, 0.25]])
+    cells = ArmCells(np.full((2, 4), 0.25), share)
+    given = Limits(1.4, np.zeros(2), 10_000, 1.0)
+
+    tight, loose = (
+        drift_variances(cells, Weights(limited_weights(cells, limit), np.full(2, limit)), given)
+        for limit in (2.0, 1000.0)
+    )
+
+    assert tight[0] > 1e-4
+    assert tight[1] == pytest.approx(0)
+    assert loose == pytest.approx([0, 0])
 
 
 @pytest.mark.parametrize("path", Path)

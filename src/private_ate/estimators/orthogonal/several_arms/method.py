@@ -29,6 +29,7 @@ from private_ate.estimators.orthogonal.several_arms.limits import (
     Limits,
     Weights,
     choose_weights,
+    drift_variances,
     equal_weights,
     replay_variances,
 )
@@ -79,7 +80,7 @@ class ReleasedArms:
 
 @dataclass(frozen=True, slots=True)
 class _Weighted:
-    """Weights of rows, where their cells lie, and what the noise of the cells adds to errors."""
+    """Weights of rows, where their cells lie, and what cells and limits add to squared errors."""
 
     weights: Weights
     scores: Scores | None
@@ -172,7 +173,8 @@ def _weigh(steps: _Steps, outcomes: Outcomes, scores: Scores | None, levels: Flo
     given = Limits(outcomes.width, levels, steps.sizes.members, per_move)
     equal = equal_weights(steps.sizes.shares, scores.cells)
     weights = choose_weights(smooth, equal, steps.sizes.counting, given)
-    return _Weighted(weights, scores, replay_variances(smooth, weights, law, given))
+    left = drift_variances(smooth, weights, given)
+    return _Weighted(weights, scores, left + replay_variances(smooth, weights, law, given))
 
 
 def _common_level(steps: _Steps, outcomes: Outcomes) -> float | None:
