@@ -50,6 +50,8 @@ _FLAGS: Final = {
     "among": "--among LABEL",
     "arms": "--arms A,B,C or --treatment-bins LOW EDGE … HIGH, or --domain FILE",
     "reference": "--reference LABEL",
+    "target": "--target NAME",
+    "shares": "--set shares=…",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "half-width": "--half-width W",
@@ -59,6 +61,10 @@ _FLAGS: Final = {
     "uncapped": "private-ate ledger bind --others-allowed",
     "ledger": "private-ate ledger create",
     "public": "private-ate ledger bind --public A,B",
+    # What is asked of a release that is there: no command does.
+    "arm": "",
+    "against": "",
+    "weights": "",
 }
 
 

@@ -18,7 +18,7 @@ from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 from private_ate.release import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
-__all__ = ["bin_arm_scores", "bin_scores", "count_overlap", "describe_overlap"]
+__all__ = ["bin_scores", "count_arm_overlap", "count_overlap", "describe_overlap"]
 
 _BINS: Final = 20
 
@@ -33,7 +33,7 @@ def describe_overlap(
 ) -> Overlap | ArmOverlap:
     """Count units by propensity score and arm; reads covariates and treatment only.
 
-    Of three arms or more every arm has a score of its own.
+    Of three arms or more the counts are by the score of every arm.
 
     At label level these are public, so the counts may be shown. At sample level they are not:
     use them there as you would ``diagnose_ate``. Rows with an undeclared treatment, or with text
@@ -48,8 +48,8 @@ def describe_overlap(
         level="label", from_data=False,
     )  # fmt: skip
     study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
-    if named.treatment.size > 2:
-        return bin_arm_scores(study, fit_multinomial(study, 1.0 / study.size))
+    if study.arms > 2:
+        return count_arm_overlap(study, fit_multinomial(study, 1.0 / study.size))
     return count_overlap(study)
 
 
@@ -64,30 +64,35 @@ def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
     return Overlap(tuple(map(int, counts.treated)), tuple(map(int, counts.control)))
 
 
-def bin_arm_scores(study: Study, model: MultinomialModel) -> ArmOverlap:
-    """Count the probabilities of each arm by the arm that units are in."""
-    arms = model.arms
-
-    def kernel(block: Block) -> _ArmCounts:
-        scores = model.probabilities(block.covariates)
-        bins = np.minimum((scores * _BINS).astype(np.int64), _BINS - 1)
-        places = bins + _BINS * block.arm.astype(np.int64)[:, np.newaxis]
-        counts = [np.bincount(place, minlength=arms * _BINS) for place in places.T]
-        return _ArmCounts(np.array(counts).reshape(arms, arms, _BINS))
-
-    found = study.fold(kernel, title="overlap").counts
-    counts = tuple(tuple(tuple(map(int, own)) for own in panel) for panel in found)
-    return ArmOverlap(study.domain.treatment.coded, counts)
+def count_arm_overlap(study: Study, model: MultinomialModel) -> ArmOverlap:
+    """Count units of every arm by the probability of each, in equal bins."""
+    labels = study.domain.treatment.coded
+    counts = study.fold(_arm_binning(model), title="overlap").values
+    return ArmOverlap(
+        labels, tuple(tuple(tuple(map(int, bins)) for bins in arms) for arms in counts)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _ArmCounts:
-    """Counts per bin of each arm's units, by the score of each arm; adds up over blocks."""
+    """Counts by score, arm and bin, shape (K, K, bins); adds up over blocks."""
 
-    counts: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
 
     def __add__(self, other: _ArmCounts) -> _ArmCounts:
-        return _ArmCounts(self.counts + other.counts)
+        return _ArmCounts(self.values + other.values)
+
+
+def _arm_binning(model: MultinomialModel) -> Callable[[Block], _ArmCounts]:
+    def kernel(block: Block) -> _ArmCounts:
+        arms = model.arms
+        chances = model.probabilities(block.covariates)
+        bins = np.minimum((chances * _BINS).astype(np.int64), _BINS - 1)
+        places = block.arm.astype(np.int64)[:, None] * _BINS + bins
+        counts = [np.bincount(column, minlength=arms * _BINS) for column in places.T]
+        return _ArmCounts(np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS))
+
+    return kernel
 
 
 @dataclass(frozen=True, slots=True)
