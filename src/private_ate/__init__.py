@@ -53,13 +53,21 @@ if TYPE_CHECKING:
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.blocks.plan import BlocksOptions
     from private_ate.estimators.calibrated.options import CalibratedOptions
-    from private_ate.estimators.exact import diagnose_ate, exact_effect
+    from private_ate.estimators.exact import diagnose_ate, exact_effect, exact_means
     from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.privacy.ledger.ledger import Ledger
-    from private_ate.release import Arm, Combination, Contrast, Diagnostics, Effect, Release
+    from private_ate.release import (
+        Arm,
+        ArmDiagnostics,
+        Combination,
+        Contrast,
+        Diagnostics,
+        Effect,
+        Release,
+    )
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
@@ -67,7 +75,7 @@ _HOMES = {
     "checking.check": ("check_data",),
     "checking.findings": ("DataCheck", "Finding"),
     "estimation": ("estimate_ate",),
-    "estimators.exact": ("diagnose_ate", "exact_effect"),
+    "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
     "estimators.overlap": ("describe_overlap",),
     "effects": (
         "ArmMeans",
@@ -82,7 +90,15 @@ _HOMES = {
     "report.html": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
-    "release": ("Arm", "Combination", "Contrast", "Diagnostics", "Effect", "Release"),
+    "release": (
+        "Arm",
+        "ArmDiagnostics",
+        "Combination",
+        "Contrast",
+        "Diagnostics",
+        "Effect",
+        "Release",
+    ),
     "errors": (
         "ArgumentError",
         "BudgetError",
@@ -101,6 +117,7 @@ __all__ = [
     "AimOptions",
     "ArgumentError",
     "Arm",
+    "ArmDiagnostics",
     "ArmMeans",
     "Binary",
     "BlocksOptions",
@@ -148,6 +165,7 @@ __all__ = [
     "e_value",
     "estimate_ate",
     "exact_effect",
+    "exact_means",
     "monotone_means",
     "odds_ratio",
     "plan_ate",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arm",
+    "ArmDiagnostics",
     "ArmOverlap",
     "Combination",
     "Contrast",
@@ -447,3 +448,46 @@ class Diagnostics:
         from private_ate.report.curator import curator_page  # as above
 
         return curator_page(self, release)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDiagnostics:
+    """The curator's view of a study of three arms or more. Not private.
+
+    Never part of a release; made only by ``diagnose_ate``, and its repr shows no value. Numbers by
+    arm are mappings from its label, the reference first.
+
+    Attributes
+    ----------
+    exact_means, limited_means, plain_means : mapping
+        Of each arm the mean by matching without limits, by matching within the published method's
+        limits, and as it is; none carries noise. Contrasts are differences of them.
+    sizes, effective : mapping
+        Sizes of the arms, and Kish's effective sizes under the limited weights.
+    balance : mapping
+        Standardised mean differences of each feature before and after weighting, the greatest
+        over all pairs of arms.
+    arm_balance : mapping
+        The standardised mean of each feature in each arm, less that of all units.
+    weights : mapping
+        Smallest, median, 90 %, 99 % and largest weight of each arm.
+    overlap : ArmOverlap
+        Every arm's propensity scores, by arm.
+    """
+
+    exact_means: Mapping[str, float] = field(repr=False)
+    limited_means: Mapping[str, float] = field(repr=False)
+    plain_means: Mapping[str, float] = field(repr=False)
+    sizes: Mapping[str, int] = field(repr=False)
+    effective: Mapping[str, float] = field(repr=False)
+    balance: Mapping[str, Pair] = field(repr=False)
+    arm_balance: Mapping[str, Mapping[str, Pair]] = field(repr=False)
+    weights: Mapping[str, tuple[float, ...]] = field(repr=False)
+    overlap: ArmOverlap = field(repr=False)
+    note: str = "not private, do not share"
+
+    def to_html(self, release: Release | None = None) -> str:
+        """Return the curator's page, watermarked; it compares with a release if given one."""
+        from private_ate.report.curator_arms import arms_page  # as above
+
+        return arms_page(self, release)

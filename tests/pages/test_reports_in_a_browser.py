@@ -1,12 +1,18 @@
 import pytest
 
 from private_ate import CalibratedOptions, Domain, Interval, diagnose_ate, estimate_ate
+from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
 from private_ate.report.html import PublicFacts, releases_page
 from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 1280)
+
+
+def birth_weight_diagnostics():
+    babies = birth_weight(500)
+    return diagnose_ate(babies.frame, domain=babies.domain)
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +44,16 @@ def folder(tmp_path_factory):
         "several": smoking_release().to_html(
             PublicFacts(domain=WEIGHT.to_toml(), overlap=ARM_OVERLAP), monotone=True
         ),
+        "curator of several": birth_weight_diagnostics().to_html(smoking_release()),
     }.items():  # fmt: skip
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return folder
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["label", "sample", "seeded", "both", "curator", "several"])
+@pytest.mark.parametrize(
+    "name", ["label", "sample", "seeded", "both", "curator", "several", "curator of several"]
+)
 def test_a_page_loads_quietly_alone_and_readably(browser, inspection, folder, name, width):
     url = (folder / f"{name}.html").as_uri()
 

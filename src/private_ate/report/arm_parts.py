@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -23,10 +23,10 @@ from private_ate.report.words import assumption, headline, noun, number_text, pa
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
-    from private_ate.contents.arms import Contrast
+    from private_ate.contents.arms import Contrast, Pair
     from private_ate.release import Release
 
-__all__ = ["arms_part", "card_tables", "several_part", "spread_part"]
+__all__ = ["arms_part", "balance_parts", "card_tables", "several_part", "spread_part"]
 
 _MOST_PAIRS = 15  # other pairs that are drawn without being asked for, and tables of balance
 
@@ -198,15 +198,22 @@ def _ratios(release: Release) -> list[Markup]:
 def spread_part(release: Release) -> list[Markup]:
     """Return the love plot of the greatest differences over pairs, and those of pairs, folded."""
     facts = Facts.of(release.settings)
-    if not facts.balance:
+    return balance_parts(facts.balance, facts.arm_balance)
+
+
+def balance_parts(
+    balance: Mapping[str, Pair], by_arm: Mapping[str, Mapping[str, Pair]]
+) -> list[Markup]:
+    """Return the greatest differences over pairs of arms, and those of pairs, folded."""
+    if not balance:
         return []
-    parts = [balance_table(facts.balance, "between arms, the greatest over all pairs")]
-    labels = [arm.label for arm in release.arms if arm.label in facts.arm_balance]
+    parts = [balance_table(balance, "between arms, the greatest over all pairs")]
+    labels = list(by_arm)
     pairs = list(combinations(labels, 2))
     if len(pairs) > _MOST_PAIRS:
         pairs = [pair for pair in pairs if pair[0] == labels[0]]
     for against, arm in pairs:
-        first, second = facts.arm_balance[arm], facts.arm_balance[against]
+        first, second = by_arm[arm], by_arm[against]
         differences = {
             name: (first[name][0] - second[name][0], first[name][1] - second[name][1])
             for name in first.keys() & second.keys()
