@@ -45,7 +45,7 @@ from private_ate.estimators.orthogonal.several_arms.plan import (
     Shares,
     interval_features,
     plan_path,
-    refuse_unanswerable_arms,
+    refuse_shares,
     shares_of,
     size_share,
 )
@@ -111,7 +111,7 @@ def release_arms(
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/several-arms-sample.md.
     """
-    refuse_unanswerable_arms(request, options)
+    refuse_shares(options)
     changes = request.rows_per_person
     ask = Ask(
         study.size, study.dimension, len(interval_features(study.domain)),
