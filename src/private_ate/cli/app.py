@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from private_ate.cli import datasets, experiments
+from private_ate.cli.arms import BinsCommand
 from private_ate.cli.audit import audit
 from private_ate.cli.check import check
 from private_ate.cli.demo import demo
@@ -29,10 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks show local variables: records
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(domain)
-app.command()(check)
-app.command()(plan)
-app.command()(estimate)
+for command in (domain, check, plan, estimate):
+    app.command(cls=BinsCommand)(command)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ def plan(
     categories: flags.Categories = None,
     treated: flags.Treated = None,
     control: flags.Control = None,
+    arms: flags.Arms = None,
+    reference: flags.Reference = None,
+    treatment_bins: flags.TreatmentBins = None,
     target: flags.TargetName = "balance",
     neighbors: flags.Neighbors = 5,
     estimand: flags.EstimandName = "ate",
@@ -86,7 +90,8 @@ def plan(
     else:
         known = declared_domain(
             treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
-            bounds=bounds or [], categories=categories or [], treated=treated, control=control,
+            bounds=bounds or [], categories=categories or [],
+            arms=ArmFlags(treated, control, arms, reference, treatment_bins),
         )  # fmt: skip
     with watch("planning", quiet=json) as progress:
         planned = plan_ate(
