@@ -349,6 +349,15 @@ class MatchingStudy(Study, Protocol):
     ) -> MatchPool:
         """Order the rows along noisy scores, with arms as the noisy treatment says."""
 
+    def noisy_arm_pool(
+        self,
+        coefficients: npt.NDArray[np.float64],
+        score_bits: int,
+        score_noise: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.generic]],
+        arm_noise: Callable[[Codes], Codes],
+    ) -> MatchPool:
+        """Order the rows along noisy scores of every arm, shape (K, n), in noisy arms."""
+
     def fold_with(
         self,
         weights: RowWeights,

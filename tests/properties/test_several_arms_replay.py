@@ -14,6 +14,8 @@ from private_ate.domain import Categories, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.orthogonal.several_arms import aggregate, cells, levels, sizes
+from private_ate.estimators.published.method import PublishedOptions, estimate_published
+from private_ate.estimators.published.regression import ScoreNoise
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
@@ -115,6 +117,37 @@ def test_a_study_of_which_everyone_takes_part_keeps_the_promise_too(path):
 
     for one, other in neighbours(study):
         assert not replay.replay_findings(estimate_orthogonal, one, other, request)
+
+
+@pytest.mark.parametrize(("arms", "epsilon"), [(3, "0.3"), (4, "8")])
+def test_no_step_of_the_published_method_moves_further_than_it_declares(arms, epsilon):
+    request = Request("sample", Fraction(epsilon), options=PublishedOptions(ridge=0.1))
+
+    for number, (one, other) in enumerate(neighbours(random_study(arms))):
+        assert not replay.replay_findings(estimate_published, one, other, request, seed=number)
+
+
+def test_the_published_method_protects_people_with_rows_in_several_arms():
+    request = Request("sample", Fraction(3), options=PublishedOptions(ridge=0.1), rows_per_person=2)
+    first = with_record(random_study(3), [0, 1], (0, 1.0, TOP, True))
+    second = with_record(with_record(first, [0], (1, 0.0, 0, True)), [1], (2, 0.5, 0, True))
+
+    assert not replay.replay_findings(estimate_published, first, second, request)
+    single = replace(request, rows_per_person=1)
+    assert replay.replay_findings(estimate_published, first, second, single)
+
+
+def test_all_scores_of_a_row_share_one_sensitivity(monkeypatch):
+    """A simplex moves by 2 in L1 whatever K is; declared as one score it would be too little."""
+    monkeypatch.setattr(
+        ScoreNoise, "sensitivity", property(lambda self: self.rows_per_person << self.bits)
+    )
+    request = Request("sample", Fraction(400), options=PublishedOptions(ridge=1e-4))
+    one, other = (with_record(random_study(3), slice(0, 1), record) for record in PAIRS[2])
+
+    found = replay.replay_findings(estimate_published, one, other, request)
+
+    assert any("'scores'" in finding for finding in found)
 
 
 def findings_on_neighbours(path):

@@ -121,8 +121,9 @@ def noisy_steps(
 
 
 def _is_spread(one: Call, other: Call) -> bool:
-    of_arms = one.spend.metric is Metric.MOVES
-    return of_arms and int(np.count_nonzero(one.values != other.values)) > 1
+    if one.spend.metric is not Metric.MOVES:
+        return False
+    return int(np.count_nonzero(one.values != other.values)) > 1
 
 
 def _study(treated: int = _FEW) -> LocalStudy:

@@ -17,7 +17,7 @@ from private_ate.data.tables import Table
 from private_ate.domain import Domain
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.estimators.exact import effective_size, standardized_differences
-from private_ate.estimators.overlap import bin_arm_scores, bin_scores
+from private_ate.estimators.overlap import bin_scores, count_arm_overlap
 from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 
@@ -86,7 +86,7 @@ def _weigh_several(study: LocalStudy, domain: Domain, left_out: tuple[str, ...])
         weights[own] = 1.0 + np.exp(-np.clip(scores[own], -300.0, 700.0))
     sizes = {label: weights[arm == code] for code, label in enumerate(labels)}
     return ArmsSupport(
-        overlap=bin_arm_scores(study, model),
+        overlap=count_arm_overlap(study, model),
         effective={label: effective_size(own) for label, own in sizes.items()},
         outside={
             label: int(np.count_nonzero(outside[arm == code]))

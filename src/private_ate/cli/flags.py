@@ -53,6 +53,8 @@ _FLAGS: Final = {
     "reference": "--reference LABEL",
     "design": "--design randomized",
     "probability": "--probability P or COLUMN",
+    "target": "--target NAME",
+    "shares": "--set shares=…",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "half-width": "--half-width W",
@@ -62,6 +64,10 @@ _FLAGS: Final = {
     "uncapped": "private-ate ledger bind --others-allowed",
     "ledger": "private-ate ledger create",
     "public": "private-ate ledger bind --public A,B",
+    # What is asked of a release that is there: no command does.
+    "arm": "",
+    "against": "",
+    "weights": "",
 }
 
 

@@ -302,6 +302,22 @@ class LocalStudy:
         bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
         return LocalPool.sort(bounded, released)
 
+    def noisy_arm_pool(
+        self,
+        coefficients: Floats,
+        score_bits: int,
+        score_noise: Callable[[Integers], npt.NDArray[np.generic]],
+        arm_noise: Callable[[Codes], Codes],
+    ) -> LocalArmPool:
+        """Order the rows along noisy scores of every arm, with arms as the noisy codes say."""
+        require_rows(self.size, MOST_SORTED_ROWS)
+        count = len(coefficients)
+        exact = self.arm_scores(coefficients, score_bits)
+        noisy = score_noise(np.stack([exact(arm) for arm in range(count)]))
+        released = arm_noise(self.arm)
+        bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
+        return LocalArmPool(released, bounded.__getitem__, count)
+
     def arm_sums(self, weights: RowWeights) -> ArmSums:
         """Return the weighted sums of outcomes minus the middle of their bounds."""
         if self.outcome is None or not isinstance(weights, LocalWeights):

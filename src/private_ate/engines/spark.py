@@ -249,6 +249,10 @@ class SparkStudy:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)
 
+    def noisy_arm_pool(self, *_: object) -> NoReturn:
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
     def fold_with(self, *_: object, **__: object) -> NoReturn:
         """Refuse: weights per row belong to the local engine."""
         raise ArgumentError(NEEDS_ORDER)

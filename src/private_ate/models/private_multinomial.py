@@ -17,8 +17,7 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.models.folds import FEATURE_ROWS, LossSums, rows_of, runs
 from private_ate.models.multinomial import MultinomialModel, Piece, helmert, loss_sums
-from private_ate.models.private_logistic import PrivateFit
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_logistic import PrivateFit, RowFeatures
 from private_ate.privacy.noise import Noise
 from private_ate.study import Block, Study
 
@@ -68,7 +67,7 @@ class MultinomialObjective(PrivateFit):
 
 
 def release_private_multinomial(
-    study: Study, scaling: Scaling, noise: Noise, *, changes: int, epsilon: Fraction
+    study: Study, scaling: RowFeatures, noise: Noise, *, changes: int, epsilon: Fraction
 ) -> MultinomialModel:
     """Fit one model of all declared arms on scaled covariates, by objective perturbation.
 

@@ -27,7 +27,10 @@ from private_ate.estimators.published.settings import (
     PublishedLabelSettings,
     PublishedSampleSettings,
 )
-from private_ate.estimators.published.several_arms import several_arms_at_label_level
+from private_ate.estimators.published.several_arms import (
+    several_arms_at_label_level,
+    several_arms_at_sample_level,
+)
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import split_epsilon
@@ -201,13 +204,16 @@ def private_ate_at_sample_level(
         request.epsilon, options.fractions
     )
     rows_per_person = request.rows_per_person
+    rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
+    if study.domain.treatment.size > 2:
+        budgets = (of_weights, of_scores, of_treatments)
+        return several_arms_at_sample_level(study, request, rule, ridge, budgets, noise)
     regression = train_regression(
         study, ridge, noise, budgets=(of_weights, of_scores), rows_per_person=rows_per_person
     )
     pool = match_similar_units(
         study, regression, noise, epsilon=of_treatments, rows_per_person=rows_per_person
     )
-    rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
     effect = estimate_effect(study, pool, rule, rows_per_person, noise)
     adjusted = of_scores >= _READABLE * rows_per_person  # public numbers alone
     settings = PublishedSampleSettings(

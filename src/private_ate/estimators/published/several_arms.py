@@ -18,7 +18,11 @@ from private_ate.estimators.arm_overlap import note_few_units, warn_of_arms
 from private_ate.estimators.arm_sizes import count_arms
 from private_ate.estimators.contrasts import estimate_from_arms
 from private_ate.estimators.published.limits import LimitRule, LimitsInUse
-from private_ate.estimators.published.settings import PublishedLabelArmsSettings
+from private_ate.estimators.published.regression import ScoreNoise, release_multinomial
+from private_ate.estimators.published.settings import (
+    PublishedLabelArmsSettings,
+    PublishedSampleArmsSettings,
+)
 from private_ate.estimators.request import Request
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.privacy.noise import Noise
@@ -34,10 +38,15 @@ __all__ = [
     "match_arms",
     "release_levels",
     "several_arms_at_label_level",
+    "several_arms_at_sample_level",
 ]
 
 _NEARLY_EQUAL: Final = 0.02  # total variation below which weights are as good as equal
 _FEW_UNITS_COVERAGE: Final = 0.95  # of the noise that a note about few units speaks of
+_READABLE: Final = 20  # ε of the scores from which their noise is a tenth of their range
+_TOO_NOISY: Final = (
+    "scores carry noise far wider than their range, so this matching removes no confounding"
+)
 _TOO_TIGHT: Final = (
     "the limits are so tight that matching equals a comparison of means; raise ε or set k"
 )
@@ -136,6 +145,61 @@ def several_arms_at_label_level(
         arms, domain, request, settings,
         rule="convolved", adjusted=not too_tight, warnings=warn_of_arms(public, model, balance),
     )  # fmt: skip
+
+
+def several_arms_at_sample_level(
+    study: MatchingStudy,
+    request: Request,
+    rule: LimitRule,
+    ridge: float,
+    budgets: tuple[Fraction, Fraction, Fraction],
+    noise: Noise,
+) -> Estimate:
+    """Match on noisy scores and arms and release the means of three arms or more.
+
+    ``budgets`` are those of the model, of the scores and of the arms; the rule's is that of the
+    sums. Neighbours: one person's records replaced. Sensitivity: see `release_multinomial`,
+    `ScoreNoise.add`, `Noise.generalized_response` and, given noisy scores and arms,
+    `release_levels`: an outcome is in the sum of one noisy arm. An arm that is empty then has the
+    middle of the bounds as its mean, and its noise is drawn all the same. Cost: ε, the sum of all
+    four. Proof: docs/proofs/several-arms-sample.md.
+    """
+    of_model, of_scores, of_arms = budgets
+    rows, arms = request.rows_per_person, study.domain.treatment.size
+    model = release_multinomial(study, ridge, of_model, rows, noise)
+    scores = ScoreNoise(of_scores, rows, arms)
+    pool = study.noisy_arm_pool(
+        model.coefficients,
+        scores.bits,
+        lambda exact: scores.add(exact, noise),
+        lambda codes: noise.generalized_response(
+            "treatments", codes, arms=arms, changes=rows, epsilon=of_arms
+        ),
+    )
+    matched = match_arms(pool, rule)
+    released = release_levels(
+        study, matched.weights, None, epsilon=rule.epsilon, rows_per_person=rows, noise=noise
+    )
+    adjusted = of_scores >= _READABLE * rows  # public numbers alone
+    settings = PublishedSampleArmsSettings(
+        neighbors=request.neighbors,
+        matching_limit=limits_by_label(study, matched.plan),
+        matching_order="random, drawn for this release and kept secret",
+        ridge=ridge,
+        confidence=request.coverage,
+        rows_per_person=rows,
+        population="all n units (ATE)",
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        noisy_arms=dict(zip(study.domain.treatment.coded, pool.arms.counts, strict=True)),
+        largest_weight=largest_by_label(study, matched.weights),
+        noise_interval_covers=(
+            "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
+        ),
+        notes=() if adjusted else (_TOO_NOISY,),
+    )
+    return estimate_from_arms(
+        released, study.domain, request, settings, rule="convolved", adjusted=adjusted
+    )
 
 
 def limits_by_label(study: MatchingStudy, plan: LimitsInUse) -> dict[str, float | None]:

@@ -29,6 +29,7 @@ from private_ate.estimators.orthogonal.several_arms.limits import (
     Limits,
     Weights,
     choose_weights,
+    drift_variances,
     equal_weights,
     replay_variances,
 )
@@ -45,7 +46,7 @@ from private_ate.estimators.orthogonal.several_arms.plan import (
     Shares,
     interval_features,
     plan_path,
-    refuse_unanswerable_arms,
+    refuse_shares,
     shares_of,
     size_share,
 )
@@ -79,7 +80,7 @@ class ReleasedArms:
 
 @dataclass(frozen=True, slots=True)
 class _Weighted:
-    """Weights of rows, where their cells lie, and what the noise of the cells adds to errors."""
+    """Weights of rows, where their cells lie, and what cells and limits add to squared errors."""
 
     weights: Weights
     scores: Scores | None
@@ -111,7 +112,7 @@ def release_arms(
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/several-arms-sample.md.
     """
-    refuse_unanswerable_arms(request, options)
+    refuse_shares(options)
     changes = request.rows_per_person
     ask = Ask(
         study.size, study.dimension, len(interval_features(study.domain)),
@@ -172,7 +173,8 @@ def _weigh(steps: _Steps, outcomes: Outcomes, scores: Scores | None, levels: Flo
     given = Limits(outcomes.width, levels, steps.sizes.members, per_move)
     equal = equal_weights(steps.sizes.shares, scores.cells)
     weights = choose_weights(smooth, equal, steps.sizes.counting, given)
-    return _Weighted(weights, scores, replay_variances(smooth, weights, law, given))
+    left = drift_variances(smooth, weights, given)
+    return _Weighted(weights, scores, left + replay_variances(smooth, weights, law, given))
 
 
 def _common_level(steps: _Steps, outcomes: Outcomes) -> float | None:

@@ -13,10 +13,9 @@ from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions
 from private_ate.estimators.orthogonal.several_arms.sizes import NoisySizes
-from private_ate.estimators.request import Request
 
 __all__ = [
-    "Ask", "Path", "Plan", "Shares", "interval_features", "plan_path", "refuse_unanswerable_arms",
+    "Ask", "Path", "Plan", "Shares", "interval_features", "plan_path", "refuse_shares",
     "shares_of", "size_share",
 ]  # fmt: skip
 
@@ -194,14 +193,8 @@ def interval_features(domain: Domain) -> tuple[int, ...]:
     )
 
 
-def refuse_unanswerable_arms(request: Request, options: OrthogonalOptions) -> None:
-    """Refuse the units of one arm, and shares of ε that are meant for the steps of two arms."""
-    if request.among is not None:
-        msg = (
-            "method 'orthogonal' speaks of all units; the units of one arm need method "
-            "'calibrated', at label level"
-        )
-        raise ArgumentError(msg, parameter="among")
+def refuse_shares(options: OrthogonalOptions) -> None:
+    """Refuse shares of ε that are meant for the steps of two arms."""
     if options.shares != OrthogonalOptions().shares:
         msg = "the shares of epsilon are those of two arms; leave them out where more are declared"
         raise ArgumentError(msg, parameter="shares")
