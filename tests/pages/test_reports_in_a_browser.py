@@ -9,8 +9,8 @@ from sites import effect_row, halves, made_up_site
 from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 390, 1280)
-PAGES = ("label", "sample", "seeded", "both", "curator", "several", "curator of several", "combined",
-         "combined-table")  # fmt: skip
+PAGES = ("label", "sample", "seeded", "both", "curator", "several", "curator of several",
+         "combined", "combined-table")  # fmt: skip
 
 
 def many_effects(shift):

@@ -249,7 +249,9 @@ def sample_arms(
             seen = changes * share * bounds**2 / rows + replayed
         unit = sizes.outcome_width
         return ExpectedArms(
-            tuple(NoiseLaw("staircase", unit * bound / rows, per_move) for bound in bounds.tolist()),
+            tuple(
+                NoiseLaw("staircase", unit * bound / rows, per_move) for bound in bounds.tolist()
+            ),
             tuple((unit**2 * (sampling + replayed)).tolist()),
             tuple((value,) for value in (unit**2 * seen).tolist()),
             "in_squares",
@@ -260,7 +262,7 @@ def sample_arms(
     return predict
 
 
-def _weigh(  # noqa: PLR0913  # what the plan says, and guesses
+def _weigh(  # what the plan says, and guesses
     path: Path,
     sizes: NoisySizes,
     ask: Ask,
