@@ -248,8 +248,9 @@ def sample_arms(
             share = np.clip(variance * mean_square / bounds**2 + lift, 1e-6, 1.0)
             seen = changes * share * bounds**2 / rows + replayed
         unit = sizes.outcome_width
+        units = (unit * bounds / rows).tolist()
         return ExpectedArms(
-            tuple(NoiseLaw("staircase", unit * bound / rows, per_move) for bound in bounds.tolist()),
+            tuple(NoiseLaw("staircase", one, per_move) for one in units),
             tuple((unit**2 * (sampling + replayed)).tolist()),
             tuple((value,) for value in (unit**2 * seen).tolist()),
             "in_squares",
@@ -260,7 +261,7 @@ def sample_arms(
     return predict
 
 
-def _weigh(  # noqa: PLR0913  # what the plan says, and guesses
+def _weigh(  # what the plan says, and guesses
     path: Path,
     sizes: NoisySizes,
     ask: Ask,
