@@ -15,7 +15,7 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.contents.arms import ArmEstimate, NoiseLaw
 from private_ate.domain import Interval
-from private_ate.estimators.orthogonal.plan import OrthogonalOptions
+from private_ate.estimators.orthogonal.plan import OrthogonalOptions, ScoreModel
 from private_ate.estimators.orthogonal.several_arms.aggregate import (
     Levels,
     Weighing,
@@ -35,6 +35,7 @@ from private_ate.estimators.orthogonal.several_arms.limits import (
 )
 from private_ate.estimators.orthogonal.several_arms.models import (
     Step,
+    fit_joint_scores,
     fit_prognosis,
     fit_scores,
     place_cells,
@@ -128,7 +129,7 @@ def release_arms(
         plan.path, ask, with_interval=request.confidence is not None, with_means=with_means
     )
     steps = _Steps(study, noise, ask, sizes, shares, request.epsilon, changes)
-    outcomes, scores = _adjust(steps, plan.path)
+    outcomes, scores = _adjust(steps, plan.path, options.score_model)
     levels = release_levels(study, outcomes, sizes, noise, steps.step(shares.sums))
     weighted = _weigh(steps, outcomes, scores, levels)
     weighing = Weighing(outcomes, weighted.scores, weighted.weights.weights, levels)
@@ -142,7 +143,7 @@ def release_arms(
     return ReleasedArms(arms, ask, plan, sizes, weighted.weights)
 
 
-def _adjust(steps: _Steps, path: Path) -> tuple[Outcomes, Scores | None]:
+def _adjust(steps: _Steps, path: Path, score_model: ScoreModel) -> tuple[Outcomes, Scores | None]:
     """Release the scaling and the models of the path, as far as it has any."""
     if path is Path.PLAIN:
         return AsTheyAre(), None
@@ -156,7 +157,8 @@ def _adjust(steps: _Steps, path: Path) -> tuple[Outcomes, Scores | None]:
     prognosis = fit_prognosis(study, design, noise, steps.step(shares.outcome_model))
     if path is Path.PROGNOSIS:
         return prognosis, None
-    scores = fit_scores(study, design, noise, steps.step(shares.score_model), cells=ask.cells)
+    fit = fit_joint_scores if score_model == "joint" else fit_scores
+    scores = fit(study, design, noise, steps.step(shares.score_model), cells=ask.cells)
     placed = place_cells(
         study, scores, noise, steps.step(shares.place), members=steps.sizes.members
     )
