@@ -25,6 +25,7 @@ _SECTIONS = {
     "Explanation": [
         "explanation/levels.md",
         "explanation/matching.md",
+        "explanation/several-arms.md",
         "explanation/blocks.md",
         "explanation/published-sample-level.md",
         "explanation/intervals.md",
