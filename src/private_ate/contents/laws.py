@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
 import numpy as np
@@ -21,7 +22,7 @@ from private_ate.privacy.quantiles import (
     two_staircase_quantile,
 )
 
-__all__ = ["Rule", "half_width", "law_draws", "law_quantile", "noise_half_width"]
+__all__ = ["Rule", "expected_size", "half_width", "law_draws", "law_quantile", "noise_half_width"]
 
 Rule = Literal["convolved", "in_squares"]
 Cdf = Callable[[Floats], Floats]
@@ -75,6 +76,12 @@ def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
     return _convolved(coverage, felt, ())
 
 
+def expected_size(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -> float:
+    """Return the expected size of the sum of all errors, as in :func:`half_width`."""
+    found = _size_of(noises, variances)
+    return 0.0 if found is None else found.mean
+
+
 def law_quantile(law: NoiseLaw, coverage: float) -> float:
     """Return q with ``P(|X| ≤ q) = coverage`` for a draw X of the law, of sensitivity one."""
     epsilon = float(law.epsilon)
@@ -91,10 +98,34 @@ def _is_felt(law: NoiseLaw) -> bool:
     return law.unit > 0 and law_quantile(law, 1 - _BEYOND) > 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """The law of a sum's size on a grid: chances of its cells, each about ``step`` wide."""
+
+    step: float
+    chances: Floats  # of sizes within half a cell of 0, 1, 2, … steps
+
+    def quantile(self, coverage: float) -> float:
+        """Return the size that is not exceeded with this chance."""
+        within = np.cumsum(self.chances)
+        edges = (np.arange(within.size) + 0.5) * self.step
+        return float(np.interp(coverage * within[-1], within, edges))
+
+    @property
+    def mean(self) -> float:
+        """The expected size."""
+        return float(self.chances @ np.arange(self.chances.size)) * self.step
+
+
 def _convolved(
     coverage: float, noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]
 ) -> float:
-    """Convolve the laws on a grid.
+    found = _size_of(noises, variances)
+    return 0.0 if found is None else found.quantile(coverage)
+
+
+def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -> _Size | None:
+    """Convolve the laws on a grid; None if there is no error at all.
 
     Every error is moved to the middle of its cell, so that the sum moves by at most half a cell
     for each, and the quantile with it; cells are less than an eight thousandth of the errors'
@@ -102,7 +133,9 @@ def _convolved(
     forms and simulations it is right to five digits at ε up to 10.
     """
     parts: list[tuple[float, Cdf]] = [
-        (law.unit * law_quantile(law, 1 - _BEYOND), _cdf_of(law)) for law in noises if _is_felt(law)
+        (law.unit * law_quantile(law, 1 - _BEYOND), _cdf_of(law))
+        for law in noises
+        if _is_felt(law)
     ]
     reach = float(ndtri(1 - _BEYOND / 2))
     for likely in variances:
@@ -110,7 +143,7 @@ def _convolved(
         if deviations.max() > 0:
             parts.append((reach * float(deviations.max()), _mixture_cdf(deviations)))
     if not parts:
-        return 0.0
+        return None
     points = _POINTS << max(0, (len(parts) - 1).bit_length() - 2)
     step = 2 * sum(size for size, _ in parts) / (points - 2 * len(parts))
     edges = (np.arange(points // 2 + 1, dtype=np.float64) + 0.5) * step  # all laws are symmetric
@@ -120,8 +153,7 @@ def _convolved(
         middle = 2 * above[:1]
         product *= np.fft.rfft(np.concatenate([middle, above[1:], above[-2:0:-1]]))
     masses = np.fft.irfft(product, points)[: points // 2]  # zero and what lies above it
-    within = np.cumsum(np.concatenate([masses[:1] / 2, masses[1:]])) * 2
-    return float(np.interp(coverage * within[-1], within, edges[:-1]))
+    return _Size(step, np.concatenate([masses[:1], 2 * masses[1:]]))
 
 
 def _cdf_of(law: NoiseLaw) -> Cdf:
