@@ -133,9 +133,7 @@ def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -
     forms and simulations it is right to five digits at ε up to 10.
     """
     parts: list[tuple[float, Cdf]] = [
-        (law.unit * law_quantile(law, 1 - _BEYOND), _cdf_of(law))
-        for law in noises
-        if _is_felt(law)
+        (law.unit * law_quantile(law, 1 - _BEYOND), _cdf_of(law)) for law in noises if _is_felt(law)
     ]
     reach = float(ndtri(1 - _BEYOND / 2))
     for likely in variances:

@@ -297,4 +297,3 @@ def _shares_along(share: float, lean: Floats) -> Floats:
         low, high = (low, middle) if expit(lean + middle).mean() > share else (middle, high)
     found: Floats = np.clip(expit(lean + (low + high) / 2), 0.003, 0.997)
     return found
-
