@@ -120,11 +120,14 @@ def test_an_odd_unit_that_joins_a_pair_is_paid_for(monkeypatch):
         total, pairs, touched = honest(outcomes)
         return total, pairs, min(touched, 1)
 
-    monkeypatch.setattr(pooled_variance, "_pair", forgetful)
     study = arm_study(3, rows=15, covariates=1)
     study.outcome[:] = 0  # partners at the other bound make pairs as far apart as can be
     assert any(np.bincount(study.arm) % 2)
 
-    found = [findings(estimate_calibrated, {}, study, [row]) for row in range(study.size)]
+    def found():
+        every = (findings(estimate_calibrated, {}, study, [row]) for row in range(study.size))
+        return [finding for each in every for finding in each]
 
-    assert any("'variances' moves" in finding for each in found for finding in each)
+    assert found() == []
+    monkeypatch.setattr(pooled_variance, "_pair", forgetful)
+    assert any("'variances' moves" in finding for finding in found())

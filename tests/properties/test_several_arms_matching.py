@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oracles import match_within_limits, share_ties
@@ -85,6 +85,7 @@ def test_two_arms_through_the_code_of_several_have_the_weights_of_two(values):
     )
 
 
+@example(sizes=[20, 21, 219], k=1, neighbors=1, peak=1, epsilon=1.0)  # in proportion: 11.43
 @given(
     sizes=st.lists(st.integers(1, 60), min_size=2, max_size=6),
     k=st.one_of(st.integers(1, 8), st.just("adaptive")),
