@@ -118,7 +118,7 @@ MUTANTS = (
         "estimators/orthogonal/several_arms/aggregate.py",
         "return add_by_arm(steps * block.present, arm, sizes.arms)",
         "return add_by_arm(steps, arm, sizes.arms)",
-        "tests/properties/test_several_arms_replay.py",
+        "tests/unit/estimators/test_orthogonal_arms.py",
     ),
     Mutant(
         "a row that changes arm is counted as one move",
