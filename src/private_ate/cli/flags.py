@@ -55,6 +55,7 @@ _FLAGS: Final = {
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "half-width": "--half-width W",
+    "arm shares": "--arm-shares P,Q,R",
     "rows": "--rows N",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",

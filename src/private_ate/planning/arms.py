@@ -27,6 +27,7 @@ from private_ate.estimators.orthogonal.several_arms.limits import (
     Limits,
     Weights,
     choose_weights,
+    drift_variances,
     equal_weights,
     replay_variances,
 )
@@ -248,8 +249,9 @@ def sample_arms(
             share = np.clip(variance * mean_square / bounds**2 + lift, 1e-6, 1.0)
             seen = changes * share * bounds**2 / rows + replayed
         unit = sizes.outcome_width
+        units = (unit * bounds / rows).tolist()
         return ExpectedArms(
-            tuple(NoiseLaw("staircase", unit * bound / rows, per_move) for bound in bounds.tolist()),
+            tuple(NoiseLaw("staircase", one, per_move) for one in units),
             tuple((unit**2 * (sampling + replayed)).tolist()),
             tuple((value,) for value in (unit**2 * seen).tolist()),
             "in_squares",
@@ -260,7 +262,7 @@ def sample_arms(
     return predict
 
 
-def _weigh(  # noqa: PLR0913  # what the plan says, and guesses
+def _weigh(  # what the plan says, and guesses
     path: Path,
     sizes: NoisySizes,
     ask: Ask,
@@ -286,7 +288,8 @@ def _weigh(  # noqa: PLR0913  # what the plan says, and guesses
     scale = 4 * changes / (epsilon * float(paid.cells))
     law = CountNoise(scale, (sizes.arms - 1) * scale)
     squares = (cells.weight * cells.share * weights.weights**2).sum(axis=1)
-    return weights, squares, replay_variances(cells, weights, law, given)
+    left = drift_variances(cells, weights, given)
+    return weights, squares, left + replay_variances(cells, weights, law, given)
 
 
 def _shares_along(share: float, lean: Floats) -> Floats:

@@ -33,16 +33,21 @@ def plan_text(plan: Plan) -> str:
 def plan_legend(plan: Plan) -> list[tuple[str, str]]:
     """Return what each column means."""
     share = f"{100 * plan.confidence:g} %"
+    is_of_paths = plan.level == "sample" and plan.rows[0].arm is not None
     return [
         ("noise", "expected size of the privacy noise"),
         ("sampling", "standard deviation without noise: what so many people leave open"),
         ("error", "expected size of both together"),
         ("half-width", f"of the {share} interval that a release will show, about the median"),
         ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
-        ("note", _NOTES[plan.level]),
+        ("note", _NOTES[plan.level] if not is_of_paths else _PATHS),
     ]
 
 
+_PATHS = (
+    "what the estimate adjusts by: plain is nothing and makes differences in means, prognosis a "
+    "model of the outcome, score that and a model of each arm"
+)
 _NOTES = {
     "label": "largest weight of a unit, which the noise follows",
     "sample": "whether the estimate adjusts for covariates; if not, it is a difference in means",
@@ -56,7 +61,7 @@ def _table(plan: Plan) -> str:
     lines = [[*names, "note"]]
     lines += [_cells(row, solved=solved) for row in plan.rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
-    return "\n".join(
+    texts = [
         "  ".join(
             [
                 *(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=True)),
@@ -64,7 +69,22 @@ def _table(plan: Plan) -> str:
             ]
         ).rstrip()
         for line in lines
-    )
+    ]
+    return "\n".join(texts if plan.rows[0].arm is None else _by_epsilon(plan, texts))
+
+
+def _by_epsilon(plan: Plan, texts: list[str]) -> list[str]:
+    """Put the contrast above its numbers if that is needed to fit, otherwise behind them."""
+    head, *lines = texts
+    named = [f"{row.arm} against {row.against}" for row in plan.rows]
+    width = max(map(len, texts))
+    if width + 2 + max(map(len, named)) <= _WIDTH:
+        return [
+            f"{head.ljust(width)}  contrast",
+            *(f"{line.ljust(width)}  {name}" for line, name in zip(lines, named, strict=True)),
+        ]
+    below = [part for line, name in zip(lines, named, strict=True) for part in (name, f"  {line}")]
+    return [f"  {head}", *below]
 
 
 def _cells(row: PlanRow, *, solved: bool) -> list[str]:

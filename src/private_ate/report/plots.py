@@ -29,11 +29,13 @@ def draw_plan(plan: Plan, path: Path) -> None:
     """Draw expected error and half-width against ε into an SVG or PNG file."""
     _require_format(path)
     figure, axes = _figure()
-    epsilons = [row.epsilon for row in plan.rows]
+    rows = [row for row in plan.rows if row.arm is None or row.against == plan.rows[0].against]
+    rows = [row for row in rows if row.arm == rows[-1].arm]  # of several arms the headline
+    epsilons = [row.epsilon for row in rows]
     for name, style, values in (
-        ("half-width of the interval", "o-", [row.half_width for row in plan.rows]),
-        ("expected error", "s--", [row.expected_error for row in plan.rows]),
-        ("of which noise", "^:", [row.noise_error for row in plan.rows]),
+        ("half-width of the interval", "o-", [row.half_width for row in rows]),
+        ("expected error", "s--", [row.expected_error for row in rows]),
+        ("of which noise", "^:", [row.noise_error for row in rows]),
     ):
         axes.plot(epsilons, values, style, color="black", label=name, markersize=5)
     if plan.half_width is not None:
@@ -43,7 +45,8 @@ def draw_plan(plan: Plan, path: Path) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("privacy budget ε")
     axes.set_ylabel("in units of the outcome")
-    axes.set_title(f"What to expect, {plan.level} level")
+    about = "" if rows[0].arm is None else f": {rows[0].arm} against {rows[0].against}"
+    axes.set_title(f"What to expect, {plan.level} level{about}")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path)
 

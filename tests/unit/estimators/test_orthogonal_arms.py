@@ -1,5 +1,6 @@
 """The orthogonal method of several arms, step by step on numbers that can be worked out."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -265,6 +266,26 @@ def test_means_are_released_if_they_are_paid_for():
     assert [arm.mean for arm in paid.arms] == pytest.approx(
         [0.4 + effect for effect in EFFECTS], abs=0.02
     )
+
+
+@pytest.mark.parametrize("model", ["none", "separate", "joint"])
+def test_what_rows_hold_that_take_no_part_makes_no_difference(model):
+    study, absent = confounded(400), np.arange(400) % 5 == 0
+    hidden = replace(study, takes_part=~absent)
+    covariates, arm, outcome = study.covariates.copy(), study.arm.copy(), study.outcome.copy()
+    covariates[:, absent], arm[absent], outcome[absent] = 1.0, 2, OUTCOME_STEPS
+    other = replace(hidden, covariates=covariates, treatment=arm, outcome=outcome)
+    options = OrthogonalOptions(adjust=False)
+    if model != "none":
+        options = OrthogonalOptions(adjust=True, means=True, score_model=model)
+    request = Request("sample", Fraction(4), options=options)
+
+    one, same = (
+        estimate_several_arms(rows, request, options, Noise(SeededEntropy(5))).arms
+        for rows in (hidden, other)
+    )
+
+    assert one == same
 
 
 def test_rows_that_take_no_part_do_not_shrink_the_levels():
