@@ -171,7 +171,7 @@ def plan_epsilon_for_ten_percent(scale: Scale) -> Iterator[Cell]:
 def plan_several_arms(scale: Scale) -> Iterator[Cell]:
     """Confounded studies of three and four arms; every draw is another study."""
     arms = scale.arms_named(*SEVERAL_METHODS)
-    draws = range(FIRST_FRESH, FIRST_FRESH + scale.pick(20, 2))
+    draws = range(FIRST_FRESH, FIRST_FRESH + scale.pick(10, 2))
     for dataset, arm, epsilon, draw in product(SEVERAL_ARMS, arms, COEFFICIENT_EPSILONS, draws):
         yield Cell(dataset, arm.label, epsilon, draw, repetitions=scale.pick(5, 2))
 
