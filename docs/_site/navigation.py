@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 _SECTIONS = {
-    "Tutorial": ["tutorial.md"],
+    "Tutorial": ["tutorial.md", "tutorial-birth-weight.md"],
     "How to": [
         "how-to/choose-epsilon.md",
         "how-to/declare-bounds.md",
@@ -15,6 +15,7 @@ _SECTIONS = {
         "how-to/missing-outcomes.md",
         "how-to/read-the-interval.md",
         "how-to/binary-outcomes.md",
+        "how-to/several-arms.md",
         "how-to/several-outcomes.md",
         "how-to/repeated-rows.md",
         "how-to/large-files.md",
@@ -25,6 +26,7 @@ _SECTIONS = {
     "Explanation": [
         "explanation/levels.md",
         "explanation/matching.md",
+        "explanation/several-arms.md",
         "explanation/blocks.md",
         "explanation/published-sample-level.md",
         "explanation/intervals.md",
