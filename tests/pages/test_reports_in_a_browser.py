@@ -1,6 +1,15 @@
+from dataclasses import replace
+
 import pytest
 
-from private_ate import CalibratedOptions, Domain, Interval, diagnose_ate, estimate_ate
+from private_ate import (
+    CalibratedOptions,
+    Domain,
+    Interval,
+    Treatment,
+    diagnose_ate,
+    estimate_ate,
+)
 from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
@@ -8,6 +17,14 @@ from private_ate.report.html import PublicFacts, releases_page
 from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 1280)
+
+
+LONG = replace(
+    WEIGHT,
+    treatment=Treatment(
+        "t", arms=[f"{place} {'cigarettes a day or what is like them ' * 3}" for place in range(4)]
+    ),
+)
 
 
 def birth_weight_diagnostics():
@@ -44,6 +61,9 @@ def folder(tmp_path_factory):
         "several": smoking_release().to_html(
             PublicFacts(domain=WEIGHT.to_toml(), overlap=ARM_OVERLAP), monotone=True
         ),
+        "long names": smoking_release(domain=LONG).to_html(
+            PublicFacts(overlap=replace(ARM_OVERLAP, labels=LONG.treatment.labels))
+        ),
         "curator of several": birth_weight_diagnostics().to_html(smoking_release()),
     }.items():  # fmt: skip
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -52,7 +72,8 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
-    "name", ["label", "sample", "seeded", "both", "curator", "several", "curator of several"]
+    "name",
+    ["label", "sample", "seeded", "both", "curator", "several", "long names", "curator of several"],
 )
 def test_a_page_loads_quietly_alone_and_readably(browser, inspection, folder, name, width):
     url = (folder / f"{name}.html").as_uri()
