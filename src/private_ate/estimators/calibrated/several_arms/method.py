@@ -140,13 +140,13 @@ def _refuse_tracking(public: MatchingStudy, request: Request) -> None:
     """Refuse what matching on all rows for all units cannot be asked for."""
     if request.among is not None:
         msg = "target 'track' follows matching for all units; among=… needs target 'balance'"
-        raise ArgumentError(msg, parameter="target")
+        raise ArgumentError(msg)
     if public.domain.outcome.missing == "public":
         msg = (
             "target 'track' follows matching on all rows, but some may have no outcome; "
             "use target 'balance', or method 'published' for matching on those that have one"
         )
-        raise ArgumentError(msg, parameter="target")
+        raise ArgumentError(msg)
 
 
 def _likely_variances(
