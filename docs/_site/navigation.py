@@ -27,6 +27,7 @@ _SECTIONS = {
         "explanation/levels.md",
         "explanation/matching.md",
         "explanation/several-arms.md",
+        "explanation/several-arms-intervals.md",
         "explanation/blocks.md",
         "explanation/published-sample-level.md",
         "explanation/intervals.md",
