@@ -25,6 +25,7 @@ RUNS = {
     "plain": ("orthogonal", OrthogonalOptions(adjust=False)),
     "prognosis": ("orthogonal", OrthogonalOptions(adjust_threshold=0, score_threshold=1e9)),
     "score": ("orthogonal", OrthogonalOptions(adjust=True, means=True)),
+    "joint score": ("orthogonal", OrthogonalOptions(adjust=True, score_model="joint")),
     "published": ("published", None),
 }
 every_run = pytest.mark.parametrize("run", RUNS)

@@ -77,6 +77,22 @@ CASES = (
     Case("aim", "sample", "aim", {"options": AimOptions()}, patients=300),
     Case("privsyn", "sample", "privsyn", {"options": PrivSynOptions()}, patients=300),
     Case("published-label-three-arms", "label", "published", arms=SMOKERS),
+    Case("published-sample-three-arms", "sample", "published", arms=SMOKERS),
+    Case("orthogonal-three-arms", "sample", "orthogonal", arms=SMOKERS),
+    Case(
+        "orthogonal-prognosis-three-arms",
+        "sample",
+        "orthogonal",
+        {"options": OrthogonalOptions(adjust_threshold=0), "confidence": None},
+        arms=SMOKERS,
+    ),
+    Case(
+        "orthogonal-score-three-arms",
+        "sample",
+        "orthogonal",
+        {"options": OrthogonalOptions(adjust=True, means=True)},
+        arms=SMOKERS,
+    ),
     Case("calibrated-three-arms", "label", "calibrated", arms=SMOKERS),
     Case("calibrated-track-three-arms", "label", "calibrated", {"target": "track"}, arms=SMOKERS),
     Case(

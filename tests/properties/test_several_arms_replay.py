@@ -25,6 +25,7 @@ PATHS = {
     "plain": OrthogonalOptions(adjust=False),
     "prognosis": OrthogonalOptions(adjust_threshold=0, score_threshold=1e150, means=True),
     "score": OrthogonalOptions(adjust=True, means=True),
+    "joint score": OrthogonalOptions(adjust=True, means=True, score_model="joint"),
 }
 TOP = OUTCOME_STEPS
 # Two records as (arm, place of all covariates, outcome, takes part).
@@ -105,7 +106,7 @@ def test_each_path_takes_its_own_steps_whoever_takes_part(path, confidence):
 
     assert masked == whole
     assert ("outcome model" in masked) == (path != "plain")
-    assert ("cell counts inside" in masked) == (path == "score")
+    assert ("cell counts inside" in masked) == ("score" in path)
     assert ("variances" in masked) == (confidence is not None)
     assert ("common level" in masked) == (path != "plain")
 

@@ -10,13 +10,14 @@ there are K − 1 for every column; distances in V and in W are the same. For tw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from private_ate.arrays import Codes, Floats
-from private_ate.models.folds import FEATURE_ROWS, Folds, LossSums, few_rows
+from private_ate.arrays import Bits, Codes, Floats
+from private_ate.models.folds import FEATURE_ROWS, Folds, LossSums, few_rows, runs
 from private_ate.models.newton import (
     PUBLIC_GRADIENT,
     Derivatives,
@@ -24,32 +25,27 @@ from private_ate.models.newton import (
     minimize,
     minimize_obliviously,
 )
+from private_ate.privacy.zero_sum import helmert
 from private_ate.study import Block, Rows, Study
 
 __all__ = [
     "MultinomialModel",
+    "Piece",
     "fit_multinomial",
     "fit_multinomial_obliviously",
     "helmert",
     "log_odds",
+    "loss_sums",
+    "multinomial_schedule",
 ]
 
-_FEW = 6_000  # rows that stand for all while far from the minimum
+# Rows that stand for all while far from the minimum: enough for each weight that full steps
+# from their fit contract, and no more than memory holds easily.
+_FEW = 6_000
+_FEW_PER_WEIGHT = 300
+_MOST_FEW = 60_000
 _TITLE = "propensity model"
 _NO_HESSIAN: Floats = np.zeros((0, 0))
-
-
-def helmert(arms: int) -> Floats:
-    """Return the Helmert matrix U, shape (K − 1, K): orthonormal rows that add up to zero.
-
-    Row j has j + 1 equal negative entries, one positive and zeros after it.
-    """
-    matrix = np.zeros((arms - 1, arms))
-    for row in range(arms - 1):
-        before = row + 1
-        matrix[row, :before] = -1 / math.sqrt(before * (before + 1))
-        matrix[row, before] = before / math.sqrt(before * (before + 1))
-    return matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
     """
     arms = study.domain.treatment.size
     start = np.zeros((arms - 1) * (study.dimension + 1))
-    stride = study.size // _FEW
+    stride = study.size // min(max(_FEW, _FEW_PER_WEIGHT * start.size), _MOST_FEW)
     few = None
     if stride > 1:
         few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge, arms)
@@ -174,37 +170,57 @@ class _Loss:
         coefficients = basis.T @ point.reshape(self.arms - 1, -1)
 
         def kernel(block: Block) -> LossSums:
-            return loss_sums(coefficients, basis, block.covariates, block.arm, curved=curved)
+            return loss_sums(coefficients, basis, _pieces(block), curved=curved)
 
         return self.rows.fold(kernel, title=_TITLE)
 
 
+class Piece(NamedTuple):
+    """Some rows as a loss sees them.
+
+    Attributes
+    ----------
+    design : array, shape (p, m)
+        A constant and the features.
+    arm : array of uint8, shape (m,)
+        The codes of the arms.
+    present : array of bool, shape (m,), or None
+        False for rows that add nothing; None if all count.
+    """
+
+    design: Floats
+    arm: Codes
+    present: Bits | None = None
+
+
 def loss_sums(
-    coefficients: Floats, basis: Floats, covariates: Floats, arm: Codes, *, curved: bool
+    coefficients: Floats, basis: Floats, pieces: Iterable[Piece], *, curved: bool
 ) -> LossSums:
     """Return the sums over rows of −log e_T and its derivatives in Helmert coordinates.
 
     The coordinates are those of ``basis``; without ``curved`` the Hessian is left out.
     """
-    loss, gradient = 0.0, np.zeros(coefficients.shape)
+    rows, loss, gradient = 0, 0.0, np.zeros(coefficients.shape)
     curvature = _Curvature.zero(basis, coefficients.shape[1]) if curved else None
-    for rows in _runs(arm.size):
-        values, codes = covariates[rows], arm[rows]
-        linear = _predictors(coefficients, values)
+    for design, arm, present in pieces:
+        counted = 1.0 if present is None else present.astype(np.float64)
+        linear: Floats = coefficients @ design
         linear -= linear.max(axis=0)
-        chosen = (codes, np.arange(codes.size))
-        loss -= float(linear[chosen].sum())
+        chosen = (arm, np.arange(arm.size))
+        loss -= float((linear[chosen] * counted).sum())
         probability = np.exp(linear, out=linear)
         totals = probability.sum(axis=0)
-        loss += float(np.log(totals).sum())
+        loss += float((np.log(totals) * counted).sum())
         probability /= totals
+        if present is not None:
+            probability *= counted
         if curvature is not None:
-            curvature.add(probability, values)
-        probability[chosen] -= 1.0  # from here on the residual
-        gradient[:, 0] += probability.sum(axis=1)
-        gradient[:, 1:] += probability @ values
+            curvature.add(probability, design)
+        probability[chosen] -= counted  # from here on the residual
+        gradient += probability @ design.T
+        rows += arm.size
     hessian = _NO_HESSIAN if curvature is None else curvature.hessian()
-    return LossSums(arm.size, loss, (basis @ gradient).ravel(), hessian)
+    return LossSums(rows, loss, (basis @ gradient).ravel(), hessian)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +241,12 @@ class _Curvature:
         size = free * columns
         return cls(basis, np.zeros((arms, columns, columns)), np.zeros((size, size)))
 
-    def add(self, probability: Floats, covariates: Floats) -> None:
-        """Add some rows, given the probabilities of their arms; shape (K, m)."""
-        columns, rows = self.own.shape[1], probability.shape[1]
-        design = np.empty((columns, rows))
-        design[0] = 1.0
-        design[1:] = covariates.T
+    def add(self, probability: Floats, design: Floats) -> None:
+        """Add some rows, given the probabilities of their arms, shape (K, m), or zeros."""
         for arm, share in enumerate(probability):
             root = design * np.sqrt(share)
             self.own[arm] += root @ root.T  # one half of it is computed, the other copied
-        tilted = ((self.basis @ probability)[:, None, :] * design).reshape(-1, rows)
+        tilted = ((self.basis @ probability)[:, None, :] * design).reshape(-1, design.shape[1])
         np.add(self.joint, tilted @ tilted.T, out=self.joint)
 
     def hessian(self) -> Floats:
@@ -256,7 +268,11 @@ def _softmax(linear: Floats) -> Floats:
     return shares
 
 
-def _runs(rows: int) -> Iterator[slice]:
-    """Go through rows in runs whose features stay in the processor's cache."""
-    for start in range(0, rows, FEATURE_ROWS):
-        yield slice(start, start + FEATURE_ROWS)
+def _pieces(block: Block) -> Iterator[Piece]:
+    """Go through a block in runs whose features stay in the processor's cache."""
+    for run in runs(block, FEATURE_ROWS):
+        covariates = block.covariates[run]
+        design = np.empty((covariates.shape[1] + 1, covariates.shape[0]))
+        design[0] = 1.0
+        design[1:] = covariates.T
+        yield Piece(design, block.arm[run])

@@ -27,6 +27,7 @@ from private_ate.estimators.orthogonal.several_arms.limits import (
     Limits,
     Weights,
     choose_weights,
+    drift_variances,
     equal_weights,
     replay_variances,
 )
@@ -287,7 +288,8 @@ def _weigh(  # what the plan says, and guesses
     scale = 4 * changes / (epsilon * float(paid.cells))
     law = CountNoise(scale, (sizes.arms - 1) * scale)
     squares = (cells.weight * cells.share * weights.weights**2).sum(axis=1)
-    return weights, squares, replay_variances(cells, weights, law, given)
+    left = drift_variances(cells, weights, given)
+    return weights, squares, left + replay_variances(cells, weights, law, given)
 
 
 def _shares_along(share: float, lean: Floats) -> Floats:

@@ -18,6 +18,7 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
 - ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
   ``changes``; answers weights; cost ε in two entries.
+- ``objective_by_arm``: the same of multinomial losses; answers Helmert coordinates of weights.
 - ``trimmed_centre``: numbers of which neighbours change at most ``changes``, as one candidate near
   their trimmed mean; answers that candidate; cost ε.
 
@@ -44,6 +45,7 @@ import numpy.typing as npt
 from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
+from private_ate.privacy.arm_objective import ArmObjective, ArmObjectiveLaw
 from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
@@ -60,6 +62,7 @@ from private_ate.privacy.samplers import (
     uniform_below,
     uniform_rows,
 )
+from private_ate.privacy.zero_sum import zero_sum_cube
 
 __all__ = ["Cost", "Noise", "Recorder", "Spend"]
 
@@ -398,6 +401,38 @@ class Noise:
             objective,
             lambda: objective.minimize(law.tilt(gamma_cube(law.dimension, self.entropy))),
         )
+        return self._round_weights(step, law, computed)
+
+    def objective_by_arm(
+        self, step: str, objective: ArmObjective, *, changes: int, epsilon: Fraction
+    ) -> Floats:
+        """Minimise a sum of multinomial losses under a random linear term; answer coordinates.
+
+        Neighbours: sums that differ in at most ``changes`` of their rows, so that every column of
+        the gradient, a number per arm, moves by at most ``4·changes`` in L1. Cost: ε, of which
+        1 % pays for Laplace noise that hides the solver's error (Lemma 2K of
+        docs/proofs/several-arms.md). The weights are Helmert coordinates, K − 1 for each column.
+        The recorder hears the objective itself and may probe its gradient.
+        """
+        law = ArmObjectiveLaw.divide(objective, changes, epsilon)
+        computed = self._release(
+            Spend(
+                step,
+                "objective_by_arm",
+                epsilon - law.smoothing,
+                (4 * changes,),
+                law.dimension,
+                metric=Metric.ARM_GRADIENT,
+            ),
+            objective,
+            lambda: objective.minimize(
+                law.tilt_by_arm(zero_sum_cube(law.arms, law.columns, self.entropy))
+            ),
+        )
+        return self._round_weights(step, law, computed)
+
+    def _round_weights(self, step: str, law: ObjectiveLaw, computed: Floats) -> Floats:
+        """Hide what distinguishes a computed minimiser from an ideal one."""
         return law.weights(
             self.laplace(
                 f"{step}, rounding",

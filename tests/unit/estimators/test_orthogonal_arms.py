@@ -1,11 +1,12 @@
 """The orthogonal method of several arms, step by step on numbers that can be worked out."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from private_ate import OrthogonalOptions, estimate_ate
+from private_ate import ArgumentError, OrthogonalOptions, estimate_ate
 from private_ate.domain import Binary, Categories, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.orthogonal.several_arms.cells import (
@@ -16,7 +17,12 @@ from private_ate.estimators.orthogonal.several_arms.cells import (
 )
 from private_ate.estimators.orthogonal.several_arms.estimate import estimate_several_arms
 from private_ate.estimators.orthogonal.several_arms.levels import shrunken_levels
-from private_ate.estimators.orthogonal.several_arms.limits import limited_weights
+from private_ate.estimators.orthogonal.several_arms.limits import (
+    Limits,
+    Weights,
+    drift_variances,
+    limited_weights,
+)
 from private_ate.estimators.orthogonal.several_arms.plan import (
     Ask,
     Path,
@@ -26,6 +32,7 @@ from private_ate.estimators.orthogonal.several_arms.plan import (
     signal_ratio,
     size_share,
 )
+from private_ate.estimators.orthogonal.several_arms.rows import log_odds
 from private_ate.estimators.orthogonal.several_arms.sizes import NoisySizes, project
 from private_ate.estimators.request import Request
 from private_ate.models.squares import SquaredFeatures
@@ -185,6 +192,21 @@ def test_the_weights_of_an_arm_add_up_to_all_rows_whatever_the_limit():
     assert weights == pytest.approx(1 / cells.share)
 
 
+def test_limits_that_leave_rows_behind_widen_the_interval():
+    share = np.array([[0.02, 0.1, 0.3, 0.6], [0.25, 0.25, 0.25, 0.25]])
+    cells = ArmCells(np.full((2, 4), 0.25), share)
+    given = Limits(1.4, np.zeros(2), 10_000, 1.0)
+
+    tight, loose = (
+        drift_variances(cells, Weights(limited_weights(cells, limit), np.full(2, limit)), given)
+        for limit in (2.0, 1000.0)
+    )
+
+    assert tight[0] > 1e-4
+    assert tight[1] == pytest.approx(0)
+    assert loose == pytest.approx([0, 0])
+
+
 @pytest.mark.parametrize("path", Path)
 def test_every_path_spends_exactly_what_it_was_given(path):
     options = {
@@ -203,19 +225,34 @@ def test_every_path_spends_exactly_what_it_was_given(path):
     assert all(arm.mean is not None for arm in estimate.arms)
 
 
-def test_adjusting_finds_the_levels_that_a_plain_comparison_misses():
+@pytest.mark.parametrize("model", ["separate", "joint"])
+def test_adjusting_finds_the_levels_that_a_plain_comparison_misses(model):
     study = confounded()
     errors = {}
     for path, adjust in (("plain", False), ("score", True)):
-        release = estimate_ate(
-            study, level="sample", epsilon=4, seed=1, options=OrthogonalOptions(adjust=adjust)
-        )
+        options = OrthogonalOptions(adjust=adjust, score_model=model)
+        release = estimate_ate(study, level="sample", epsilon=4, seed=1, options=options)
         assert release.settings["path"] == path
         effects = [release.contrast(label, "none").effect for label in ("low", "high")]
         errors[path] = np.abs(np.array(effects) - EFFECTS[1:]).max()
 
     assert errors["plain"] > 0.05
     assert errors["score"] < 0.02
+
+
+def test_log_odds_of_a_joint_model_are_those_of_its_probabilities():
+    linear = np.array([[0.3, -2.0], [1.0, 0.0], [-0.4, 700.0]])
+    shares = np.exp(linear[:, 0]) / np.exp(linear[:, 0]).sum()
+
+    odds = log_odds(linear)
+
+    assert odds[:, 0] == pytest.approx(np.log(shares / (1 - shares)))
+    assert np.isfinite(odds).all()
+
+
+def test_an_unknown_score_model_is_refused():
+    with pytest.raises(ArgumentError, match="score model"):
+        OrthogonalOptions(score_model="both")
 
 
 def test_means_are_released_if_they_are_paid_for():
@@ -229,6 +266,26 @@ def test_means_are_released_if_they_are_paid_for():
     assert [arm.mean for arm in paid.arms] == pytest.approx(
         [0.4 + effect for effect in EFFECTS], abs=0.02
     )
+
+
+@pytest.mark.parametrize("model", ["none", "separate", "joint"])
+def test_what_rows_hold_that_take_no_part_makes_no_difference(model):
+    study, absent = confounded(400), np.arange(400) % 5 == 0
+    hidden = replace(study, takes_part=~absent)
+    covariates, arm, outcome = study.covariates.copy(), study.arm.copy(), study.outcome.copy()
+    covariates[:, absent], arm[absent], outcome[absent] = 1.0, 2, OUTCOME_STEPS
+    other = replace(hidden, covariates=covariates, treatment=arm, outcome=outcome)
+    options = OrthogonalOptions(adjust=False)
+    if model != "none":
+        options = OrthogonalOptions(adjust=True, means=True, score_model=model)
+    request = Request("sample", Fraction(4), options=options)
+
+    one, same = (
+        estimate_several_arms(rows, request, options, Noise(SeededEntropy(5))).arms
+        for rows in (hidden, other)
+    )
+
+    assert one == same
 
 
 def test_rows_that_take_no_part_do_not_shrink_the_levels():

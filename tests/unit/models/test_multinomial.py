@@ -162,6 +162,7 @@ def test_twenty_arms_of_many_columns_are_fitted():
 def test_a_large_study_starts_warm_and_ends_at_the_same_minimum(monkeypatch):
     study = draw_study(10, 30_000, 3, 3)
     warm = fit_multinomial(study, 1e-4)
+    monkeypatch.setattr(multinomial, "_MOST_FEW", 10**9)
     monkeypatch.setattr(multinomial, "_FEW", 10**9)
     monkeypatch.setattr(local, "_BLOCK_ROWS", 1_000)
     cold = fit_multinomial(study, 1e-4)

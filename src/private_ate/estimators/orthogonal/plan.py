@@ -5,14 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, get_args
 
-from private_ate.arguments import exact_shares, real_number, settle, truth_value
+from private_ate.arguments import exact_shares, one_of, real_number, settle, truth_value
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 
-__all__ = ["Layout", "OrthogonalOptions", "orthogonal_options", "plain_shares", "plan_orthogonal"]
+__all__ = [
+    "Layout",
+    "OrthogonalOptions",
+    "ScoreModel",
+    "orthogonal_options",
+    "plain_shares",
+    "plan_orthogonal",
+]
+
+ScoreModel = Literal["separate", "joint"]
 
 _SHARES: Final = ("0.092", "0.368", "0.04", "0.08", "0.08", "0.05")
 _THRESHOLD: Final = 3500.0
@@ -43,6 +52,9 @@ class OrthogonalOptions:
     means : bool
         Release the mean of every arm too, not only differences, where three arms or more are
         declared and a prognosis is taken off.
+    score_model : "separate" or "joint"
+        How three arms and more are told apart: by a logistic model of each arm, or by one
+        multinomial model.
     """
 
     adjust_threshold: float | None = None
@@ -50,8 +62,10 @@ class OrthogonalOptions:
     shares: tuple[str | Fraction, ...] = _SHARES
     score_threshold: float = 2500.0
     means: bool = False
+    score_model: ScoreModel = "separate"
 
     def __post_init__(self) -> None:
+        one_of("the score model", self.score_model, get_args(ScoreModel))
         if self.adjust is not None:
             settle(self, adjust=truth_value("adjust", self.adjust))
         if sum(self.fractions) >= 1:

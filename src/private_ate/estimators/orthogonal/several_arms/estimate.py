@@ -22,7 +22,10 @@ _NOISE_COVERED: Final = "the last step's noise only; not sampling, not confoundi
 _COVERED: Final = {
     Path.PLAIN: "noise and sampling; not confounding, as nothing was adjusted for",
     Path.PROGNOSIS: "noise and sampling; not confounding that the prognosis failed to remove",
-    Path.SCORE: "noise and sampling; not confounding that the noisy scores failed to remove",
+    Path.SCORE: (
+        "noise, sampling and an allowance for rows that limited weights leave behind; not all "
+        "confounding that the noisy scores may have failed to remove"
+    ),
 }
 _POPULATION: Final = {
     Path.PLAIN: "all n units, arms compared as they are (the ATE if treatment was random)",

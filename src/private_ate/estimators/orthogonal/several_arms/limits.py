@@ -19,12 +19,15 @@ from private_ate.estimators.orthogonal.several_arms.cells import (
 from private_ate.estimators.orthogonal.smoothing import score_basis
 from private_ate.privacy.quantiles import staircase_variance
 
-__all__ = ["Limits", "Weights", "choose_weights", "equal_weights", "replay_variances"]
+__all__ = [
+    "Limits", "Weights", "choose_weights", "drift_variances", "equal_weights", "replay_variances",
+]  # fmt: skip
 
 _LIMITS: Final = (1.2, 1.5, 2, 2.5, 3, 4, 5, 6.5, 8, 11, 15, 25, 50, 100)  # of equal weights
 _OUTCOME_SPREAD: Final = 1 / 8  # of the range: how far outcomes are thought to vary within a cell
 _HETEROGENEITY: Final = 0.02  # of the range: how far levels may differ between populations
 _TREND: Final = 0.1  # of the range: by how much levels may still follow a score, per deviation
+_DRIFT_TREND: Final = 0.05  # the same where limits leave rows behind, all on one side of a score
 _REPLAYS: Final = 40
 
 
@@ -122,6 +125,19 @@ def replay_variances(cells: ArmCells, weights: Weights, noise: CountNoise, given
     moved = _TREND * given.width * (cells.weight * cells.share * change * normal).sum(axis=-1)
     variances: Floats = np.where(np.isnan(weights.limits), 0.0, (moved**2).mean(axis=0))
     return variances
+
+
+def drift_variances(cells: ArmCells, weights: Weights, given: Limits) -> Floats:
+    """Return the squared bias that limits leave if mean outcomes follow the arm's score still.
+
+    Weighted rows of an arm lie ``Σ P(pw − 1)z`` of the score's standard deviations from all rows,
+    as the released cells show: where the arm is rare a limit keeps its rows from standing for all.
+    Mean outcomes are taken to follow the score by a twentieth of the range for each; shape (K,).
+    """
+    normal = score_basis(cells.share.shape[1])[:, 1]
+    left = (cells.weight * (cells.share * weights.weights - 1) * normal).sum(axis=-1)
+    biases: Floats = (_DRIFT_TREND * given.width * left) ** 2
+    return biases
 
 
 def _unit_laplace(shape: tuple[int, ...]) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.contents.arms import ArmEstimate, NoiseLaw
 from private_ate.domain import Interval
-from private_ate.estimators.orthogonal.plan import OrthogonalOptions
+from private_ate.estimators.orthogonal.plan import OrthogonalOptions, ScoreModel
 from private_ate.estimators.orthogonal.several_arms.aggregate import (
     Levels,
     Weighing,
@@ -29,11 +29,13 @@ from private_ate.estimators.orthogonal.several_arms.limits import (
     Limits,
     Weights,
     choose_weights,
+    drift_variances,
     equal_weights,
     replay_variances,
 )
 from private_ate.estimators.orthogonal.several_arms.models import (
     Step,
+    fit_joint_scores,
     fit_prognosis,
     fit_scores,
     place_cells,
@@ -79,7 +81,7 @@ class ReleasedArms:
 
 @dataclass(frozen=True, slots=True)
 class _Weighted:
-    """Weights of rows, where their cells lie, and what the noise of the cells adds to errors."""
+    """Weights of rows, where their cells lie, and what cells and limits add to squared errors."""
 
     weights: Weights
     scores: Scores | None
@@ -127,7 +129,7 @@ def release_arms(
         plan.path, ask, with_interval=request.confidence is not None, with_means=with_means
     )
     steps = _Steps(study, noise, ask, sizes, shares, request.epsilon, changes)
-    outcomes, scores = _adjust(steps, plan.path)
+    outcomes, scores = _adjust(steps, plan.path, options.score_model)
     levels = release_levels(study, outcomes, sizes, noise, steps.step(shares.sums))
     weighted = _weigh(steps, outcomes, scores, levels)
     weighing = Weighing(outcomes, weighted.scores, weighted.weights.weights, levels)
@@ -141,7 +143,7 @@ def release_arms(
     return ReleasedArms(arms, ask, plan, sizes, weighted.weights)
 
 
-def _adjust(steps: _Steps, path: Path) -> tuple[Outcomes, Scores | None]:
+def _adjust(steps: _Steps, path: Path, score_model: ScoreModel) -> tuple[Outcomes, Scores | None]:
     """Release the scaling and the models of the path, as far as it has any."""
     if path is Path.PLAIN:
         return AsTheyAre(), None
@@ -155,7 +157,8 @@ def _adjust(steps: _Steps, path: Path) -> tuple[Outcomes, Scores | None]:
     prognosis = fit_prognosis(study, design, noise, steps.step(shares.outcome_model))
     if path is Path.PROGNOSIS:
         return prognosis, None
-    scores = fit_scores(study, design, noise, steps.step(shares.score_model), cells=ask.cells)
+    fit = fit_joint_scores if score_model == "joint" else fit_scores
+    scores = fit(study, design, noise, steps.step(shares.score_model), cells=ask.cells)
     placed = place_cells(
         study, scores, noise, steps.step(shares.place), members=steps.sizes.members
     )
@@ -172,7 +175,8 @@ def _weigh(steps: _Steps, outcomes: Outcomes, scores: Scores | None, levels: Flo
     given = Limits(outcomes.width, levels, steps.sizes.members, per_move)
     equal = equal_weights(steps.sizes.shares, scores.cells)
     weights = choose_weights(smooth, equal, steps.sizes.counting, given)
-    return _Weighted(weights, scores, replay_variances(smooth, weights, law, given))
+    left = drift_variances(smooth, weights, given)
+    return _Weighted(weights, scores, left + replay_variances(smooth, weights, law, given))
 
 
 def _common_level(steps: _Steps, outcomes: Outcomes) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -13,11 +13,12 @@ from private_ate.estimators.orthogonal.several_arms.rows import Prognosis, Score
 from private_ate.estimators.orthogonal.several_arms.sums import Sums
 from private_ate.models.folds import by_chunks
 from private_ate.models.private_logistic import LogisticObjective, RowFeatures
+from private_ate.models.private_multinomial import release_private_multinomial
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
 from private_ate.study import Block, Study
 
-__all__ = ["Step", "fit_prognosis", "fit_scores", "place_cells"]
+__all__ = ["Step", "fit_joint_scores", "fit_prognosis", "fit_scores", "place_cells"]
 
 _MAD_TO_SPREAD: Final = 1.2533  # the standard deviation of a normal over its mean deviation
 _LEAST_SPREAD: Final = 0.02  # of a score's reach
@@ -70,10 +71,35 @@ def fit_scores(
         )[1:]
         for arm, label in enumerate(labels)
     ])  # fmt: skip
-    norms = np.abs(slopes).sum(axis=1), _REACH * np.linalg.norm(slopes, axis=1)
-    reach = np.maximum(np.minimum(*norms), np.finfo(np.float64).tiny)
-    flat = np.zeros(len(labels))
-    return Scores(design, slopes, reach, cells, flat, reach)
+    reach = _reach(slopes[:, None])
+    return Scores(design, slopes, reach, cells, np.zeros(len(labels)), reach)
+
+
+def fit_joint_scores(
+    study: Study, design: RowFeatures, noise: Noise, step: Step, *, cells: int
+) -> Scores:
+    """Release one multinomial model of all arms.
+
+    Neighbours: ``changes`` rows replaced. Cost: ε, by Lemma 2K of docs/proofs/several-arms.md.
+    """
+    model = release_private_multinomial(
+        study, design, noise, changes=step.changes, epsilon=step.epsilon
+    )
+    slopes = model.coefficients[:, 1:]
+    reach = _reach(slopes[:, None] - slopes)
+    flat = np.zeros(slopes.shape[0])
+    return Scores(design, slopes, reach, cells, flat, reach, model.coefficients[:, 0])
+
+
+def _reach(slopes: Floats) -> Floats:
+    """Return how far scores lie from zero at most, from slopes of shape (K, ·, p − 1).
+
+    A score's gradient is a mean of the slopes on the second axis, so the largest of them counts.
+    """
+    sums = np.abs(slopes).sum(axis=-1).max(axis=1)
+    norms = _REACH * np.linalg.norm(slopes, axis=-1).max(axis=1)
+    reach: Floats = np.maximum(np.minimum(sums, norms), np.finfo(np.float64).tiny)
+    return reach
 
 
 def place_cells(study: Study, scores: Scores, noise: Noise, step: Step, *, members: int) -> Scores:
@@ -111,4 +137,4 @@ def place_cells(study: Study, scores: Scores, noise: Noise, step: Step, *, membe
     )
     share = _MAD_TO_SPREAD * np.array([value / unit for value in noisy])
     spread = scores.reach * np.clip(share, _LEAST_SPREAD, 1.0)
-    return Scores(scores.design, scores.slopes, scores.reach, scores.cells, centre, spread)
+    return replace(scores, centre=centre, spread=spread)

@@ -89,16 +89,21 @@ class Prognosis:
 class Scores:
     """A released score for each arm, and the cells of equal probability along it.
 
+    Separate models give linear scores. A joint model gives log odds of each arm against all
+    others, less those of a row whose features are all zero.
+
     Attributes
     ----------
     slopes : array, shape (K, p − 1)
-        Weights of each arm's score, without the intercept.
+        Weights of each arm's model, without the intercept.
     reach : array, shape (K,)
         How far from zero a score is taken to lie at most (r).
     cells : int
         Cells along each score (G).
     centre, spread : array, shape (K,)
         Released mean and standard deviation of each score.
+    intercepts : array, shape (K,), or None
+        Of a joint model; None for separate models.
     """
 
     design: RowFeatures
@@ -107,6 +112,7 @@ class Scores:
     cells: int
     centre: Floats
     spread: Floats
+    intercepts: Floats | None = None
 
     @property
     def arms(self) -> int:
@@ -115,7 +121,12 @@ class Scores:
 
     def scores(self, block: Block) -> Floats:
         """Return every arm's score of every row, shape (K, m); equal rows have equal ones."""
-        return _linear(self.slopes, self.design.features(block)[1:])
+        linear = _linear(self.slopes, self.design.features(block)[1:])
+        if self.intercepts is None:
+            return linear
+        start = self.intercepts[:, None]
+        scores: Floats = log_odds(linear + start) - log_odds(start)
+        return scores
 
     def all_cells(self, block: Block) -> Indices:
         """Return the cell of every row along every arm's score, shape (K, m)."""
@@ -124,6 +135,9 @@ class Scores:
     def own_cells(self, block: Block) -> Indices:
         """Return the cell of every row along the score of its own arm, shape (m,)."""
         arm = block.arm
+        if self.intercepts is not None:
+            score = self.scores(block)[arm, np.arange(arm.size)]
+            return self._cells(score, self.centre[arm], self.spread[arm])
         score = np.zeros(arm.size)
         for column, feature in zip(self.slopes.T, self.design.features(block)[1:], strict=True):
             score += column[arm] * feature
@@ -132,6 +146,15 @@ class Scores:
     def _cells(self, score: Floats, centre: Floats, spread: Floats) -> Indices:
         place = (self.cells * ndtr((score - centre) / spread)).astype(np.intp)
         return np.minimum(place, self.cells - 1)
+
+
+def log_odds(linear: Floats) -> Floats:
+    """Return ``log e_t/(1 − e_t)`` of every arm from the logits of all; shape (K, m)."""
+    odds = np.empty_like(linear)
+    for arm in range(linear.shape[0]):
+        others = np.delete(linear, arm, axis=0)
+        odds[arm] = linear[arm] - np.logaddexp.reduce(others, axis=0)
+    return odds
 
 
 def _linear(slopes: Floats, features: Floats) -> Floats:
