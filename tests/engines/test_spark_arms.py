@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from private_ate import Domain, Interval, Treatment, UndeclaredError
+from private_ate import Domain, Interval, Treatment, UndeclaredError, estimate_ate
 from private_ate.data.rules import Reading
 from private_ate.engines.opening import open_table
 
@@ -109,3 +109,16 @@ def opened(path, engine):
     columns = {**asked, "level": "label", "from_data": False}
     table = open_table(path, columns, memory=1 << 30, engine=engine, master=None)
     return table.encoded(None, Reading("label"))
+
+
+@pytest.mark.usefixtures("session")
+def test_a_sample_level_release_of_several_arms_is_the_same_on_a_cluster(folder):
+    path = folder / "study.parquet"
+    here, there = (
+        estimate_ate(path, domain=domain(OTHERS), engine=engine, level="sample", epsilon=4, seed=3)
+        for engine in ("local", "spark")
+    )
+    assert len(there.contrasts) == 3
+    for mine, theirs in zip(there.contrasts, here.contrasts, strict=True):
+        assert mine.effect == pytest.approx(theirs.effect, abs=1e-6)
+        assert mine.interval == pytest.approx(theirs.interval, abs=1e-6)

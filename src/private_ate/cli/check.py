@@ -41,7 +41,7 @@ def check(
     rows_per_person: flags.RowsPerPerson = 1,
     leave_out_undeclared: Annotated[
         bool,
-        typer.Option("--leave-out-undeclared", help="Rows of neither arm are left out on purpose."),
+        typer.Option("--leave-out-undeclared", help="Rows of no arm are left out on purpose."),
     ] = False,
     memory_limit: Annotated[
         str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")

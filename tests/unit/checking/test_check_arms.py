@@ -73,6 +73,12 @@ def test_a_third_label_of_a_two_arm_declaration_is_proposed_as_an_arm():
     assert not again.proposed
 
 
+def test_a_proposal_keeps_the_declared_reference_whatever_it_is_called():
+    check = check_data(study(), domain=domain(Treatment("t", treated="none", control="high")))
+    assert 'arms = ["high", "none", "low"]' in check.proposed
+    assert 'reference = "high"' in check.proposed
+
+
 def test_a_slip_of_the_pen_is_no_arm_and_rows_left_out_on_purpose_are_none_either():
     frame = study().with_columns(
         t=pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("hgih")).otherwise("t")

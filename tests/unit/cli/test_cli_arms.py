@@ -1,5 +1,7 @@
 """Several arms on the command line: flags, the domain file, and who of them wins."""
 
+import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -167,3 +169,51 @@ def test_a_draft_holds_the_arms_that_flags_declare_and_looks_no_label_up(tmp_pat
     )
     assert drafted("--treatment-bins", "0", "1", "6").treatment == Treatment("t", bins=(0, 1, 6))
     assert 'arms = ["none", "low", "high"]' in out.read_text("utf-8")
+
+
+@pytest.fixture
+def study(tmp_path):
+    rng = np.random.default_rng(3)
+    path = tmp_path / "study.csv"
+    pl.DataFrame(
+        {"t": rng.choice(["none", "low", "high"], 300), "dose": rng.integers(0, 30, 300),
+         "x": rng.random(300), "y": rng.random(300)}
+    ).write_csv(path)  # fmt: skip
+    return path
+
+
+def test_a_file_of_three_arms_becomes_a_table_and_two_pages(study, tmp_path):
+    report, curator = tmp_path / "report.html", tmp_path / "curator.html"
+    words = ["estimate", study, *FLAGS, "--arms", "none,low,high", "--level", "label",
+             "--epsilon", "2", "--report", report, "--diagnostics", curator]  # fmt: skip
+    every = CliRunner().invoke(app, [str(word) for word in words])
+    few = CliRunner().invoke(app, [*map(str, words), "--contrasts", "reference"])
+    assert (every.exit_code, few.exit_code) == (0, 0), every.output + few.output
+    rows = [[line.split()[:2] for line in done.output.splitlines()] for done in (every, few)]
+    assert ["high", "low"] in rows[0]
+    assert ["high", "low"] not in rows[1]
+    assert all(["high", "none"] in told for told in rows)
+    assert "high" in report.read_text("utf-8")
+    assert "Not private" in curator.read_text("utf-8")
+
+
+def test_a_plan_of_doses_has_a_row_for_each_pair_of_bins(study):
+    words = ["plan", str(study), "--treatment", "dose", *FLAGS[2:], "--level", "label",
+             "--epsilons", "2", "--treatment-bins", "0", "1", "6", "100"]  # fmt: skip
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("against [0, 1)") == 2
+    assert done.output.count("against [1, 6)") == 1
+
+
+def test_contrasts_that_are_none_are_refused_before_anything_is_spent(study, tmp_path):
+    from private_ate import Ledger
+
+    path = tmp_path / "budget.db"
+    ledger = Ledger.create(path, "trial", epsilon="1")
+    words = ["estimate", study, *FLAGS, "--arms", "none,low,high", "--level", "label",
+             "--epsilon", "1", "--ledger", path, "--contrasts", "some"]  # fmt: skip
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert "contrasts is 'all' or 'reference'" in str(done.exception)
+    assert ledger.accounts()[0].left.epsilon_text == "1"
+    ledger.close()
