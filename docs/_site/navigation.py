@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 _SECTIONS = {
-    "Tutorial": ["tutorial.md"],
+    "Tutorial": ["tutorial.md", "tutorial-birth-weight.md"],
     "How to": [
         "how-to/choose-epsilon.md",
         "how-to/declare-bounds.md",
@@ -15,6 +15,8 @@ _SECTIONS = {
         "how-to/missing-outcomes.md",
         "how-to/read-the-interval.md",
         "how-to/binary-outcomes.md",
+        "how-to/trials.md",
+        "how-to/several-arms.md",
         "how-to/several-outcomes.md",
         "how-to/several-sites.md",
         "how-to/before-and-after.md",
@@ -29,6 +31,7 @@ _SECTIONS = {
         "explanation/matching.md",
         "explanation/several-arms.md",
         "explanation/several-arms-sample.md",
+        "explanation/several-arms-intervals.md",
         "explanation/blocks.md",
         "explanation/published-sample-level.md",
         "explanation/intervals.md",

@@ -1,6 +1,16 @@
+from dataclasses import replace
+
 import pytest
 
-from private_ate import CalibratedOptions, Domain, Interval, combine, diagnose_ate, estimate_ate
+from private_ate import (
+    CalibratedOptions,
+    Domain,
+    Interval,
+    Treatment,
+    combine,
+    diagnose_ate,
+    estimate_ate,
+)
 from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
@@ -10,7 +20,7 @@ from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 390, 1280)
 PAGES = ("label", "sample", "seeded", "both", "curator", "several", "curator of several",
-         "combined", "combined-table")  # fmt: skip
+         "long names", "combined", "combined-table")  # fmt: skip
 
 
 def many_effects(shift):
@@ -23,6 +33,14 @@ def many_effects(shift):
         for group in (None, "women", "men", "age<65", "age>=65", "smokers who have never stopped")
     ]
     return made_up_site(0, effects=tuple(rows))
+
+
+LONG = replace(
+    WEIGHT,
+    treatment=Treatment(
+        "t", arms=[f"{place} {'cigarettes a day or what is like them ' * 3}" for place in range(4)]
+    ),
+)
 
 
 def birth_weight_diagnostics():
@@ -58,6 +76,9 @@ def folder(tmp_path_factory):
         "curator": diagnose_ate(study.frame, domain=study.domain).to_html(sample),
         "several": smoking_release().to_html(
             PublicFacts(domain=WEIGHT.to_toml(), overlap=ARM_OVERLAP), monotone=True
+        ),
+        "long names": smoking_release(domain=LONG).to_html(
+            PublicFacts(overlap=replace(ARM_OVERLAP, labels=LONG.treatment.labels))
         ),
         "curator of several": birth_weight_diagnostics().to_html(smoking_release()),
         "combined": combine(

@@ -16,6 +16,7 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.cli.app import app
+from private_ate.contents.laws import expected_size
 from private_ate.datasets import SeveralArms
 from private_ate.datasets.several_arms import generate_several_arms
 from private_ate.report.plots import draw_plan
@@ -36,18 +37,21 @@ def test_expected_half_widths_are_near_those_of_releases(level, epsilon):
     shares = {} if level == "label" else {"arm_shares": SHARES, "outcome_sd": 1.2}
     plan = plan_ate(study.frame, domain=study.domain, level=level, epsilons=[epsilon],
                     **asked, **shares)  # fmt: skip
-    widths = [
-        [
-            max(row.interval[1] - row.effect, row.effect - row.interval[0])
-            for row in estimate_ate(
-                drawn(seed).frame, domain=study.domain, level=level, epsilon=epsilon, seed=seed,
-                **asked,
-            ).contrasts
-        ]
+    releases = [
+        estimate_ate(
+            drawn(seed).frame, domain=study.domain, level=level, epsilon=epsilon, seed=seed,
+            **asked,
+        )
         for seed in range(1, 8)
     ]  # fmt: skip
+    widths = [
+        [max(row.interval[1] - row.effect, row.effect - row.interval[0]) for row in one.contrasts]
+        for one in releases
+    ]
     expected = np.array([row.half_width for row in plan.rows])
     assert expected / np.median(widths, axis=0) == pytest.approx(1, abs=0.25)
+    noise = [expected_size([one.arms[1].noise, one.arms[0].noise], ()) for one in releases]
+    assert plan.rows[0].noise_error / np.median(noise) == pytest.approx(1, abs=0.25)
 
 
 def test_a_plan_has_a_row_for_every_epsilon_and_contrast():

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from private_ate.effects import monotone_means, risk_ratio
-from private_ate.report.drawings import ForestMark, draw_curve, draw_forest
+from private_ate.report.drawings import ForestMark, draw_curve, draw_forest, short_name
 from private_ate.report.markup import Markup, element
 from private_ate.report.parts import balance_table
 from private_ate.report.several import (
@@ -58,7 +58,7 @@ def several_part(release: Release, scope: Scope = "all", *, monotone: bool = Fal
 def _forest(release: Release, rows: Sequence[Contrast], of_what: str) -> Markup:
     marks = [
         ForestMark(
-            f"{row.arm} against {row.against}", row.effect,
+            f"{short_name(row.arm)} against {short_name(row.against)}", row.effect,
             row.interval or row.noise_interval, row.simultaneous,
         )
         for row in rows
@@ -132,7 +132,7 @@ def _means(release: Release, *, monotone: bool) -> list[Markup]:
     error = mean_error(release)
     marks = [
         ForestMark(
-            f"{arm.label}: {number_text(arm.mean or 0.0, error)}", arm.mean or 0.0,
+            f"{short_name(arm.label, 28)}: {number_text(arm.mean or 0.0, error)}", arm.mean or 0.0,
             arm.interval or arm.noise_interval,
         )
         for arm in arms

@@ -21,6 +21,7 @@ __all__ = [
     "draw_intervals",
     "draw_sites",
     "draw_track",
+    "short_name",
 ]
 
 _DEEP, _WARM, _SOFT, _LINE = "#0b4f8a", "#9a3b00", "#55606c", "#d5dae0"
@@ -85,6 +86,11 @@ class _Scale:
         step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw)
         first = math.ceil(self.low / step)
         return [i * step for i in range(first, math.floor(self.high / step) + 1)]
+
+
+def short_name(text: str, most: int = 20) -> str:
+    """Return a text that fits a drawing on a phone; tables have it in full."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def draw_intervals(marks: Sequence[Mark], *, describe: str) -> Markup:

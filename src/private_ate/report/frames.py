@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from private_ate.combining.values import Combined
     from private_ate.planning import Plan
-    from private_ate.release import Overlap, Release
+    from private_ate.release import ArmOverlap, Overlap, Release
 
 __all__ = [
     "arms_frame",
@@ -40,10 +40,28 @@ def balance_frame(balance: Mapping[str, Sequence[float]]) -> pl.DataFrame:
     )
 
 
-def overlap_frame(overlap: Overlap) -> pl.DataFrame:
-    """Return a row per bin of the propensity score, with the units of either arm in it."""
+def overlap_frame(overlap: Overlap | ArmOverlap) -> pl.DataFrame:
+    """Return a row per bin of the propensity score, with the units of either arm in it.
+
+    Of three arms or more: a row per arm whose score it is and bin, with the units of every arm.
+    """
     import polars as pl  # as above
 
+    from private_ate.release import ArmOverlap  # as above
+
+    if isinstance(overlap, ArmOverlap):
+        return pl.DataFrame(
+            [
+                {
+                    "score of": label,
+                    "from": index / len(counts[0]),
+                    "to": (index + 1) / len(counts[0]),
+                    **dict(zip(overlap.labels, held, strict=True)),
+                }
+                for label, counts in zip(overlap.labels, overlap.counts, strict=True)
+                for index, held in enumerate(zip(*counts, strict=True))
+            ]
+        )
     bins = len(overlap.treated)
     return pl.DataFrame(
         {

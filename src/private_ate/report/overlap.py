@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from private_ate.release import ArmOverlap, Overlap
-from private_ate.report.drawings import Box, draw_boxes, draw_histogram
+from private_ate.report.drawings import Box, draw_boxes, draw_histogram, short_name
 from private_ate.report.markup import Markup, element
 
 __all__ = ["overlap_figure"]
@@ -44,7 +44,7 @@ def _panels(overlap: ArmOverlap) -> Markup:
             "figure",
             draw_boxes(
                 [
-                    Box(label, _places(counts))
+                    Box(short_name(label, 40), _places(counts))
                     for label, counts in zip(overlap.labels, scores, strict=True)
                 ],
                 describe=f"Box plots of the probability of {arm} in every arm",

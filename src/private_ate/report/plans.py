@@ -74,7 +74,7 @@ def _table(plan: Plan) -> str:
 
 
 def _by_epsilon(plan: Plan, texts: list[str]) -> list[str]:
-    """Put the contrast above its numbers if that is needed to fit, otherwise behind them."""
+    """Put the contrast behind its numbers; if that does not fit, above all numbers about it."""
     head, *lines = texts
     named = [f"{row.arm} against {row.against}" for row in plan.rows]
     width = max(map(len, texts))
@@ -83,8 +83,11 @@ def _by_epsilon(plan: Plan, texts: list[str]) -> list[str]:
             f"{head.ljust(width)}  contrast",
             *(f"{line.ljust(width)}  {name}" for line, name in zip(lines, named, strict=True)),
         ]
-    below = [part for line, name in zip(lines, named, strict=True) for part in (name, f"  {line}")]
-    return [f"  {head}", *below]
+    found = [f"  {head}"]
+    for contrast in dict.fromkeys(named):
+        found.append(contrast)
+        found += [f"  {line}" for line, name in zip(lines, named, strict=True) if name == contrast]
+    return found
 
 
 def _cells(row: PlanRow, *, solved: bool) -> list[str]:

@@ -10,7 +10,7 @@ from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
-    from private_ate.release import Overlap, Release
+    from private_ate.release import ArmOverlap, Overlap, Release
     from private_ate.report.several import Scope
 
 __all__ = [
@@ -68,9 +68,17 @@ def draw_balance(balance: Mapping[str, Sequence[float]], path: Path) -> None:
     figure.savefig(path)
 
 
-def draw_overlap(overlap: Overlap, path: Path) -> None:
-    """Draw propensity scores by arm, as shares of the arm, back to back."""
+def draw_overlap(overlap: Overlap | ArmOverlap, path: Path) -> None:
+    """Draw propensity scores by arm, as shares of the arm, back to back; of several a panel each.
+
+    The panel of an arm shows how likely it was for the units of every arm.
+    """
     _require_format(path)
+    from private_ate.release import ArmOverlap  # as below
+
+    if isinstance(overlap, ArmOverlap):
+        _draw_panels(overlap, path)
+        return
     figure, axes = _figure()
     bins = len(overlap.treated)
     centres = [(index + 0.5) / bins for index in range(bins)]
@@ -86,6 +94,21 @@ def draw_overlap(overlap: Overlap, path: Path) -> None:
     axes.set_xlabel("propensity score")
     axes.set_ylabel("share of the arm")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(path)
+
+
+def _draw_panels(overlap: ArmOverlap, path: Path) -> None:
+    figure, panels = _figure(height=1.2 + 1.5 * len(overlap.labels), panels=len(overlap.labels))
+    for axes, label, counts in zip(panels, overlap.labels, overlap.counts, strict=True):
+        edges = [index / len(counts[0]) for index in range(len(counts[0]) + 1)]
+        for place, (own, held) in enumerate(zip(overlap.labels, counts, strict=True)):
+            shares = [count / (sum(held) or 1) for count in held]
+            style = ("-", "--", ":", "-.")[place % 4]
+            tone = str(0.15 * (place // 4))
+            axes.stairs(shares, edges, linestyle=style, color=tone, label=own)
+        axes.set_title(f"probability of {label}", fontsize="medium")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path)
 
 
@@ -161,11 +184,11 @@ def _require_format(path: Path) -> None:
         raise ArgumentError(msg)
 
 
-def _figure(height: float = 4.4) -> tuple[Any, Any]:
+def _figure(height: float = 4.4, panels: int = 1) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure  # an extra
     except ImportError as cause:
         msg = "plots need matplotlib: pip install 'private-ate[plots]'"
         raise ArgumentError(msg) from cause
     figure = Figure(figsize=(6.4, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, figure.subplots(panels)

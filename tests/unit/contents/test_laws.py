@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import _convolved, half_width, law_draws, noise_half_width
+from private_ate.contents.laws import (
+    _convolved,
+    expected_size,
+    half_width,
+    law_draws,
+    noise_half_width,
+)
 from private_ate.privacy.quantiles import (
     staircase_and_normal_quantile,
     staircase_variance,
@@ -20,13 +26,25 @@ LIKELY = tuple(np.linspace(0.5, 2.0, 20).tolist())
 def test_the_grid_agrees_with_closed_forms_of_two_noises(epsilon, unit):
     laplace = [NoiseLaw("laplace", one, epsilon) for one in (1.0, unit)]
     exact = two_laplace_quantile(0.95, 1 / epsilon, unit / epsilon)
-    assert _convolved(0.95, laplace, ()) == pytest.approx(exact, rel=1e-5)
+    assert _convolved(0.95, laplace, ()) == pytest.approx(exact, rel=1e-4)
     assert noise_half_width(0.95, laplace) == exact
 
     stairs = [NoiseLaw("staircase", one, epsilon) for one in (1.0, unit)]
     sliced = two_staircase_quantile(0.95, epsilon, 1.0, unit)
     assert _convolved(0.95, stairs, ()) == pytest.approx(sliced, rel=1e-4)
-    assert noise_half_width(0.95, stairs) == sliced
+    assert noise_half_width(0.95, stairs) == pytest.approx(sliced, rel=1e-4)
+
+
+def test_steep_staircases_go_by_their_own_quantile():
+    stairs = [NoiseLaw("staircase", one, 20) for one in (1.0, 0.3)]
+    assert noise_half_width(0.95, stairs) == two_staircase_quantile(0.95, 20, 1.0, 0.3)
+
+
+def test_the_expected_size_is_the_mean_of_the_law():
+    laplace = NoiseLaw("laplace", 3.0, 2)
+    assert expected_size([laplace], ()) == pytest.approx(1.5, rel=1e-3)
+    assert expected_size([], [(4.0,)]) == pytest.approx(2 * np.sqrt(2 / np.pi), rel=1e-3)
+    assert expected_size([], [(0.0,)]) == 0.0
 
 
 def test_noise_and_a_normal_of_unknown_variance_agree_with_the_binary_quantile():

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from private_ate import ArgumentError, Treatment, monotone_means
-from private_ate.report.frames import arms_frame
+from private_ate.report.frames import arms_frame, overlap_frame
 from private_ate.report.html import PublicFacts
-from private_ate.report.plots import draw_contrasts, draw_means
+from private_ate.report.plots import draw_contrasts, draw_means, draw_overlap
 from private_ate.report.several import shown_contrasts
 from private_ate.report.text import release_table
 from private_ate.settings import Facts
@@ -185,11 +185,15 @@ def test_plots_and_frames_show_several_arms(tmp_path):
         ("a", lambda path: draw_contrasts(RELEASE, path)),
         ("b", lambda path: draw_contrasts(RELEASE, path, "reference")),
         ("c", lambda path: draw_means(RELEASE, path, monotone=True)),
+        ("o", lambda path: draw_overlap(ARM_OVERLAP, path)),
     ):
         draw(tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000
     with pytest.raises(ArgumentError, match="no means"):
         draw_means(smoking_release(arm_estimates(means=False)), tmp_path / "d.svg")
+    overlap = overlap_frame(ARM_OVERLAP)
+    assert overlap.columns == ["score of", "from", "to", *LABELS]
+    assert overlap[LABELS[1]].sum() == sum(sum(counts[1]) for counts in ARM_OVERLAP.counts)
     frame = arms_frame(RELEASE)
     assert frame["arm"].to_list() == list(LABELS)
     assert frame["mean"].to_list() == [arm.mean for arm in RELEASE.arms]
