@@ -229,6 +229,36 @@ def test_numbers_that_lose_little_each_are_weighed_together():
     assert 1.0 < epsilon_bound(*(part[2000:] for part in together)) <= 2.0
 
 
+several_arms = pytest.mark.parametrize(
+    ("method", "level"),
+    [
+        pytest.param(method, level, id=f"{method.name}-{level}")
+        for method in METHODS.values()
+        if method.arms > 2
+        for level in method.levels
+    ],
+)
+
+
+@several_arms
+def test_some_neighbours_of_several_arms_move_the_steps_of_every_method(method, level):
+    moved = {
+        step.spend.step
+        for pair in arm_neighbours(level)
+        for step in noisy_steps(method, level, pair)
+        if step.moved
+    }
+    assert moved >= ({"levels"} if method.name == "orthogonal" else set())
+    assert moved
+
+
+@pytest.mark.audit
+@several_arms
+def test_no_step_of_several_arms_claims_too_little(method, level):
+    for line in audit_steps(method, level, 20_000, several_arms=True):
+        assert line.passed, line
+
+
 @every_method
 def test_some_neighbours_move_the_steps_of_every_method(method, level):
     moved = [
