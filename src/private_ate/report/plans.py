@@ -33,24 +33,25 @@ def plan_text(plan: Plan) -> str:
 def plan_legend(plan: Plan) -> list[tuple[str, str]]:
     """Return what each column means."""
     share = f"{100 * plan.confidence:g} %"
-    is_of_paths = plan.level == "sample" and plan.rows[0].arm is not None
+    notes = _NOTES if plan.rows[0].arm is None else _ARM_NOTES
     return [
         ("noise", "expected size of the privacy noise"),
         ("sampling", "standard deviation without noise: what so many people leave open"),
         ("error", "expected size of both together"),
         ("half-width", f"of the {share} interval that a release will show, about the median"),
         ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
-        ("note", _NOTES[plan.level] if not is_of_paths else _PATHS),
+        ("note", notes[plan.level]),
     ]
 
 
-_PATHS = (
-    "what the estimate adjusts by: plain is nothing and makes differences in means, prognosis a "
-    "model of the outcome, score that and a model of each arm"
-)
 _NOTES = {
     "label": "largest weight of a unit, which the noise follows",
     "sample": "whether the estimate adjusts for covariates; if not, it is a difference in means",
+}
+_ARM_NOTES = {
+    "label": "largest weight of a unit of the first arm, which its noise follows",
+    "sample": "what the estimate adjusts by: plain is nothing and makes differences in means, "
+    "prognosis a model of the outcome, score that and a model of each arm",
 }
 
 
