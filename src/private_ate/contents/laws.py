@@ -151,11 +151,12 @@ def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -
         above = np.diff(_cdf_of(law)(edges), prepend=0.5)
         middle = 2 * above[:1]
         product *= np.fft.rfft(np.concatenate([middle, above[1:], above[-2:0:-1]]))
-    squared = (2 * np.pi / (points * step) * np.arange(product.size)) ** 2 / 2
+    squared = (2 * np.pi / points * np.arange(product.size)) ** 2 / 2  # frequencies of one cell
     for likely in normals:
+        cells = (np.sqrt(likely) / step) ** 2  # in cells: squares of tiny numbers would vanish
         # Beyond, every part of the mixture is below 1e-17.
-        kept = int(np.searchsorted(squared * float(likely.min()), 40.0))
-        product[:kept] *= np.exp(-likely[:, None] * squared[:kept]).mean(axis=0)
+        kept = int(np.searchsorted(squared * float(cells.min()), 40.0))
+        product[:kept] *= np.exp(-cells[:, None] * squared[:kept]).mean(axis=0)
         product[kept:] = 0.0
     masses = np.fft.irfft(product, points)[: points // 2]  # zero and what lies above it
     return _Size(step, np.concatenate([masses[:1], 2 * masses[1:]]))

@@ -92,6 +92,9 @@ def refuse_probability(method: Method, request: Request, domain: Domain | None) 
     """Refuse a known probability of treatment that a method has no use for, or that is none."""
     if request.probability is None:
         return
+    if domain is not None and domain.treatment.size > 2:
+        msg = "a known probability is that of one of two arms; leave it out for several"
+        raise ArgumentError(msg, parameter="probability")
     if not method.trials:
         able = " or ".join(
             repr(other.name)
@@ -102,9 +105,6 @@ def refuse_probability(method: Method, request: Request, domain: Domain | None) 
         raise ArgumentError(msg, parameter="method")
     if domain is None:
         return
-    if domain.treatment.size > 2:
-        msg = "a known probability is that of one of two arms; leave it out for several"
-        raise ArgumentError(msg, parameter="probability")
     if request.probability in domain.covariates or not has_public_covariates(request.level):
         probability_of(domain, request.probability)
 

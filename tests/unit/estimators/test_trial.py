@@ -122,7 +122,7 @@ def test_labels_are_no_probabilities_and_several_arms_have_none():
     with pytest.raises(ArgumentError, match="needs bounds between 0 and 1"):
         estimate_ate(object(), **asked(domain=domain, probability="p"))
     several = Domain(Treatment("t", arms=(0, 1, 2)), ("y", Interval(0, 10)), COVARIATES)
-    with pytest.raises(ArgumentError, match="compares two arms"):
+    with pytest.raises(ArgumentError, match="one of two arms"):
         estimate_ate(object(), **asked(domain=several, probability=0.5))
 
 
