@@ -200,8 +200,8 @@ _ALL: Final = (
                 lambda summary, _: markdown.table_by_epsilon(summary),
             ),
         ),
-        figure_note="Bars are standard errors of the mean; the two lines without noise are not "
-        "private.",
+        figure_note="Bars are standard errors over all releases as if each had its own study, "
+        "which several share; the two lines without noise are not private.",
     ),
     Experiment(
         "epsilon-for-ten-percent",
