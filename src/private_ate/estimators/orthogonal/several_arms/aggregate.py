@@ -29,7 +29,6 @@ from private_ate.study import Block, Study
 __all__ = ["Levels", "Weighing", "release_common", "release_means", "release_variances"]
 
 _SCORE_BITS: Final = 20  # the grid lies at least this far below the scale of the noise
-_LEAST_VARIANCE: Final = 1e-6  # of the largest square
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +137,9 @@ def release_variances(
         "variances", exact, sensitivity=2 * step.changes << bits, epsilon=step.epsilon
     )
     lift = 2 * step.changes / (sizes.members * float(step.epsilon))
-    shares = np.array([value / (sizes.members << (bits + 1)) for value in noisy]) + lift
-    squares = weighing.bounds**2 * np.clip(shares, _LEAST_VARIANCE, 1.0)
+    shares = np.array([value / (sizes.members << (bits + 1)) for value in noisy])
+    # One draw in six is below minus its scale: without the floor such an arm had hardly a variance.
+    squares = weighing.bounds**2 * np.minimum(np.maximum(shares, 0.0) + lift, 1.0)
     variances: Floats = step.changes * squares / sizes.members
     return variances
 
