@@ -149,6 +149,7 @@ def test_equal_rows_have_equal_scores_in_every_block():
     scores = study.arm_scores(model.coefficients)
 
     columns, kind = np.unique(study.covariates.T, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)  # of shape (n, 1) in numpy 2.0
     probabilities = model.probabilities(columns)
     for arm in range(4):
         values = scores(arm)
