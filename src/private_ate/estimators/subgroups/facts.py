@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final, cast
 
 from private_ate.estimators.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
@@ -15,7 +15,6 @@ from private_ate.settings import (
     Settings,
     SubgroupNote,
     SubgroupsNote,
-    plain_settings,
 )
 
 __all__ = ["merged_settings", "merged_warnings"]
@@ -40,7 +39,6 @@ def merged_settings(
     """Return the settings of all cells as one: sums of sizes, the largest cap, worst balance."""
     held = cast("Sequence[Merged]", settings)
     first = held[0]
-    plain = [plain_settings(one) for one in held]
     balance: dict[str, Pair] = {}
     for one in held:
         for name, pair in one.balance.items():
@@ -50,20 +48,21 @@ def merged_settings(
         "population": _population(first.population, cells),
         "balance": balance,
         "subgroups": SubgroupsNote(request.by, "rolled up", cells),
-        "notes": _notes(plain, request) or ABSENT,
-        "budget": _budget(plain, request),
-        **_counts(plain),
+        "notes": _notes(held, request) or ABSENT,
+        "budget": _budget(first, request),
+        **_counts(held),
     }
-    arms = _summed([one["arms"] for one in plain])
-    effective = _effective([one["effective_arms"] for one in plain], sizes)
+    arms = _summed([_by_arm(one.arms) for one in held])
+    effective = _effective([_by_arm(one.effective_arms) for one in held], sizes)
     if isinstance(first, CalibratedSettings):
         return replace(
             first,
-            weight_cap=max(one["weight_cap"] for one in plain),
+            weight_cap=max(one.weight_cap for one in held if isinstance(one, CalibratedSettings)),
             arms=ArmCounts(**arms), effective_arms=ArmNumbers(**effective),
             means=ABSENT, risk_ratio=ABSENT, odds_ratio=ABSENT, **shared,
         )  # fmt: skip
-    caps = {name: max(one["weight_cap"][name] for one in plain) for name in arms}
+    several = [one for one in held if isinstance(one, CalibratedArmsSettings)]
+    caps = {name: max(one.weight_cap[name] for one in several) for name in arms}
     return replace(
         first, weight_cap=caps, arms=arms, effective_arms=effective, arm_balance=ABSENT,
         simultaneous_factor=ABSENT, interval_rule=ABSENT, **shared,
@@ -111,31 +110,38 @@ def _effective(by_arm: Sequence[Mapping[str, float]], sizes: Sequence[int]) -> d
     }
 
 
-def _budget(plain: Sequence[Mapping[str, Any]], request: Request) -> dict[str, float]:
+def _by_arm(value: ArmCounts | ArmNumbers | Mapping[str, Any]) -> dict[str, Any]:
+    """Return numbers by arm as a mapping: two arms have fields, several have labels."""
+    return dict(value) if isinstance(value, Mapping) else asdict(value)
+
+
+def _budget(first: Merged, request: Request) -> dict[str, float]:
     """Return ε of each step: all cells have the same steps, and none adds to another's."""
-    budget = dict(plain[0]["budget"])
+    budget = dict(first.budget)
     if request.overall:
         budget["outcome sums, all units"] = float(request.epsilon) - sum(budget.values())
     return budget
 
 
-def _counts(plain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _counts(held: Sequence[Merged]) -> dict[str, Any]:
     """Return what cells tell of left-out rows, summed; what each chose for itself is not told."""
     rest: dict[str, Any] = {"outcomes_beyond": ABSENT, "clipped_to": ABSENT}
-    if "left_out_outcome" in plain[0]:
-        rest["left_out_outcome"] = sum(one["left_out_outcome"] for one in plain)
+    counts = [one.left_out_outcome for one in held]
+    known = [count for count in counts if isinstance(count, int)]
+    if len(known) == len(counts):
+        rest["left_out_outcome"] = sum(known)
     return rest
 
 
-def _notes(plain: Sequence[Mapping[str, Any]], request: Request) -> tuple[str, ...]:
-    """Return what cells say of themselves, each text once."""
-    texts = [text for one in plain for text in one.get("notes", ())]
+def _notes(held: Sequence[Merged], request: Request) -> tuple[str, ...]:
+    """Return how subgroups came about and what cells say of themselves, each text once."""
+    texts = [text for one in held if isinstance(one.notes, tuple) for text in one.notes]
     how = (
         "with half of ε for all units, reconciled with the subgroups"
         if request.overall
         else "each subgroup with all of ε, and all units rolled up from them"
     )
     found = [f"effects by {', '.join(request.by)}, {how}"]
-    if not request.overall and len(plain) > _MANY:
-        found.append(_ROLLED.format(len(plain), len(plain) ** 0.5))
+    if not request.overall and len(held) > _MANY:
+        found.append(_ROLLED.format(len(held), len(held) ** 0.5))
     return (*found, *dict.fromkeys(texts))
