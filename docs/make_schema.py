@@ -166,7 +166,7 @@ def _values() -> dict[str, Any]:
         arm[name] = {"$ref": "#/$defs/interval", "description": arm[name]["description"]}
     arm["units"]["anyOf"][0]["minimum"] = 0
     arm["variances"]["items"] = {"$ref": "#/$defs/number", "minimum": 0}
-    for law in (arm["noise"], arm["mean_noise"]["anyOf"][0]):
+    for law in (arm["noise"]["anyOf"][0], arm["mean_noise"]["anyOf"][0]):
         law["properties"]["unit"]["minimum"] = 0
         law["properties"]["epsilon"]["exclusiveMinimum"] = 0
     return found

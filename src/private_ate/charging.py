@@ -247,8 +247,8 @@ def _asked(request: Request, arms: int) -> dict[str, Any]:
         fields["options"] = of_two_arms()
     if request.design == "unknown":
         del fields["design"]  # so that requests of older ledgers keep their hash
-    for name in ("among", "probability"):
-        if getattr(request, name) is None:
+    for name in ("among", "probability", "by", "overall"):
+        if not getattr(request, name):
             del fields[name]
     return fields
 

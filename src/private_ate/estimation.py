@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -29,11 +29,13 @@ from private_ate.estimators.refusals import (
     refuse_arms,
     refuse_missing_rule,
     refuse_probability,
+    refuse_subgroups,
     refuse_unanswerable,
     with_outcome_sd,
 )
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Design, Estimand, Request, Target
+from private_ate.estimators.subgroups.method import estimate_subgroups
 from private_ate.estimators.trial.probability import probability_note
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
@@ -73,6 +75,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     among: str | None = None,
     design: Design = "unknown",
     probability: float | str | None = None,
+    by: str | Sequence[str] = (),
+    overall: bool = False,
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     outcome_sd: float | None = None,
@@ -121,6 +125,12 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     probability : float or str, optional
         Of a trial: the probability of treatment, or the covariate that holds everybody's, with
         declared bounds between 0 and 1. Nothing is then paid to learn it.
+    by : list of str
+        At label level: declared columns of labels, and cuts such as "age<65", that divide people
+        into subgroups, at most 20 in all. Each has an effect with the noise of the whole ε; the
+        effect of all units is rolled up from them.
+    overall : bool
+        With ``by``: pay half of ε for the effect of all units, and reconcile subgroups with it.
     outcome_sd : float, optional
         A public guess of the outcome's standard deviation among people who are treated alike, in
         its own units, as in a plan; for methods that take one: "calibrated" at label level.
@@ -164,7 +174,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     asked_at = datetime.now(UTC).isoformat(timespec="seconds")
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
-        options, design, probability=probability,
+        options, design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
     )  # fmt: skip
     arms = _declared_arms(data, treatment, domain)
     request = among_arm(request, arms, among)
@@ -187,6 +197,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         if name is not None:
             check_name(role, name)
     refuse_probability(chosen, request, domain)
+    refuse_subgroups(chosen, request, data.domain if isinstance(data, LocalStudy) else domain)
     payer = payer_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
     void = "none" if bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
@@ -253,7 +264,10 @@ def estimate_study(
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
-        estimate = method.run(study, request, noise)
+        if request.by:
+            estimate = estimate_subgroups(study, request, method, noise)
+        else:
+            estimate = method.run(study, request, noise)
     if not _paid_exactly(noise.cost, request.epsilon, estimate.delta):
         msg = "the method did not spend exactly the requested epsilon; nothing is released"
         raise PrivateAteError(msg)
@@ -352,9 +366,10 @@ def _refuse_order(method: Method, request: Request, engine: str) -> None:
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
     by_folds = "spark" in method.engines
-    if not by_folds or request.target == "track":
-        asked = "target 'track'" if by_folds else f"method {method.name!r}"
-        msg = f"{asked} does not run on Spark: {NEEDS_ORDER}"
+    if not by_folds or request.target == "track" or request.by:
+        named = "subgroups" if request.by else "target 'track'"
+        asked = named if by_folds else f"method {method.name!r}"
+        msg = f"{asked} {'do' if asked == 'subgroups' else 'does'} not run on Spark: {NEEDS_ORDER}"
         raise ArgumentError(msg)
 
 

@@ -21,7 +21,15 @@ from private_ate.contents.about import (
     TreatmentNote,
     released_estimand,
 )
-from private_ate.contents.arms import Arm, ArmEstimate, Combination, Comparison, Contrast
+from private_ate.contents.arms import (
+    Arm,
+    ArmEstimate,
+    Combination,
+    Comparison,
+    Contrast,
+    NoiseLaw,
+    SubgroupRow,
+)
 from private_ate.contents.combinations import combine_arms, scale_contrast
 from private_ate.contents.protection import list_unprotected, warn_of_epsilon
 from private_ate.contents.reading import (
@@ -67,6 +75,9 @@ class Estimate:
     ``estimand`` say what the number is where that is not what the settings and the request say;
     ``warnings`` head the release and rest on public facts alone. Three arms or more are in
     ``arms``, and ``comparison`` is what a release shows of them; the effect is then the headline.
+    Of two arms ``laws`` are those of the effect's independent noises and ``variances`` equally
+    likely values of its sampling variance, where a method knows them. ``subgroups`` are further
+    rows of the table of effects.
     """
 
     ate: float
@@ -83,6 +94,9 @@ class Estimate:
     warnings: tuple[str, ...] = ()
     arms: tuple[ArmEstimate, ...] = ()
     comparison: Comparison | None = None
+    laws: tuple[NoiseLaw, ...] = ()
+    variances: tuple[float, ...] = ()
+    subgroups: tuple[SubgroupRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +131,7 @@ class Release:
     effects : tuple of Effect
         The table of effects. Of two arms its first row is the headline; of more it has a row for
         every pair, those against the reference first, and the headline is the last of these.
+        Subgroups follow, margins first, with a row for every arm against the reference.
     warnings : tuple of str
         What to know before the number is used.
     missing : mapping
@@ -218,7 +233,7 @@ class Release:
             version=version,
             schema=SCHEMA,
             estimand=estimand,
-            effects=_rows(estimate.comparison, about, estimand),
+            effects=_rows(estimate, about, estimand),
             adjusted=adjusted,
             design=about.design,
             treatment=about.treatment,
@@ -359,19 +374,18 @@ class Release:
         return summarize(self)
 
 
-def _rows(
-    comparison: Comparison | None, about: About, estimand: ReleasedEstimand
-) -> tuple[Effect, ...]:
-    """Return the table of effects of several arms; empty for two, whose headline is the table."""
-    if comparison is None:
-        return ()
+def _rows(estimate: Estimate, about: About, estimand: ReleasedEstimand) -> tuple[Effect, ...]:
+    """Return the table of effects; empty for two arms alone, whose headline is the table."""
+    overall = () if estimate.comparison is None else estimate.comparison.contrasts
+    table = [SubgroupRow(None, row) for row in overall]
     return tuple(
         Effect(
-            outcome=about.outcome.column, subgroup=None, arm=row.arm, against=row.against,
-            estimand=estimand, estimate=row.effect, interval=row.interval,
-            simultaneous=row.simultaneous, noise_interval=row.noise_interval,
+            outcome=about.outcome.column, subgroup=each.subgroup, arm=each.contrast.arm,
+            against=each.contrast.against, estimand=estimand, estimate=each.contrast.effect,
+            interval=each.contrast.interval, simultaneous=each.contrast.simultaneous,
+            noise_interval=each.contrast.noise_interval,
         )
-        for row in comparison.contrasts
+        for each in (*table, *estimate.subgroups)
     )  # fmt: skip
 
 

@@ -21,12 +21,15 @@ __all__ = [
     "ArmNumbers",
     "ArmsSettings",
     "ColumnSizes",
+    "EqualEffects",
     "Facts",
     "HeadlineNote",
     "LedgerNote",
     "PublicUse",
     "Settings",
     "SplitSizes",
+    "SubgroupNote",
+    "SubgroupsNote",
     "plain_settings",
     "with_ledger_note",
     "with_notes",
@@ -103,6 +106,80 @@ class HeadlineNote:
 
     arm: str
     against: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupNote:
+    """One of the finest subgroups; everything about it is public.
+
+    Attributes
+    ----------
+    name : str
+        What the table of effects calls it.
+    units : int
+        How many units it holds.
+    arms : mapping
+        How many of them are in each arm, by label; those without an outcome are not counted.
+    estimated : bool
+        Whether it has effects: a subgroup that lacks units of some arm has none.
+    """
+
+    name: str
+    units: int
+    arms: Mapping[str, int]
+    estimated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EqualEffects:
+    """A test whether an effect is the same in all of the finest subgroups.
+
+    Attributes
+    ----------
+    arm : str
+        The arm whose effect it is.
+    against : str
+        The arm that it is compared with.
+    statistic : float
+        Cochran's Q, with the known variances of the noise.
+    degrees : int
+        Its degrees of freedom.
+    p_value : float
+        The chance of a Q as large if all effects are equal, by the law of noise and sampling.
+    """
+
+    arm: str
+    against: str
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupsNote:
+    """How effects in subgroups came about.
+
+    Attributes
+    ----------
+    by : list of str
+        Columns and cuts that make the subgroups.
+    overall : str
+        Where effects for all units come from: "rolled up" from the subgroups, or "paid for" with
+        half of ε and reconciled with them.
+    cells : list of objects
+        The finest subgroups.
+    simultaneous_factor : float
+        How much wider than its own interval the one is that covers together with those of all
+        other rows; absent without intervals.
+    equal_effects : list of objects
+        Tests of equal effects, one for each arm against the reference; absent without intervals.
+    """
+
+    by: tuple[str, ...]
+    overall: Literal["rolled up", "paid for"]
+    cells: tuple[SubgroupNote, ...]
+    simultaneous_factor: float | Absent = ABSENT
+    equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +346,8 @@ class Facts:
         How noise and sampling were put together for intervals of several arms.
     path : str or None
         How much a method of several arms adjusted, where released sizes decide that.
+    subgroups : SubgroupsNote or None
+        How effects in subgroups came about; None without subgroups.
     """
 
     estimand: str = "ate"
@@ -302,6 +381,7 @@ class Facts:
     simultaneous_factor: Mapping[str, float] = field(default_factory=dict)
     interval_rule: Literal["convolved", "in_squares"] | None = None
     path: str | None = None
+    subgroups: SubgroupsNote | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Facts:
@@ -338,6 +418,7 @@ class Facts:
             simultaneous_factor=_numbers(settings.get("simultaneous_factor")),
             interval_rule=_rule(settings.get("interval_rule")),
             path=_text(settings.get("path")),
+            subgroups=_subgroups(settings.get("subgroups")),
         )
 
 
@@ -444,6 +525,45 @@ def _headline(value: object) -> HeadlineNote | None:
     held = value if isinstance(value, Mapping) else {}
     arm, against = _text(held.get("arm")), _text(held.get("against"))
     return None if arm is None or against is None else HeadlineNote(arm, against)
+
+
+def _subgroups(value: object) -> SubgroupsNote | None:
+    """Read how subgroups came about; entries of another shape are left out."""
+    held = value if isinstance(value, Mapping) else {}
+    by = _texts(held.get("by"))
+    factor = _number(held.get("simultaneous_factor"))
+    tests = tuple(filter(None, map(_equal_effects, _objects(held.get("equal_effects")))))
+    if not by:
+        return None
+    return SubgroupsNote(
+        by,
+        "paid for" if held.get("overall") == "paid for" else "rolled up",
+        tuple(filter(None, map(_subgroup, _objects(held.get("cells"))))),
+        ABSENT if factor is None else factor,
+        tests or ABSENT,
+    )
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    held = value if isinstance(value, list | tuple) else ()
+    return [one for one in held if isinstance(one, Mapping)]
+
+
+def _subgroup(held: Mapping[str, Any]) -> SubgroupNote | None:
+    name, units = _text(held.get("name")), _rows(held.get("units"))
+    if name is None or units is None:
+        return None
+    arms = {label: int(size) for label, size in _numbers(held.get("arms")).items()}
+    return SubgroupNote(name, units, arms, held.get("estimated") is True)
+
+
+def _equal_effects(held: Mapping[str, Any]) -> EqualEffects | None:
+    arm, against = _text(held.get("arm")), _text(held.get("against"))
+    statistic, chance = _number(held.get("statistic")), _number(held.get("p_value"))
+    degrees = _count(held.get("degrees"))
+    if arm is None or against is None or statistic is None or chance is None or degrees is None:
+        return None
+    return EqualEffects(arm, against, statistic, degrees, chance)
 
 
 def _rule(value: object) -> Literal["convolved", "in_squares"] | None:

@@ -331,6 +331,9 @@ class MatchingStudy(Study, Protocol):
     def reordered(self, order: npt.NDArray[np.int64]) -> Self:
         """Return the same rows in another order, behind the same boundary."""
 
+    def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
+        """Return the rows of each public cell as a study of their own, in the order of cells."""
+
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""
 

@@ -14,6 +14,7 @@ __all__ = [
     "Among",
     "Arms",
     "Bounds",
+    "By",
     "Categories",
     "Confidence",
     "Control",
@@ -27,6 +28,7 @@ __all__ = [
     "OutcomeBounds",
     "OutcomeColumn",
     "OutcomeDeviation",
+    "Overall",
     "Probability",
     "Reference",
     "RowsPerPerson",
@@ -51,6 +53,9 @@ _FLAGS: Final = {
     "among": "--among LABEL",
     "arms": "--arms A,B,C or --treatment-bins LOW EDGE … HIGH, or --domain FILE",
     "reference": "--reference LABEL",
+    "by": "--by COLUMN,COLUMN<NUMBER",
+    "overall": "--overall",
+    "rows_per_person": "--rows-per-person N",
     "design": "--design randomized",
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
@@ -134,6 +139,16 @@ EstimandName = Annotated[str, typer.Option(help=f"{', '.join(known_estimands())}
 Among = Annotated[
     str | None,
     typer.Option(help="Effects among the units of this arm; default: all.", metavar="LABEL"),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Label level: effects in subgroups, such as sex,age<65.",
+        metavar="COLUMN,COLUMN<NUMBER",
+    ),
+]
+Overall = Annotated[
+    bool, typer.Option("--overall", help="With --by: half of ε for the effect of all units.")
 ]
 ShownContrasts = Annotated[
     str,

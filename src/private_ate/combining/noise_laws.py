@@ -148,7 +148,7 @@ def _draws(release: Release, effect: Effect) -> _Draws | None:
     """Read the law of a row off the steps; none where they do not tell it."""
     steps = _last_steps(release)
     laws = {(step.mechanism, step.epsilon) for step in steps}
-    if len(laws) != 1:
+    if len(laws) != 1 or any(step.part for step in steps):  # rows of subgroups mix their draws
         return None
     ((mechanism, epsilon),) = laws
     sizes = tuple(float(size) for step in steps for size in step.sensitivity or ())

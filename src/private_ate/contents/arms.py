@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["Arm", "ArmEstimate", "Combination", "Comparison", "Contrast", "LawName", "NoiseLaw"]
+__all__ = [
+    "Arm",
+    "ArmEstimate",
+    "Combination",
+    "Comparison",
+    "Contrast",
+    "LawName",
+    "NoiseLaw",
+    "SubgroupRow",
+]
 
 Pair = tuple[float, float]
 LawName = Literal["laplace", "staircase"]
@@ -79,8 +88,9 @@ class Arm:
         Confidence interval of the mean, low end first; null if none was paid for.
     noise_interval : pair of float or None
         Range of the mean without noise; null without a mean.
-    noise : object
-        The law of the noise of the arm's level, independent of that of other arms.
+    noise : object or None
+        The law of the noise of the arm's level, independent of that of other arms; null where it
+        is rolled up from subgroups and has no single law.
     mean_noise : object or None
         The law of the noise that means have beyond it, one draw for all arms; null without one.
     variances : list of float
@@ -94,15 +104,15 @@ class Arm:
     mean: float | None
     interval: Pair | None
     noise_interval: Pair | None
-    noise: NoiseLaw
+    noise: NoiseLaw | None
     mean_noise: NoiseLaw | None
     variances: tuple[float, ...]
     weighted: bool
 
     @property
-    def noise_unit(self) -> float:
+    def noise_unit(self) -> float | None:
         """What a sensitivity of one is for the arm's noise, in units of the outcome."""
-        return self.noise.unit
+        return None if self.noise is None else self.noise.unit
 
     @property
     def variance(self) -> float | None:
@@ -130,6 +140,14 @@ class Contrast:
             self.against, self.arm, 0.0 - self.effect,
             _flip(self.interval), _flip(self.simultaneous), _flip(self.noise_interval),
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupRow:
+    """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None."""
+
+    subgroup: str | None
+    contrast: Contrast
 
 
 @dataclass(frozen=True, slots=True)

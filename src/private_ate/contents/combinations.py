@@ -35,7 +35,7 @@ def combine_arms(
     held = [(arm, weights[arm.label]) for arm in arms if weights.get(arm.label, 0.0) != 0]
     whole = math.fsum(weights.values())
     levels = _adds_up_to_zero(weights)
-    laws = [_scaled(arm.noise, weight) for arm, weight in held]
+    laws = [_scaled(_law_of(arm), weight) for arm, weight in held]
     shared = arms[0].mean_noise
     if not levels and shared is not None:
         laws.append(_scaled(shared, whole))
@@ -83,6 +83,13 @@ def _check(weights: Mapping[str, float]) -> None:
 def _adds_up_to_zero(weights: Mapping[str, float]) -> bool:
     size = math.fsum(map(abs, weights.values()))
     return abs(math.fsum(weights.values())) <= 1e-9 * size
+
+
+def _law_of(arm: Arm) -> NoiseLaw:
+    if arm.noise is None:
+        msg = "means that are rolled up from subgroups have no single law of noise to combine by"
+        raise ArgumentError(msg, parameter="weights")
+    return arm.noise
 
 
 def _scaled(law: NoiseLaw, weight: float) -> NoiseLaw:

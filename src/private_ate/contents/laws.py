@@ -5,6 +5,7 @@ All of it follows from released numbers, so nothing here spends anything.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,15 @@ from private_ate.privacy.quantiles import (
     two_staircase_quantile,
 )
 
-__all__ = ["Rule", "expected_size", "half_width", "law_draws", "law_quantile", "noise_half_width"]
+__all__ = [
+    "Rule",
+    "expected_size",
+    "fixed_uniforms",
+    "half_width",
+    "law_draws",
+    "law_quantile",
+    "noise_half_width",
+]
 
 Rule = Literal["convolved", "in_squares"]
 Cdf = Callable[[Floats], Floats]
@@ -173,6 +182,17 @@ def _cdf_of(law: NoiseLaw) -> Cdf:
         return np.where(values >= 0, 1 - tail, tail)
 
     return laplace
+
+
+def fixed_uniforms(name: str, rows: int, draws: int) -> Floats:
+    """Return fixed uniform variables for a simulation on released numbers; they protect nothing.
+
+    The same in every run, so that an interval is a function of what was released.
+    """
+    stream = hashlib.shake_128(name.encode()).digest(8 * rows * draws)
+    whole = (np.frombuffer(stream, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5
+    uniforms: Floats = whole.reshape(rows, draws) / 2.0**52
+    return uniforms
 
 
 def law_draws(law: NoiseLaw, uniform: Floats) -> Floats:

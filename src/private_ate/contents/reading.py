@@ -107,12 +107,12 @@ def _with_values(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arm(plain: dict[str, Any]) -> Arm:
-    shared = plain["mean_noise"]
+    own, shared = plain["noise"], plain["mean_noise"]
     return Arm(
         **plain
         | {name: _pair(plain[name]) for name in ("interval", "noise_interval")}
         | {
-            "noise": NoiseLaw(**plain["noise"]),
+            "noise": None if own is None else NoiseLaw(**own),
             "mean_noise": None if shared is None else NoiseLaw(**shared),
             "variances": tuple(plain["variances"]),
         }
@@ -230,7 +230,7 @@ _ARM: Final = _object_of(
         "mean": _or_null(_is_number),
         "interval": _INTERVAL,
         "noise_interval": _INTERVAL,
-        "noise": _LAW,
+        "noise": _or_null(_LAW),
         "mean_noise": _or_null(_LAW),
         "variances": _list_of(lambda value: _is_number(value) and cast("float", value) >= 0),
         "weighted": lambda value: isinstance(value, bool),

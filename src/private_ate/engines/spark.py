@@ -233,6 +233,10 @@ class SparkStudy:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)
 
+    def divided(self, *_: object) -> NoReturn:
+        """Refuse: rows of a cell are copied by the local engine."""
+        raise ArgumentError(NEEDS_ORDER)
+
     def with_outcomes(self) -> NoReturn:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)

@@ -6,7 +6,6 @@ made of those levels and the known laws of their noise, and is free.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -17,7 +16,13 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Floats
 from private_ate.contents.arms import Arm, ArmEstimate, Comparison, Contrast, NoiseLaw, Pair
-from private_ate.contents.laws import Rule, half_width, law_draws, noise_half_width
+from private_ate.contents.laws import (
+    Rule,
+    fixed_uniforms,
+    half_width,
+    law_draws,
+    noise_half_width,
+)
 from private_ate.domain import Domain, Treatment
 from private_ate.estimators.request import Request
 from private_ate.release import Estimate
@@ -234,20 +239,9 @@ def _order_of(arm: ArmEstimate) -> tuple[object, ...]:
 
 def _errors(place: int, arm: ArmEstimate) -> Floats:
     """Return simulated errors of a level: its noise, and a normal of one of its variances."""
-    noise, normal, which = _uniforms(place)
+    named = f"errors of place {place} behind simultaneous intervals"
+    noise, normal, which = fixed_uniforms(named, 3, _DRAWS)
     likely = np.asarray(arm.variances)
     chosen = likely[np.minimum((which * likely.size).astype(np.intp), likely.size - 1)]
     errors: Floats = law_draws(arm.law, noise) + np.sqrt(chosen) * ndtri(normal)
     return errors
-
-
-def _uniforms(place: int) -> Floats:
-    """Return fixed uniform variables for a simulation on released numbers; they protect nothing.
-
-    The same in every run, so that an interval is a function of what was released.
-    """
-    named = f"errors of place {place} behind simultaneous intervals".encode()
-    stream = hashlib.shake_128(named).digest(8 * 3 * _DRAWS)
-    whole = (np.frombuffer(stream, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5
-    uniforms: Floats = whole.reshape(3, _DRAWS) / 2.0**52
-    return uniforms

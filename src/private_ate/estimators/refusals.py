@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
 from private_ate.domain import Domain, Outcome, Treatment, label_text
+from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request, options_for
@@ -18,6 +19,7 @@ __all__ = [
     "refuse_arms",
     "refuse_missing_rule",
     "refuse_probability",
+    "refuse_subgroups",
     "refuse_unanswerable",
     "with_outcome_sd",
 ]
@@ -107,6 +109,45 @@ def refuse_probability(method: Method, request: Request, domain: Domain | None) 
         return
     if request.probability in domain.covariates or not has_public_covariates(request.level):
         probability_of(domain, request.probability)
+
+
+def refuse_subgroups(method: Method, request: Request, domain: Domain | None) -> None:
+    """Refuse subgroups that cannot be made or estimated; reads no record."""
+    if not request.by:
+        return
+    if request.level not in method.subgroups_at:
+        able = [
+            f"{other.name!r} ({level} level)"
+            for other in METHODS.values()
+            for level in other.subgroups_at
+        ]
+        msg = (
+            f"method {method.name!r} has no subgroups at {request.level} level; "
+            f"{' and '.join(able)} has"
+        )
+        raise ArgumentError(msg, parameter="method")
+    if request.rows_per_person != 1:
+        msg = (
+            "subgroups need one row per person: of somebody with several rows they may be in "
+            "several subgroups, which would then cost more than ε together"
+        )
+        raise ArgumentError(msg, parameter="rows_per_person")
+    if request.estimand == "ato":
+        msg = "the ATO of subgroups does not add up to that of all; ask for the ATE, ATT or ATC"
+        raise ArgumentError(msg, parameter="estimand")
+    if request.overall and (request.estimand != "ate" or request.among is not None):
+        msg = "all units are paid for beside subgroups for the ATE alone; leave out overall"
+        raise ArgumentError(msg, parameter="overall")
+    if domain is None:
+        msg = "subgroups are made by columns that a domain declares; give domain= too"
+        raise ArgumentError(msg, parameter="by")
+    if domain.outcome.missing == "private":
+        msg = (
+            "subgroups cannot leave out private missing outcomes; declare them public, or the "
+            "number that a missing outcome counts as"
+        )
+        raise ArgumentError(msg, parameter="missing outcomes")
+    Cells.of(domain, request.by)
 
 
 def refuse_missing_rule(method: Method, request: Request, outcome: Outcome, arms: int = 2) -> None:

@@ -64,6 +64,8 @@ class Method:
         Whether, of three arms or more, it can speak of the units of one.
     trials : bool
         Whether it makes use of a known probability of treatment.
+    subgroups_at : tuple of levels
+        Where it estimates effects in subgroups.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -97,6 +99,7 @@ class Method:
     arms: int = 2
     among_arms: bool = False
     trials: bool = False
+    subgroups_at: tuple[Level, ...] = ()
     after: str = ""
     adjusts: str = ""
     page: str = ""
@@ -129,7 +132,7 @@ _RECORDS: Final = (
         "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, arms=20, among_arms=True, trials=True,
+        leaves_out=True, arms=20, among_arms=True, trials=True, subgroups_at=("label",),
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
         follows=("public", "private"), follows_at=("label",), arms_follow=("public",),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol, TypeVar, get_args
 
-from private_ate.arguments import one_of, real_number, settle, whole_number
+from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.noise import Noise
@@ -27,7 +27,8 @@ class Request:
 
     ε may be given as its text; it is kept as the exact fraction. ``among`` is the label of the arm
     whose units are meant, where more than two are declared; None means all units. ``probability``
-    is that of treatment in a trial: a number, or the column that holds everybody's.
+    is that of treatment in a trial: a number, or the column that holds everybody's. ``by`` names
+    columns and cuts that divide people into subgroups; ``overall`` pays half of ε for all units.
     """
 
     level: Level
@@ -41,6 +42,8 @@ class Request:
     design: Design = "unknown"
     among: str | None = None
     probability: float | str | None = None
+    by: tuple[str, ...] = ()
+    overall: bool = False
 
     def __post_init__(self) -> None:
         one_of("level", self.level, get_args(Level))
@@ -57,6 +60,24 @@ class Request:
             share = real_number("confidence (None for no interval)", self.confidence, 0.5, 0.9999)
             settle(self, confidence=share)
         self._check_probability()
+        self._check_subgroups()
+
+    def _check_subgroups(self) -> None:
+        """Refuse subgroups that are no different texts, or an overall effect beside none."""
+        held: object = self.by
+        named = (held,) if isinstance(held, str) else held
+        texts = tuple(named) if isinstance(named, list | tuple) else (None,)
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            msg = "by is a list of columns and cuts, such as ['sex', 'age<65']"
+            raise ArgumentError(msg, parameter="by")
+        by = tuple(str(text).strip() for text in texts)
+        if len(set(by)) != len(by):
+            msg = "by names a column or cut twice"
+            raise ArgumentError(msg, parameter="by")
+        settle(self, by=by, overall=truth_value("overall", self.overall))
+        if self.overall and not by:
+            msg = "overall pays for all units beside subgroups; name these too: by=['…']"
+            raise ArgumentError(msg, parameter="by")
 
     def _check_probability(self) -> None:
         """Refuse a known probability of treatment outside of a trial, or that is none."""

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from private_ate.contents.arms import Contrast, Pair
     from private_ate.release import Release
 
-__all__ = ["arms_part", "balance_parts", "card_tables", "several_part", "spread_part"]
+__all__ = [
+    "arms_part",
+    "balance_parts",
+    "card_tables",
+    "plain_table",
+    "several_part",
+    "spread_part",
+]
 
 _MOST_PAIRS = 15  # other pairs that are drawn without being asked for, and tables of balance
 
@@ -227,10 +234,11 @@ def balance_parts(
 
 def card_tables(release: Release, caption: Markup) -> list[Markup]:
     """Return the tables of arms and contrasts for a notebook."""
-    return [_plain(arm_cells(release), caption), _plain(contrast_cells(release), None)]
+    return [plain_table(arm_cells(release), caption), plain_table(contrast_cells(release), None)]
 
 
-def _plain(cells: Cells, caption: Markup | None) -> Markup:
+def plain_table(cells: Cells, caption: Markup | None) -> Markup:
+    """Return a table for a notebook, as it is."""
     head = element("tr", *(element("th", name, scope="col") for name in cells.head))
     rows = [
         element("tr", *(element("td", text) for text in row))

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from private_ate.effects import e_value
 from private_ate.release import ArmOverlap, Overlap
-from private_ate.report.arm_parts import arms_part, card_tables, several_part, spread_part
+from private_ate.report.arm_parts import (
+    arms_part,
+    card_tables,
+    plain_table,
+    several_part,
+    spread_part,
+)
 from private_ate.report.markup import Markup, element, join, page
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import (
@@ -23,6 +29,7 @@ from private_ate.report.parts import (
     warning_boxes,
 )
 from private_ate.report.several import Scope
+from private_ate.report.subgroups import has_subgroups, subgroup_cells, subgroup_part
 from private_ate.report.text import summary_rows
 from private_ate.report.words import (
     PAPER,
@@ -120,6 +127,8 @@ def release_card(release: Release) -> str:
     caption = element("caption", f"{headline(release)}, released by private-ate")
     table = element("table", *([] if release.arms else [caption]), element("tbody", *rows))
     tables = card_tables(release, caption) if release.arms else []
+    if has_subgroups(release):
+        tables.append(plain_table(subgroup_cells(release), None))
     return join(*warning_boxes(release), *tables, table)
 
 
@@ -137,6 +146,7 @@ def _sections(
         parts.append(element("p", plain_promise(release), class_="warning", role="note"))
     parts += warning_boxes(release)
     parts += shown
+    parts += subgroup_part(release)
     parts += promise_part(release, level)
     parts += budget_part(release, level)
     parts += _population(release, facts, level)

@@ -14,6 +14,7 @@ from private_ate.report.several import (
     arm_cells,
     contrast_cells,
 )
+from private_ate.report.subgroups import equal_effects_lines, has_subgroups, subgroup_cells
 from private_ate.report.words import (
     assumption,
     headline,
@@ -64,8 +65,9 @@ def summarize(release: Release, contrasts: Scope = "all") -> str:
 
 
 def _tables(release: Release, contrasts: Scope) -> list[Cells]:
-    """Return the tables of arms and contrasts; of two arms there are none."""
-    return [arm_cells(release), contrast_cells(release, contrasts)] if release.arms else []
+    """Return the tables of arms and contrasts, and of subgroups; of two arms alone, none."""
+    tables = [arm_cells(release), contrast_cells(release, contrasts)] if release.arms else []
+    return [*tables, subgroup_cells(release)] if has_subgroups(release) else tables
 
 
 def _aligned(cells: Cells) -> str:
@@ -139,6 +141,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     facts = Facts.of(release.settings)
     digits = uncertainty(release)
     yield from _several_rows(release) if release.arms else _number_rows(release, digits)
+    for line in equal_effects_lines(release):
+        yield "equal effects", line
     hides_size = release.adjacency.startswith("add/remove")
     yield ("units (noisy n)" if hides_size else "units (n)"), f"{release.n:,}"
     if facts.arms is not None:

@@ -209,6 +209,8 @@ def python_call(release: Release) -> str:
         ("target", facts.target, "balance"),
         ("rows_per_person", facts.rows_per_person, 1),
         ("neighbors", facts.neighbors, None),
+        ("by", [] if facts.subgroups is None else list(facts.subgroups.by), []),
+        ("overall", facts.subgroups is not None and facts.subgroups.overall == "paid for", False),
     )
     pairs += [(name, repr(value)) for name, value, usual in asked if value != usual]
     pays = release.interval is not None or release.method == "published"

@@ -17,6 +17,7 @@ from typing import Final, TypedDict
 import numpy as np
 
 from private_ate.arrays import Floats
+from private_ate.contents.arms import NoiseLaw
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
@@ -157,12 +158,13 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     else:
         sums = fold_with_base(study, problem.base, _outcome_kernel(weights, kept))
         released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
-    interval = None
+    interval, variances = None, ()
     if sampling is not None:
         unit = study.domain.bounds.width / study.size
         likely = sampling.given_seen(_paired_share(problem, shares)).likely_values()
         deviations = unit * error_deviations(problem, weights.solutions, guess, likely, shares)
         half = released.half_width(request.coverage, deviations)
+        variances = tuple((deviations**2).tolist())
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
     settings = replace(
         _settings(request, weights, study),
@@ -176,6 +178,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(
         released.ate, (released.ate - half, released.ate + half), interval, settings,
         warnings=_warn(public, weights, settings, request),
+        laws=released.laws, variances=variances,
     )  # fmt: skip
 
 
@@ -299,6 +302,11 @@ class _ReleasedSums:
     epsilon: float  # of each draw
     means: _Means
 
+    @property
+    def laws(self) -> tuple[NoiseLaw, ...]:
+        """The laws of the effect's independent noises."""
+        return tuple(NoiseLaw("staircase", scale, self.epsilon) for scale in self.scales)
+
     def noise_half(self, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
         if len(self.scales) == 1:
@@ -321,6 +329,11 @@ class _ReleasedMeans:
     released: ObservedMeans
     width: float
     means: _Means
+
+    @property
+    def laws(self) -> tuple[NoiseLaw, ...]:
+        """None: the noise of a ratio has no law of its own."""
+        return ()
 
     @property
     def shares(self) -> tuple[float, float]:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_ate.estimators.request import Estimand, Target
-from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, ArmsSettings, Settings
+from private_ate.settings import (
+    ABSENT,
+    Absent,
+    ArmCounts,
+    ArmNumbers,
+    ArmsSettings,
+    Settings,
+    SubgroupsNote,
+)
 
 __all__ = ["CalibratedArmsSettings", "CalibratedSettings", "NoisyCount"]
 
@@ -72,6 +80,9 @@ class CalibratedSettings(Settings):
         Rows without an outcome that were left out, where who lacks one is public.
     observed_share : pair by arm
         The released share of weight with an outcome, where who lacks one is private.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for. Numbers above then
+        speak of all of them: the largest cap, the worst balance.
     notes : list of str
         Warnings.
     budget : mapping
@@ -100,6 +111,7 @@ class CalibratedSettings(Settings):
     clipped_to: tuple[float, float] | Absent = ABSENT
     left_out_outcome: int | Absent = ABSENT
     observed_share: ArmNumbers | Absent = ABSENT
+    subgroups: SubgroupsNote | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]
 
@@ -144,6 +156,9 @@ class CalibratedArmsSettings(ArmsSettings):
         Rows without an outcome that were left out, where who lacks one is public.
     observed_share : mapping
         The released share of weight with an outcome, where who lacks one is private.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for. Numbers above then
+        speak of all of them: the largest cap, the worst balance.
     notes : list of str
         Warnings.
     budget : mapping
@@ -169,5 +184,6 @@ class CalibratedArmsSettings(ArmsSettings):
     clipped_to: tuple[float, float] | Absent = ABSENT
     left_out_outcome: int | Absent = ABSENT
     observed_share: Mapping[str, float] | Absent = ABSENT
+    subgroups: SubgroupsNote | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]

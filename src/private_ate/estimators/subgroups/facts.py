@@ -1,0 +1,147 @@
+"""What a release of subgroups says of its public phase: settings of all cells as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final, cast
+
+from private_ate.estimators.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
+from private_ate.estimators.request import Request
+from private_ate.settings import (
+    ABSENT,
+    ArmCounts,
+    ArmNumbers,
+    Settings,
+    SubgroupNote,
+    SubgroupsNote,
+)
+
+__all__ = ["merged_settings", "merged_warnings"]
+
+Pair = tuple[float, float]
+Merged = CalibratedSettings | CalibratedArmsSettings
+
+_MANY: Final = 3  # cells above which rolled-up effects are much noisier than direct ones
+_ROLLED: Final = (
+    "the effect of all units is rolled up from {0} subgroups and carries the noise of all of them, "
+    "about {1:.1f} times that of one that is estimated directly; overall=True pays for one"
+)
+_LEFT_OUT: Final = "no effect in {0}: {1}; its {2} units are in no row of the table"
+
+
+def merged_settings(
+    settings: Sequence[Settings | Mapping[str, Any]],
+    sizes: Sequence[int],
+    cells: tuple[SubgroupNote, ...],
+    request: Request,
+) -> Merged:
+    """Return the settings of all cells as one: sums of sizes, the largest cap, worst balance."""
+    held = cast("Sequence[Merged]", settings)
+    first = held[0]
+    balance: dict[str, Pair] = {}
+    for one in held:
+        for name, pair in one.balance.items():
+            worst = balance.get(name, (0.0, 0.0))
+            balance[name] = (_larger(worst[0], pair[0]), _larger(worst[1], pair[1]))
+    shared: dict[str, Any] = {
+        "population": _population(first.population, cells),
+        "balance": balance,
+        "subgroups": SubgroupsNote(request.by, "rolled up", cells),
+        "notes": _notes(held, request) or ABSENT,
+        "budget": _budget(first, request),
+        **_counts(held),
+    }
+    arms = _summed([_by_arm(one.arms) for one in held])
+    effective = _effective([_by_arm(one.effective_arms) for one in held], sizes)
+    if isinstance(first, CalibratedSettings):
+        return replace(
+            first,
+            weight_cap=max(one.weight_cap for one in held if isinstance(one, CalibratedSettings)),
+            arms=ArmCounts(**arms), effective_arms=ArmNumbers(**effective),
+            means=ABSENT, risk_ratio=ABSENT, odds_ratio=ABSENT, **shared,
+        )  # fmt: skip
+    several = [one for one in held if isinstance(one, CalibratedArmsSettings)]
+    caps = {name: max(one.weight_cap[name] for one in several) for name in arms}
+    return replace(
+        first, weight_cap=caps, arms=arms, effective_arms=effective, arm_balance=ABSENT,
+        simultaneous_factor=ABSENT, interval_rule=ABSENT, **shared,
+    )  # fmt: skip
+
+
+def merged_warnings(
+    names: Sequence[str],
+    warnings: Sequence[tuple[str, ...]],
+    cells: tuple[SubgroupNote, ...],
+) -> tuple[str, ...]:
+    """Return the warnings of all cells by their names, and which cells have no effect."""
+    found = [f"{name}: {text}" for name, texts in zip(names, warnings, strict=True)
+             for text in texts]  # fmt: skip
+    for cell in cells:
+        if not cell.estimated:
+            empty = [repr(label) for label, size in cell.arms.items() if not size]
+            reason = f"nobody is in arm {' or '.join(empty)}"
+            found.append(_LEFT_OUT.format(cell.name, reason, f"{cell.units:,}"))
+    return tuple(found)
+
+
+def _population(usual: str, cells: tuple[SubgroupNote, ...]) -> str:
+    """Say whom the overall effect speaks of: not of cells in which nothing can be compared."""
+    if all(cell.estimated for cell in cells):
+        return usual
+    kept = sum(cell.units for cell in cells if cell.estimated)
+    return f"{usual}, of the {kept:,} units in subgroups with units of every arm"
+
+
+def _larger(one: float, other: float) -> float:
+    return other if abs(other) > abs(one) else one
+
+
+def _summed(by_arm: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {name: sum(one[name] for one in by_arm) for name in by_arm[0]}
+
+
+def _effective(by_arm: Sequence[Mapping[str, float]], sizes: Sequence[int]) -> dict[str, float]:
+    """Return how many units of equal weight arms are worth: squared weights of cells add up."""
+    whole = sum(sizes)
+    return {
+        name: whole**2 / sum(size**2 / one[name] for one, size in zip(by_arm, sizes, strict=True))
+        for name in by_arm[0]
+    }
+
+
+def _by_arm(value: ArmCounts | ArmNumbers | Mapping[str, Any]) -> dict[str, Any]:
+    """Return numbers by arm as a mapping: two arms have fields, several have labels."""
+    return dict(value) if isinstance(value, Mapping) else asdict(value)
+
+
+def _budget(first: Merged, request: Request) -> dict[str, float]:
+    """Return ε of each step: all cells have the same steps, and none adds to another's."""
+    budget = dict(first.budget)
+    if request.overall:
+        budget["outcome sums, all units"] = float(request.epsilon) - sum(budget.values())
+    return budget
+
+
+def _counts(held: Sequence[Merged]) -> dict[str, Any]:
+    """Return what cells tell of left-out rows, summed; what each chose for itself is not told."""
+    rest: dict[str, Any] = {"outcomes_beyond": ABSENT, "clipped_to": ABSENT}
+    counts = [one.left_out_outcome for one in held]
+    known = [count for count in counts if isinstance(count, int)]
+    if len(known) == len(counts):
+        rest["left_out_outcome"] = sum(known)
+    return rest
+
+
+def _notes(held: Sequence[Merged], request: Request) -> tuple[str, ...]:
+    """Return how subgroups came about and what cells say of themselves, each text once."""
+    texts = [text for one in held if isinstance(one.notes, tuple) for text in one.notes]
+    how = (
+        "with half of ε for all units, reconciled with the subgroups"
+        if request.overall
+        else "each subgroup with all of ε, and all units rolled up from them"
+    )
+    found = [f"effects by {', '.join(request.by)}, {how}"]
+    if not request.overall and len(held) > _MANY:
+        found.append(_ROLLED.format(len(held), len(held) ** 0.5))
+    return (*found, *dict.fromkeys(texts))

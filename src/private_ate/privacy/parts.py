@@ -1,0 +1,103 @@
+"""Choke points for disjoint parts of the rows, and sums over all of them.
+
+A person is in one part, and which one is public: costs of different parts do not add up. Proof:
+docs/proofs/subgroups.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from private_ate.errors import NumericRangeError
+from private_ate.privacy.metrics import Metric
+from private_ate.privacy.noise import Noise, Spend
+
+__all__ = ["Parts", "PartsTotal"]
+
+Output = TypeVar("Output")
+
+_SUMS = {"staircase": Metric.L1, "staircase_disjoint": Metric.ONE_OF}  # what can be added up
+
+
+@dataclass(frozen=True, slots=True)
+class PartsTotal:
+    """Released sums over all parts in half steps, and the sensitivities behind their noise."""
+
+    noisy: tuple[int, ...]
+    sensitivities: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What a step of one part got; it stays behind the choke point."""
+
+    part: str
+    values: tuple[int, ...] = field(repr=False)
+    sensitivities: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _PartNoise(Noise):
+    """A choke point whose calls are those of one part, drawn and written down by the whole's."""
+
+    part: str = ""
+    whole: Noise | None = field(default=None, repr=False)
+    heard: dict[str, list[_Heard]] = field(default_factory=dict, repr=False)
+
+    def _release(self, spend: Spend, values: Any, draw: Callable[[], Output]) -> Output:  # noqa: ANN401  # whatever goes in
+        if spend.part or self.whole is None:
+            msg = f"step {spend.step!r} divides rows that are a part of others already"
+            raise NumericRangeError(msg)
+        named = replace(spend, part=self.part)
+        if _SUMS.get(spend.mechanism) is spend.metric:
+            held = (values,) if isinstance(values, int) else tuple(values)
+            kept = _Heard(self.part, held, spend.sensitivity)
+            self.heard.setdefault(spend.step, []).append(kept)
+        self.spends.append(named)
+        return self.whole._release(named, values, draw)  # noqa: SLF001  # the same choke point
+
+
+@dataclass(slots=True)
+class Parts:
+    """The choke point of a study whose rows are divided by public columns, one row per person."""
+
+    noise: Noise
+    _heard: dict[str, list[_Heard]] = field(default_factory=dict, repr=False)
+    _names: set[str] = field(default_factory=set, repr=False)
+
+    def within(self, part: str) -> Noise:
+        """Return the choke point of one part, to be asked for once.
+
+        Neighbours differ in the rows of one part, so that parts cost together what the dearest
+        of them costs.
+        """
+        if not part or part in self._names:
+            msg = "every part of the rows has a name of its own"
+            raise NumericRangeError(msg)
+        self._names.add(part)
+        return _PartNoise(
+            self.noise.entropy, self.noise.recorder,
+            part=part, whole=self.noise, heard=self._heard,
+        )  # fmt: skip
+
+    def total(self, step: str, of_step: str, *, epsilon: Fraction) -> PartsTotal:
+        """Release what a staircase step got in all parts, added up, with noise of its own.
+
+        What went into the parts is added up behind the choke point, so that no method holds it.
+        Neighbours: the input of one part moves, one coordinate of it by at most its sensitivity
+        there; the sum moves by as much, at most the largest sensitivity of all parts. Cost: ε,
+        beyond what the parts cost (docs/proofs/subgroups.md).
+        """
+        parts = self._heard.get(of_step, [])
+        sizes = {(len(one.values), len(one.sensitivities)) for one in parts}
+        names = [one.part for one in parts]
+        if len(sizes) != 1 or set(names) != self._names or len(names) != len(self._names):
+            msg = f"step {of_step!r} was not called once in every part of the rows, alike in all"
+            raise NumericRangeError(msg)
+        totals = [sum(column) for column in zip(*(one.values for one in parts), strict=True)]
+        reach = [max(column) for column in zip(*(one.sensitivities for one in parts), strict=True)]
+        noisy = self.noise.staircase_disjoint(step, totals, sensitivities=reach, epsilon=epsilon)
+        return PartsTotal(tuple(noisy), tuple(reach))

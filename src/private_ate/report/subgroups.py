@@ -1,0 +1,147 @@
+"""Effects in subgroups as a table of texts, as a forest plot and as sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from private_ate.report.drawings import ForestMark, draw_forest, short_name
+from private_ate.report.markup import Markup, element
+from private_ate.report.several import Cells, smallest_error
+from private_ate.report.words import noun, number_text, percent
+from private_ate.settings import Facts
+
+if TYPE_CHECKING:
+    from private_ate.contents.about import Effect
+    from private_ate.release import Release
+
+__all__ = ["equal_effects_lines", "has_subgroups", "subgroup_cells", "subgroup_part"]
+
+_ALL = "all units"
+
+
+def has_subgroups(release: Release) -> bool:
+    """Say whether the table of effects has rows of subgroups."""
+    return any(row.subgroup is not None for row in release.effects)
+
+
+def subgroup_cells(release: Release) -> Cells:
+    """Return a row per subgroup and contrast: its size, the effect and both intervals."""
+    rows = _rows(release)
+    note = Facts.of(release.settings).subgroups
+    sizes = {} if note is None else {cell.name: f"{cell.units:,}" for cell in note.cells}
+    if note is not None:
+        sizes[_ALL] = f"{sum(cell.units for cell in note.cells if cell.estimated):,}"
+    error = smallest_error(release, [(row.interval, row.noise_interval) for row in rows])
+    paid = release.interval is not None
+    names = [row.subgroup or _ALL for row in rows]
+    columns = [("subgroup", False, names)]
+    if release.arms:
+        columns.append(("arms", False, [f"{row.arm} against {row.against}" for row in rows]))
+    columns += [
+        ("units", True, [sizes.get(name, "") for name in names]),
+        (noun(release), True, [number_text(row.estimate, error) for row in rows]),
+        (
+            f"{percent(release)} {'interval' if paid else 'noise interval'}",
+            True,
+            [_pair(row.interval if paid else row.noise_interval, error) for row in rows],
+        ),
+    ]
+    if paid:
+        columns.append(("all at once", True, [_pair(row.simultaneous, error) for row in rows]))
+    return Cells(
+        tuple(name for name, _, _ in columns),
+        tuple(zip(*(texts for _, _, texts in columns), strict=True)),
+        tuple(is_number for _, is_number, _ in columns),
+    )
+
+
+def equal_effects_lines(release: Release) -> list[str]:
+    """Return what the tests of equal effects say, a sentence for each contrast."""
+    note = Facts.of(release.settings).subgroups
+    tests = note.equal_effects if note is not None else ()
+    return [
+        f"{f'{one.arm} against {one.against}: ' if release.arms else ''}"
+        f"Q = {one.statistic:.3g} on {one.degrees} degrees of freedom, p = {one.p_value:.2g}"
+        for one in (tests if isinstance(tests, tuple) else ())
+    ]
+
+
+def subgroup_part(release: Release) -> list[Markup]:
+    """Return the subgroups of a page: a forest plot, its table and the test of equal effects."""
+    if not has_subgroups(release):
+        return []
+    rows = _rows(release)
+    marks = [
+        ForestMark(_name(release, row), row.estimate, row.interval or row.noise_interval,
+                   row.simultaneous if release.interval is not None else None)
+        for row in rows
+    ]  # fmt: skip
+    kind = "interval" if release.interval is not None else "interval for the noise alone"
+    thin = ", thin ones cover all rows at once" if release.interval is not None else ""
+    line = (
+        f"The {noun(release)} in every subgroup. Thick bars: {percent(release)} {kind}{thin}. The "
+        f"vertical line is no {noun(release)}."
+    )
+    drawn = draw_forest(marks, describe=f"Forest plot of {len(rows)} rows of subgroups")
+    parts = [
+        element("h2", "Subgroups"),
+        element("figure", drawn, element("figcaption", line)),
+        _table(subgroup_cells(release)),
+    ]
+    tests = equal_effects_lines(release)
+    if tests:
+        parts.append(element("p", f"Test of equal effects (Cochran): {'; '.join(tests)}."))
+    return parts
+
+
+def _rows(release: Release) -> list[Effect]:
+    """Return all units first; of several arms those against the reference, as subgroups have."""
+    reference = release.effects[0].against
+    return [row for row in release.effects if row.against == reference]
+
+
+def _name(release: Release, row: Effect) -> str:
+    name = short_name(row.subgroup or _ALL, 28)
+    return f"{name}: {short_name(row.arm)}" if release.arms else name
+
+
+def _pair(pair: tuple[float, float] | None, error: float) -> str:
+    if pair is None:
+        return ""
+    return f"[{number_text(pair[0], error)}, {number_text(pair[1], error)}]"
+
+
+def _table(cells: Cells) -> Markup:
+    """Return a table that fits a phone: sizes below names, intervals below each other."""
+    texts = cells.numbers.index(True)
+    head = [
+        element("th", "subgroup", scope="col"),
+        element("th", cells.head[texts + 1], scope="col", class_="number"),
+        element("th", *_below(cells.head[texts + 2 :]), scope="col", class_="number"),
+    ]
+    rows = []
+    for row in cells.rows:
+        units = [f"{row[texts]} units"] if row[texts] else []
+        rows.append(
+            element(
+                "tr",
+                element("th", *_below((row[0], *row[1:texts], *units)), scope="row"),
+                element("td", row[texts + 1], class_="number"),
+                element("td", *_below(row[texts + 2 :]), class_="number"),
+            )
+        )
+    caption = "In units of the outcome. Intervals “all at once” cover all rows together."
+    return element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+    )
+
+
+def _below(texts: tuple[str, ...]) -> list[Markup]:
+    first, *others = texts
+    parts = [element("span", first)]
+    for text in others:
+        parts += [element("br"), element("span", text, class_="soft")]
+    return parts

@@ -1,0 +1,126 @@
+"""Neighbouring outcomes through subgroups, outputs replayed: a cell has all of ε, none more."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import replay
+from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.estimators.calibrated.method import CalibratedOptions
+from private_ate.estimators.registry import METHODS
+from private_ate.estimators.request import Request
+from private_ate.estimators.subgroups.method import estimate_subgroups
+from private_ate.privacy import parts
+from private_ate.privacy.quantiles import staircase_variance
+from private_ate.privacy.sums import OUTCOME_STEPS
+from several_arms import arm_study
+
+TWO = ("x0<0.5", "x1<0.4")
+ASKED = [
+    {},
+    {"overall": True},
+    {"confidence": None},
+    {"overall": True, "target": "track"},
+    {"options": CalibratedOptions(clip_share="0.1")},
+    {"overall": True, "options": CalibratedOptions(means=True)},
+]
+
+
+def run(study, request, noise):
+    with single_threaded_blas():  # as the front door has it
+        return estimate_subgroups(study, request, METHODS["calibrated"], noise)
+
+
+def neighbours(study, row):
+    low, high = study.outcome.copy(), study.outcome.copy()
+    low[row], high[row] = 0, OUTCOME_STEPS
+    return replace(study, outcome=low), replace(study, outcome=high)
+
+
+def cell_of(study):
+    return 2 * (study.covariates[0] >= 0.5) + (study.covariates[1] >= 0.4)
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("arms", [2, 3])
+def test_no_input_moves_further_than_declared(arms, asked):
+    study = arm_study(arms, rows=120)
+    request = Request("label", Fraction(1), by=TWO, **asked)
+    for cell in (3,) if asked else range(4):
+        row = int(np.flatnonzero(cell_of(study) == cell)[0])
+
+        assert replay.replay_findings(run, *neighbours(study, row), request) == []
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_every_cell_spends_the_whole_budget_and_half_of_it_beside_all_units(arms):
+    study = arm_study(arms, rows=120)
+    for overall, whole in ((False, Fraction(1)), (True, Fraction(1, 2))):
+        request = Request("label", Fraction(1), by=TWO, overall=overall)
+        spends = replay.record(run, study, request).noise.spends
+        spent = {}
+        for spend in spends:
+            spent[spend.part] = spent.get(spend.part, 0) + spend.epsilon
+        assert spent.pop("", Fraction(0)) == 1 - whole
+        assert len(spent) == 4
+        assert set(spent.values()) == {whole}
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_eight_cells_each_carry_the_noise_of_the_whole_budget(arms):
+    study = arm_study(arms, rows=500, seed=3)
+    by = ("x0<0.5", "x1<0.5", "x2<0.5")
+    request = Request("label", Fraction(1), by=by, confidence=None)
+    calls = [call for call in replay.record(run, study, request).tape if call.spend.part]
+    assert len({call.spend.part for call in calls}) == 8
+    drawn = []
+    for call in calls:
+        sizes, exact = np.array(call.spend.sensitivity), np.atleast_1d(call.values)
+        for _ in range(100):
+            drawn += list((np.atleast_1d(call.draw()) - 2 * exact) / (2 * sizes))
+    measured = float(np.mean(np.array(drawn, dtype=float) ** 2))
+    assert measured == pytest.approx(staircase_variance(1.0), rel=0.2)
+    assert measured < staircase_variance(0.5) / 2  # what cells that share ε would carry at least
+
+
+def test_a_cell_alone_has_the_sensitivity_that_it_has_among_others():
+    study = arm_study(2, rows=400, seed=4)
+    request = Request("label", Fraction(1), by=("x0<0.5",))
+    together = replay.record(run, study, request).noise.spends
+    rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
+    alone = replay.record(METHODS["calibrated"].run, rows, replace(request, by=())).noise.spends
+
+    found = [spend for spend in together if spend.part == "x0<0.5"]
+    assert [replace(spend, part="") for spend in found] == alone
+
+
+def test_sensitivities_of_all_units_that_are_too_small_are_found(monkeypatch):
+    study = arm_study(2, rows=120)
+    request = Request("label", Fraction(1), by=TWO, overall=True, confidence=None)
+    monkeypatch.setattr(parts, "max", min, raising=False)
+    spends = replay.record(run, study, request).noise.spends
+    dearest = max(spends[:-1], key=lambda spend: spend.sensitivity).part  # all units come last
+    rows = np.flatnonzero(cell_of(study) == [spend.part for spend in spends].index(dearest))
+    found = [
+        finding
+        for row in rows[:8]
+        for finding in replay.replay_findings(run, *neighbours(study, row), request)
+    ]
+    assert any("'outcome sums, all units' moves by" in finding for finding in found)
+
+
+def test_cells_that_share_a_person_are_found(monkeypatch):
+    study = arm_study(2, rows=120)
+    honest = LocalStudy.divided
+
+    def overlapping(self, cell_of, cells):
+        _, *others = honest(self, cell_of, cells)
+        return (self, *others)
+
+    monkeypatch.setattr(LocalStudy, "divided", overlapping)
+    row = int(np.flatnonzero(cell_of(study) == 3)[0])
+    request = Request("label", Fraction(1), by=TWO)
+    found = replay.replay_findings(run, *neighbours(study, row), request)
+    assert any("several parts" in finding for finding in found)

@@ -1,0 +1,330 @@
+"""Effects in subgroups: which rows are in which, what the table adds up to, what is refused."""
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+from private_ate import (
+    Binary,
+    Categories,
+    Domain,
+    Interval,
+    Ledger,
+    Outcome,
+    Release,
+    Treatment,
+    estimate_ate,
+)
+from private_ate.contents.arms import NoiseLaw
+from private_ate.contents.laws import law_draws
+from private_ate.data.tables import read_table
+from private_ate.domain.subgroups import Cells
+from private_ate.engines.local import LocalStudy
+from private_ate.errors import ArgumentError, LedgerError
+from private_ate.estimators.calibrated.method import CalibratedOptions
+from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells, RowWeights
+from several_arms import arm_study
+
+DOMAIN = Domain(
+    "t",
+    ("y", Interval(0, 10)),
+    {"sex": Categories("f", "m"), "age": Interval(18, 98), "smokes": Binary()},
+)
+ABSENT_FILE = "no such file.csv"
+
+
+def clinic(rows=300, seed=1):
+    rng = np.random.default_rng(seed)
+    sex, age = rng.integers(0, 2, rows), rng.integers(18, 98, rows).astype(float)
+    t = (rng.random(rows) < 0.3 + 0.4 * sex).astype(int)
+    y = np.clip(4 + 0.02 * age + t * (1 + sex) + rng.normal(size=rows), 0, 10)
+    smokes = rng.integers(0, 2, rows).astype(float)
+    labels = np.where(sex == 1, "f", "m")
+    return pl.DataFrame({"t": t, "y": y, "sex": labels, "age": age, "smokes": smokes})
+
+
+def asked(data, by, epsilon="1", **more):
+    more = {"domain": DOMAIN, "level": "label", "seed": 5} | more
+    return estimate_ate(data, epsilon=epsilon, by=by, **more)
+
+
+@pytest.mark.parametrize(
+    ("by", "part"),
+    [
+        (["height"], "not by 'height'"),
+        (["age"], "name where it is cut, such as 'age<58'"),
+        (["age<18"], "above 18 and at most 98"),
+        (["age<=65"], "not '=65'"),
+        (["age<99"], "at most 98"),
+        (["sex<2"], "has labels"),
+        (["sex", "sex"], "twice"),
+        (["age<30", "age<50", "age<60", "age<70", "sex"], "32 cells; at most 20"),
+        ([""], "a list of columns"),
+        ([3], "a list of columns"),
+        ("", "a list of columns"),
+    ],
+)
+def test_what_makes_no_subgroups_is_refused_before_a_record_is_read(by, part):
+    with pytest.raises(ArgumentError, match=part) as caught:
+        asked(ABSENT_FILE, by)
+    assert caught.value.parameter == "by"
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        ({"level": "sample"}, "no subgroups at sample level; 'calibrated' \\(label level\\) has"),
+        ({"method": "published"}, "method 'published' has no subgroups"),
+        ({"rows_per_person": 2}, "one row per person"),
+        ({"estimand": "ato"}, "does not add up"),
+        ({"estimand": "att", "overall": True}, "for the ATE alone"),
+        ({"overall": "yes"}, "overall"),
+        ({"by": [], "overall": True}, "name these too"),
+        ({"domain": None, "treatment": "t", "outcome": "y"}, "a domain declares"),
+    ],
+)
+def test_what_has_no_subgroups_is_refused_before_a_record_is_read(more, part):
+    with pytest.raises(ArgumentError, match=part):
+        asked(ABSENT_FILE, **({"by": ["sex"]} | more))
+
+
+def test_private_missing_outcomes_are_refused():
+    domain = Domain("t", Outcome("y", Interval(0, 10), missing="private"), DOMAIN.covariates)
+    with pytest.raises(ArgumentError, match="private missing outcomes"):
+        asked(ABSENT_FILE, ["sex"], domain=domain)
+
+
+def test_rows_are_in_the_cells_that_their_entries_say():
+    cells = Cells.of(DOMAIN, ["sex", "age<65", "smokes"])
+    assert cells.count == 9
+    assert cells.names[0] == "sex=f, age<65, smokes=0"
+    assert cells.names[-1] == "sex or age or smokes not known"
+    columns = [("m", 64.9, 0), ("m", 65, 1), ("f", 18, 1), ("f", 98, 0), (None, 20, 0)]
+    table = pl.DataFrame(
+        [{"sex": s, "age": float(a), "smokes": float(k), "t": 1, "y": 1} for s, a, k in columns]
+    )
+    study = LocalStudy.encode(read_table(table), DOMAIN)
+    codes = cells.codes(study.covariates.T)
+    assert [cells.names[code] for code in codes] == [
+        "sex=m, age<65, smokes=0",
+        "sex=m, age≥65, smokes=1",
+        "sex=f, age<65, smokes=1",
+        "sex=f, age≥65, smokes=0",
+        "sex or age or smokes not known",
+    ]
+    margins = dict(cells.margins)
+    assert margins["sex=f"] == (0, 1, 2, 3)
+    assert margins["smokes=1"] == (1, 3, 5, 7)
+
+
+def test_missing_entries_of_public_columns_are_a_subgroup_of_their_own():
+    data = clinic(400)
+    gaps = pl.Series(np.arange(400) % 4 == 0)
+    data = data.with_columns(
+        age=pl.when(gaps).then(None).otherwise(pl.col("age")),
+        sex=pl.when(pl.Series(np.arange(400) % 5 == 0)).then(None).otherwise(pl.col("sex")),
+    )
+    release = asked(data, ["age<65"])
+    cells = {cell["name"]: cell["units"] for cell in release.settings["subgroups"]["cells"]}
+    assert cells["age not known"] == 100
+    assert sum(cells.values()) == 400
+    release = asked(data, ["sex"])
+    cells = {cell["name"]: cell["units"] for cell in release.settings["subgroups"]["cells"]}
+    assert cells["sex not known"] == 80
+
+
+@pytest.mark.parametrize("overall", [False, True])
+@pytest.mark.parametrize("arms", [2, 3])
+def test_margins_and_all_units_are_what_the_finest_cells_add_up_to(arms, overall):
+    study = arm_study(arms, rows=400)
+    release = estimate_ate(
+        study, level="label", epsilon="0.7", by=["x0<0.5", "x1<0.4"], overall=overall, seed=2
+    )
+    sizes = {cell["name"]: cell["units"] for cell in release.settings["subgroups"]["cells"]}
+    for arm in study.domain.treatment.coded[1:]:
+        found = {row.subgroup: row.estimate for row in release.effects
+                 if row.arm == arm and row.against == "a0"}  # fmt: skip
+        for margin in (None, "x0<0.5", "x0≥0.5", "x1<0.4", "x1≥0.4"):
+            held = [name for name in sizes if margin is None or margin in name.split(", ")]
+            whole = sum(sizes[name] for name in held)
+            total = sum(sizes[name] * found[name] for name in held) / whole
+            assert found[margin] == pytest.approx(total, abs=1e-12)
+    assert release.ate == next(
+        row.estimate for row in release.effects
+        if row.subgroup is None and row.arm == study.domain.treatment.coded[-1]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_at_a_large_epsilon_a_subgroup_is_the_estimate_of_its_rows_alone(arms):
+    study = arm_study(arms, rows=400)
+    for overall in (False, True):
+        release = estimate_ate(
+            study, level="label", epsilon="200", by=["x0<0.5"], overall=overall, seed=2
+        )
+        rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
+        alone = estimate_ate(rows, level="label", epsilon="100" if overall else "200", seed=2)
+        last = study.domain.treatment.coded[-1]
+        found = next(row.estimate for row in release.effects
+                     if (row.subgroup, row.arm, row.against) == ("x0<0.5", last, "a0"))  # fmt: skip
+        assert found == pytest.approx(alone.ate, abs=1e-6)
+
+
+def test_effects_among_the_treated_are_rolled_up_by_their_numbers():
+    release = asked(clinic(), ["sex"], estimand="att")
+    found = {row.subgroup: row.estimate for row in release.effects}
+    sizes = {cell["name"]: cell["arms"]["1"] for cell in release.settings["subgroups"]["cells"]}
+    total = sum(sizes[name] * found[name] for name in sizes) / sum(sizes.values())
+    assert found[None] == pytest.approx(total, abs=1e-12)
+
+
+def test_all_units_paid_for_are_as_exact_as_asked_for_alone_at_half_epsilon():
+    study = arm_study(2, rows=3000, seed=7)
+    by = ["x0<0.5", "x1<0.5", "x2<0.5"]
+    release = estimate_ate(study, level="label", epsilon="1", by=by, overall=True, seed=2)
+    rolled = estimate_ate(study, level="label", epsilon="1", by=by, seed=2)
+    alone = estimate_ate(study, level="label", epsilon="0.5", seed=2)
+
+    def width(pair):
+        return pair[1] - pair[0]
+
+    assert width(release.noise_interval) <= 1.1 * width(alone.noise_interval)
+    assert width(release.interval) <= 1.1 * width(alone.interval)
+    assert width(release.noise_interval) < width(rolled.noise_interval)
+
+
+def test_empty_cells_are_allowed_and_a_cell_that_lacks_an_arm_has_no_row():
+    data = clinic()
+    without = data.filter(~((pl.col("sex") == "m") & (pl.col("t") == 1)))
+    release = asked(without, ["sex", "age<97.5"])
+    names = {row.subgroup for row in release.effects}
+    assert "sex=m" not in names
+    assert any("no effect in sex=m" in text for text in release.warnings)
+    assert "subgroups with units of every arm" in release.settings["population"]
+    nobody = asked(data.filter(pl.col("sex") == "f"), ["sex"])
+    assert [row.subgroup for row in nobody.effects] == [None, "sex=f"]
+    assert not any("no effect in" in text for text in nobody.warnings)
+
+
+def test_a_release_of_subgroups_comes_back_from_json_and_shows_itself():
+    for release in (
+        asked(clinic(), ["sex", "age<65"], overall=True),
+        asked(clinic(), ["sex"], confidence=None),
+        estimate_ate(arm_study(3, 300), level="label", epsilon=1, by=["x0<0.5"], seed=1),
+    ):
+        assert Release.from_json(release.to_json()) == release
+        text = str(release)
+        for row in release.effects:
+            assert (row.subgroup or "all units") in text
+        assert ("equal effects" in text) == (release.interval is not None)
+        page = release.to_html()
+        assert "Forest plot" in page
+        assert ">Subgroups<" in page
+        assert "by=[" in page
+        assert "subgroup" in release._repr_html_()
+        assert release.to_frame()["subgroup"].null_count() == len(release.contrasts)
+
+
+def test_all_rows_of_a_request_are_one_charge(tmp_path):
+    path = tmp_path / "budget.db"
+    Ledger.create(path, "clinic", epsilon="1").close()
+    first = asked(clinic(), ["sex"], overall=True, seed=None, ledger=path, request_id="a")
+    again = asked(clinic(), ["sex"], overall=True, seed=None, ledger=path, request_id="a")
+    assert first == again
+    assert first.settings["ledger"]["left"] == 0
+    with pytest.raises(LedgerError, match="other parameters"):
+        asked(clinic(), ["sex"], seed=None, ledger=path, request_id="a")
+
+
+def test_a_combination_of_rolled_up_means_is_refused():
+    release = estimate_ate(arm_study(3, 300), level="label", epsilon=1, by=["x0<0.5"], seed=1)
+    with pytest.raises(ArgumentError, match="no single law"):
+        release.combination({"a1": 1, "a0": -1})
+
+
+def table_of(rng, effects, scale=0.05, deviation=0.1):
+    """Return cells with known noise and sampling around given effects, and a direct number."""
+    law = NoiseLaw("staircase", scale, 1.0)
+    shares = [0.4, 0.3, 0.2, 0.1]
+    sampled = np.array(effects) + deviation * rng.standard_normal(4)
+    cells = [[Quantity(float(value + law_draws(law, rng.random(1))[0]), (law,), (deviation**2,))]
+             for value in sampled]  # fmt: skip
+    direct = [Quantity(float(shares @ sampled + law_draws(law, rng.random(1))[0]), (law,))]
+    return shares, cells, direct
+
+
+@pytest.mark.parametrize("with_direct", [False, True])
+def test_intervals_cover_and_the_test_of_equal_effects_keeps_its_level(with_direct):
+    rng = np.random.default_rng(11)
+    rows = [RowWeights(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), [0.4, 0.3, 0.2, 0.1]]]
+    own, together, rejected, found = 0, 0, 0, 0
+    halves = factor = None
+    for _ in range(400):
+        shares, cells, direct = table_of(rng, [1.0] * 4)
+        made = ReleasedCells.reconcile(shares, cells, direct if with_direct else None)
+        if halves is None:
+            halves = [made.half(row, 0.95) for row in rows]
+            factor = made.simultaneous_factor(rows, halves, 0.95)
+        errors = [abs(made.value(row) - 1.0) for row in rows]
+        own += sum(error <= half for error, half in zip(errors, halves, strict=True)) / 5
+        together += all(error <= factor * half for error, half in zip(errors, halves, strict=True))
+    for _ in range(25):
+        shares, cells, direct = table_of(rng, [1.0] * 4)
+        made = ReleasedCells.reconcile(shares, cells, direct if with_direct else None)
+        rejected += made.test_equal((1.0,)).p_value <= 0.2
+        shares, cells, direct = table_of(rng, [1.0, 2.0, 1.0, 0.5])
+        made = ReleasedCells.reconcile(shares, cells, direct if with_direct else None)
+        found += made.test_equal((1.0,)).p_value <= 0.05
+    assert 0.93 <= own / 400 <= 0.97
+    assert 0.92 <= together / 400 <= 0.98
+    assert 1 <= rejected <= 11
+    assert found >= 23
+
+
+def test_a_direct_number_shrinks_the_noise_of_all_units_and_of_no_cell_less_than_none():
+    shares, cells, direct = table_of(np.random.default_rng(1), [1.0] * 4)
+    whole = RowWeights(tuple(shares), (1.0,))
+    plain = ReleasedCells.reconcile(shares, cells)
+    made = ReleasedCells.reconcile(shares, cells, direct)
+    assert made.noise_half(whole, 0.95) < plain.noise_half(whole, 0.95)
+    exact = [Quantity(direct[0].value, (NoiseLaw("staircase", 1e-12, 1.0),))]
+    sure = ReleasedCells.reconcile(shares, cells, exact)
+    assert sure.value(whole) == pytest.approx(direct[0].value, abs=1e-9)
+
+
+def test_a_budget_of_many_digits_is_halved_and_spent_exactly():
+    study = arm_study(2, rows=120)
+    release = estimate_ate(
+        study, level="label", epsilon="0.123456789012345", by=["x0<0.5"], overall=True, seed=1
+    )
+    spent = {}
+    for step in release.steps:
+        spent[step.part] = spent.get(step.part, 0) + step.epsilon
+    assert release.epsilon == Fraction("0.123456789012345")
+    assert spent[""] + spent["x0<0.5"] == pytest.approx(0.123456789012345, abs=1e-16)
+
+
+def test_means_and_clipped_outcomes_work_within_subgroups():
+    for options in (CalibratedOptions(means=True), CalibratedOptions(clip_share="0.1")):
+        release = asked(clinic(), ["sex"], overall=True, options=options)
+        assert len(release.effects) == 3
+    with pytest.raises(ArgumentError, match="leave out overall"):
+        estimate_ate(
+            arm_study(3, 200), level="label", epsilon=1, by=["x0<0.5"], overall=True, seed=1,
+            options=CalibratedOptions(clip_share="0.1"),
+        )  # fmt: skip
+
+
+def test_three_arms_are_compared_with_the_reference_in_every_subgroup():
+    domain = Domain(Treatment("t", arms=("a", "b", "c")), ("y", Interval(0, 10)), DOMAIN.covariates)
+    data = clinic().with_columns(t=pl.Series(np.array(["a", "b", "c"])[np.arange(300) % 3]))
+    release = asked(data, ["sex"], domain=domain)
+    rows = [(row.subgroup, row.arm, row.against) for row in release.effects]
+    assert rows == [
+        (None, "b", "a"), (None, "c", "a"), (None, "c", "b"),
+        ("sex=f", "b", "a"), ("sex=f", "c", "a"), ("sex=m", "b", "a"), ("sex=m", "c", "a"),
+    ]  # fmt: skip
+    assert [arm.label for arm in release.arms] == ["a", "b", "c"]
+    assert len(release.settings["subgroups"]["equal_effects"]) == 2

@@ -1,0 +1,70 @@
+"""Choke points for disjoint parts of the rows: what they cost together, what they add up to."""
+
+from fractions import Fraction
+
+import pytest
+
+from private_ate.errors import NumericRangeError
+from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.parts import Parts
+
+ONE = Fraction(1)
+
+
+def test_parts_cost_what_the_dearest_costs_and_a_total_is_beyond_it():
+    noise = Noise(SeededEntropy(1))
+    parts = Parts(noise)
+    for name, epsilon in (("a", ONE), ("b", ONE / 2)):
+        parts.within(name).staircase("sum", 5, sensitivity=3, epsilon=epsilon)
+    assert noise.cost.epsilon == ONE
+    parts.total("all", "sum", epsilon=ONE / 4)
+    assert noise.cost.epsilon == ONE + ONE / 4
+    assert [spend.part for spend in noise.spends] == ["a", "b", ""]
+
+
+def test_a_total_adds_inputs_and_takes_the_largest_sensitivity():
+    heard = []
+
+    class Ear:
+        def hear(self, spend, values, draw):
+            heard.append((spend, values))
+            return draw()
+
+    parts = Parts(Noise(SeededEntropy(1), Ear()))
+    for name, values, sizes in (("a", [1, 20], [5, 2]), ("b", [3, 40], [1, 7])):
+        parts.within(name).staircase_disjoint("s", values, sensitivities=sizes, epsilon=ONE)
+    total = parts.total("all", "s", epsilon=ONE)
+    assert heard[-1][1] == [4, 60]
+    assert heard[-1][0].sensitivity == total.sensitivities == (5, 7)
+
+
+def test_the_first_draw_of_a_part_is_paid_for_once():
+    paid = []
+    parts = Parts(Noise(SeededEntropy(1), authorize=lambda: paid.append(1)))
+    for name in ("a", "b"):
+        parts.within(name).staircase("sum", 5, sensitivity=3, epsilon=ONE)
+    assert paid == [1]
+
+
+def test_what_is_not_one_sum_of_every_part_is_refused():
+    parts = Parts(Noise(SeededEntropy(1)))
+    first = parts.within("a")
+    first.staircase("sum", 5, sensitivity=3, epsilon=ONE)
+    second = parts.within("b")
+    with pytest.raises(NumericRangeError, match="once in every part"):
+        parts.total("all", "sum", epsilon=ONE)
+    second.staircase_disjoint("sum", [1, 2], sensitivities=[1, 1], epsilon=ONE)
+    with pytest.raises(NumericRangeError, match="once in every part"):
+        parts.total("all", "sum", epsilon=ONE)
+    for name in ("", "a"):
+        with pytest.raises(NumericRangeError, match="a name of its own"):
+            parts.within(name)
+    with pytest.raises(NumericRangeError, match="already"):
+        second.laplace("x", [1], sensitivity=1, epsilon=ONE, part="c")
+
+
+def test_a_part_shows_no_sum():
+    parts = Parts(Noise(SeededEntropy(1)))
+    parts.within("a").staircase("sum", 123457, sensitivity=3, epsilon=ONE)
+    assert "123457" not in repr(parts)
