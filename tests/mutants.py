@@ -30,6 +30,27 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "a sampling weight moves its unit like any other",
+        "estimators/calibrated/solver.py",
+        "moved = price if units is None else units * price",
+        "moved = price",
+        "tests/unit/test_sampling_weights.py",
+    ),
+    Mutant(
+        "units of sampling weight zero carry weight",
+        "estimators/calibrated/final_weights.py",
+        "weights[units == 0] = 0.0",
+        "weights[units < 0] = 0.0",
+        "tests/properties/test_weights_replay.py",
+    ),
+    Mutant(
+        "weights above their declared bound are let through",
+        "data/encoding.py",
+        "(values >= 0) & (values <= domain.weights.high)",
+        "(values >= 0)",
+        "tests/unit/test_sampling_weights.py",
+    ),
+    Mutant(
         "a trial's score forgets the arm that is rarer",
         "estimators/trial/method.py",
         "treated, control = 1 / probability.low, 1 / (1 - probability.high)",

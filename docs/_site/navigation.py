@@ -16,6 +16,7 @@ _SECTIONS = {
         "how-to/read-the-interval.md",
         "how-to/binary-outcomes.md",
         "how-to/trials.md",
+        "how-to/sampling-weights.md",
         "how-to/several-arms.md",
         "how-to/several-outcomes.md",
         "how-to/several-sites.md",

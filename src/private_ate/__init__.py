@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Domain,
         Interval,
         Outcome,
+        SamplingWeights,
         StudyLabel,
         Treatment,
     )
@@ -73,7 +74,16 @@ if TYPE_CHECKING:
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
-    "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "StudyLabel", "Treatment"),
+    "domain": (
+        "Binary",
+        "Categories",
+        "Domain",
+        "Interval",
+        "Outcome",
+        "SamplingWeights",
+        "StudyLabel",
+        "Treatment",
+    ),
     "checking.check": ("check_data",),
     "checking.findings": ("DataCheck", "Finding"),
     "combining.door": ("combine",),
@@ -157,6 +167,7 @@ __all__ = [
     "PublicFacts",
     "PublishedOptions",
     "Release",
+    "SamplingWeights",
     "SchemaError",
     "SmoothMatchingOptions",
     "StudyLabel",

@@ -188,6 +188,8 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     outcome = domain.outcome
     if outcome.bounds is not None:
         declared[outcome.column] = _declaration(outcome.bounds, outcome.missing)
+    if domain.weights is not None:
+        declared[domain.weights.column] = f"sampling weights, 0 to {domain.weights.high!r}"
     return Binding(columns, declared)
 
 
@@ -228,11 +230,15 @@ def bill_for(
         "covariates": list(domain.covariates),
         "binding": binding.text,
     }
+    public = tuple(domain.covariates)
+    if domain.weights is not None:
+        plan["weights"] = domain.weights.column
+        public = (*public, domain.weights.column)
     if left_out:  # at its usual value it is no part of the hash, as in older ledgers
         plan["leave_out_undeclared"] = True
     older = {**plan, "binding": binding.as_before().text}
     use = Use(
-        request.level, domain.treatment.column, domain.outcome.column, tuple(domain.covariates),
+        request.level, domain.treatment.column, domain.outcome.column, public,
         request.rows_per_person,
     )  # fmt: skip
     cost = BudgetUnits.of(request.epsilon, _delta_of(request, options))

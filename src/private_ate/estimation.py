@@ -16,10 +16,11 @@ from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.charging import bill_for, charge_and_make, payer_for
 from private_ate.contents.about import About
 from private_ate.contents.steps import list_steps
+from private_ate.data.inputs import weighted_domain
 from private_ate.data.rules import Reading, neighbours_note, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, SamplingWeights, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
@@ -31,6 +32,7 @@ from private_ate.estimators.refusals import (
     refuse_probability,
     refuse_subgroups,
     refuse_unanswerable,
+    refuse_weights,
     with_outcome_sd,
 )
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
@@ -68,6 +70,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     outcome: str | None = None,
     covariates: Covariates = None,
     domain: Domain | None = None,
+    weights: str | SamplingWeights | None = None,
     method: str = "auto",
     target: Target = "balance",
     neighbors: int = 5,
@@ -112,6 +115,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         them; the word "all" stands for every other column.
     domain : Domain
         Declared bounds and categories. At label level only the outcome needs them.
+    weights : str or SamplingWeights, optional
+        The column of sampling weights, declared in the domain or here. Effects are then those of
+        the population that the weighted sample stands for; a domain that declares weights has
+        them in force, named or not.
     method : str
         "auto" for the recommended method of the level, "published" for the paper's.
     target, neighbors, estimand, confidence, rows_per_person
@@ -176,6 +183,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
     )  # fmt: skip
+    domain = _weighted(data, treatment, outcome, domain, weights)
     arms = _declared_arms(data, treatment, domain)
     request = among_arm(request, arms, among)
     chosen = method_for(method, request, 2 if arms is None else arms.size)
@@ -205,7 +213,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         raise ArgumentError(msg)
     on_cluster = engine == "spark" or is_spark_frame(data)
     if on_cluster:
-        _refuse_order(chosen, request, engine)
+        _refuse_order(chosen, request, engine, domain)
     memory = parse_memory(memory_limit)
     asked: ColumnsAsked = {
         "treatment": treatment, "outcome": outcome, "covariates": covariates, "domain": domain,
@@ -260,6 +268,7 @@ def estimate_study(
     refuse_arms(method, request, study.domain.treatment.size)
     refuse_probability(method, request, study.domain)
     refuse_missing_rule(method, request, outcome, study.domain.treatment.size)
+    refuse_weights(method, request, study.domain)
     _refuse_looked_over(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
@@ -336,12 +345,30 @@ def _declared_arms(
     return domain.treatment if isinstance(domain, Domain) else None
 
 
+def _weighted(
+    data: object,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    domain: Domain | None,
+    weights: str | SamplingWeights | None,
+) -> Domain | None:
+    """Return the domain with the sampling weights that are asked for; a study has its own."""
+    if isinstance(data, LocalStudy) and weights is not None:
+        weighted_domain(data.domain, None, None, weights if isinstance(weights, str) else None)
+        if isinstance(weights, SamplingWeights) and weights != data.domain.weights:
+            msg = "this study was encoded with other sampling weights, or with none; encode it anew"
+            raise ArgumentError(msg, parameter="sampling weights", column=weights.column)
+        return domain
+    return weighted_domain(domain, treatment, outcome, weights)
+
+
 def _refuse_declared_rule(
     method: Method, request: Request, arms: Treatment | None, domain: Domain | None
 ) -> None:
-    """Refuse a rule for missing outcomes before a record is read, where it is already known."""
+    """Refuse what the domain declares and the method does not follow, before a record is read."""
     if arms is not None and isinstance(domain, Domain):
         refuse_missing_rule(method, request, domain.outcome, arms.size)
+        refuse_weights(method, request, replace(domain, treatment=arms))
 
 
 def method_for(name: str, request: Request, arms: int = 2) -> Method:
@@ -360,10 +387,13 @@ def method_for(name: str, request: Request, arms: int = 2) -> Method:
     return method
 
 
-def _refuse_order(method: Method, request: Request, engine: str) -> None:
+def _refuse_order(method: Method, request: Request, engine: str, domain: Domain | None) -> None:
     """Refuse on a cluster what needs all rows in order, before a record is read."""
     if engine == "local":
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
+        raise ArgumentError(msg)
+    if isinstance(domain, Domain) and domain.weights is not None:
+        msg = "sampling weights do not run on Spark; leave them out, or compute locally"
         raise ArgumentError(msg)
     by_folds = "spark" in method.engines
     if not by_folds or request.target == "track" or request.by:

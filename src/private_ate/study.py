@@ -64,6 +64,8 @@ class Block:
         it does not, and in a public view unless who lacks an outcome is public.
     arms : int
         How many arms are declared (K).
+    weights : array, shape (m,), or None
+        Sampling weights as shares of their declared bound, in [0, 1]; None where none are declared.
     """
 
     covariates: npt.NDArray[np.float64] = field(repr=False)
@@ -73,6 +75,7 @@ class Block:
     takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     arms: int = 2
+    weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.arm.dtype == np.bool_:  # treated or not is a code too

@@ -30,6 +30,7 @@ def estimate(
     outcome: flags.OutcomeColumn = None,
     covariates: flags.Covariates = None,
     domain: flags.DomainFile = None,
+    weights: flags.WeightsColumn = None,
     outcome_bounds: flags.OutcomeBounds = None,
     binary_outcome: flags.IsBinary = False,
     missing_outcomes: flags.MissingOutcomes = None,
@@ -122,8 +123,11 @@ def estimate(
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
-        arms=ArmFlags(treated, control, arms, reference, treatment_bins),
+        arms=ArmFlags(treated, control, arms, reference, treatment_bins), weights=weights,
     )  # fmt: skip
+    if diagnostics is not None and known.weights is not None:
+        msg = "the curator's page compares with matching, which takes no sampling weights"
+        raise ArgumentError(msg)
     for path in (report, diagnostics):
         pages.require_folder(path)
     here = None if engine == "spark" else Path(data)  # a cluster's rows do not come here
@@ -220,10 +224,12 @@ def declared_domain(
     bounds: list[str],
     categories: list[str],
     arms: ArmFlags,
+    weights: str | None = None,
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
-    from private_ate.data.inputs import resolve_domain  # keeps --help fast
+    from private_ate.data.inputs import resolve_domain, weighted_domain  # keeps --help fast
     from private_ate.domain import Binary, Domain, Interval
+    from private_ate.domain.weights import as_weights
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
     labels = arms.declare(base.treatment)
@@ -239,7 +245,15 @@ def declared_domain(
     covariates = dict(base.covariates)
     covariates.update(_parse_bounds(text) for text in bounds)
     covariates.update(_parse_categories(text) for text in categories)
-    return replace(base, treatment=labels, outcome=named, covariates=covariates)
+    known = replace(base, treatment=labels, outcome=named)
+    if weights is None:
+        return replace(known, covariates=covariates)
+    # A bound that a flag gives to the column of weights is theirs.
+    declared = known.weights
+    if any(_parse_bounds(text)[0] == weights for text in bounds):
+        declared = as_weights((weights, covariates.pop(weights)))
+    whole = replace(known, covariates=covariates, weights=declared)
+    return weighted_domain(whole, None, None, weights) or whole
 
 
 def method_options(method: str, level: str, settings: list[str]) -> object | None:

@@ -38,6 +38,7 @@ __all__ = [
     "Treated",
     "TreatmentBins",
     "TreatmentColumn",
+    "WeightsColumn",
     "with_flag",
 ]
 
@@ -74,6 +75,7 @@ _FLAGS: Final = {
     "arm": "",
     "against": "",
     "weights": "",
+    "sampling weights": "--weights {0} --bounds {0}=0:W, or --domain FILE",
 }
 
 
@@ -88,6 +90,10 @@ LevelName = Annotated[
     typer.Option(help="What is private: label (outcomes) or sample (all).", metavar="LEVEL"),
 ]
 TreatmentColumn = Annotated[str | None, typer.Option(help="Treatment column.", metavar="T")]
+WeightsColumn = Annotated[
+    str | None,
+    typer.Option(help="Sampling weights; their bound: --bounds COLUMN=0:W.", metavar="COLUMN"),
+]
 OutcomeColumn = Annotated[str | None, typer.Option(help="Outcome column.", metavar="Y")]
 Covariates = Annotated[
     str | None,

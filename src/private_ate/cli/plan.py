@@ -27,6 +27,7 @@ def plan(
     outcome: flags.OutcomeColumn = None,
     covariates: flags.Covariates = None,
     domain: flags.DomainFile = None,
+    weights: flags.WeightsColumn = None,
     outcome_bounds: flags.OutcomeBounds = None,
     binary_outcome: flags.IsBinary = False,
     bounds: flags.Bounds = None,
@@ -101,6 +102,7 @@ def plan(
         known = declared_domain(
             treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
             bounds=bounds or [], categories=categories or [], arms=flagged,
+            weights=weights,
         )  # fmt: skip
     with watch("planning", quiet=json) as progress:
         planned = plan_ate(
@@ -170,6 +172,9 @@ def _sizes(
         limits = Binary()
     elif outcome_bounds is not None:
         limits = Interval(*outcome_bounds)
+    if known is not None and known.weights is not None:
+        msg = "sampling weights are a column of a table; they are planned for with DATA"
+        raise ArgumentError(msg)
     if dimension is None and known is not None:
         dimension = len(known.features)
     if dimension is None or limits is None:

@@ -32,6 +32,7 @@ __all__ = [
     "encode_participation",
     "encode_rows",
     "encode_treatment",
+    "encode_weights",
     "mark_missing",
     "read_arms",
 ]
@@ -53,6 +54,7 @@ class EncodedRows:
     takes_part: Bits = field(repr=False)
     observed: Bits | None = field(default=None, repr=False)
     found: PublicRows | None = field(default=None, repr=False)
+    weights: Floats | None = field(default=None, repr=False)
 
 
 def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None = None) -> Floats:
@@ -161,15 +163,20 @@ def encode_rows(
     steps = encode_outcome(table, domain) if outcome else None
     leaves_out = outcome and domain.outcome.missing is not None
     observed = encode_observed(table, domain) if leaves_out else None
+    weights, unweighted = encode_weights(table, domain)
     if reading is None or gaps is None:
-        return EncodedRows(covariates, treatment, steps, takes_part, observed)
-    found = look_over(table, domain, reading, takes_part=takes_part, gaps=gaps, first=first)
+        return EncodedRows(covariates, treatment, steps, takes_part, observed, weights=weights)
+    found = look_over(
+        table, domain, reading,
+        takes_part=takes_part, gaps=gaps, first=first, unweighted=unweighted,
+    )  # fmt: skip
     kept = found.kept
     if kept is not None:
         covariates, treatment, takes_part = covariates[:, kept], treatment[kept], takes_part[kept]
         steps = None if steps is None else steps[kept]
         observed = None if observed is None else observed[kept]
-    return EncodedRows(covariates, treatment, steps, takes_part, observed, found)
+        weights = None if weights is None else weights[kept]
+    return EncodedRows(covariates, treatment, steps, takes_part, observed, found, weights)
 
 
 def mark_missing(rows: EncodedRows, names: Sequence[str]) -> Bits:
@@ -194,6 +201,19 @@ def encode_observed(table: Table, domain: Domain) -> Bits:
     """Return True where there is an outcome; what cannot be read as a number is none."""
     table.require(domain.outcome.column, "outcome")
     return ~np.isnan(table.numbers(domain.outcome.column))
+
+
+def encode_weights(table: Table, domain: Domain) -> tuple[Floats | None, Bits | None]:
+    """Return sampling weights as shares of their bound, and where they are none that is declared.
+
+    Weights are clipped to [0, W], and a missing one is 0; None where none are declared.
+    """
+    if domain.weights is None:
+        return None, None
+    values = table.numbers(domain.weights.column)
+    inside: Bits = (values >= 0) & (values <= domain.weights.high)
+    clipped = np.clip(np.where(np.isnan(values), 0.0, values), 0.0, domain.weights.high)
+    return clipped / domain.weights.high, ~inside
 
 
 def _scale_into(out: Floats, values: Floats, bounds: Interval) -> None:

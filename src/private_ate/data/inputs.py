@@ -17,13 +17,16 @@ from private_ate.data.tables import (
     require_declared,
     require_types,
 )
-from private_ate.domain import Domain, Interval, Treatment
-from private_ate.errors import ArgumentError
+from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
+from private_ate.errors import ArgumentError, DomainError
 from private_ate.privacy.levels import Level, has_public_covariates
 
 C = TypeVar("C", bound=Columns)
 
-__all__ = ["PreparedTable", "prepare_table", "resolve_domain", "settle_domain", "settle_names"]
+__all__ = [
+    "PreparedTable", "prepare_table", "resolve_domain", "settle_domain", "settle_names",
+    "weighted_domain",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     )  # fmt: skip
     named, names = outline.declared, tuple(outline.domain.covariates)
     used = [named.treatment.column, named.outcome.column, *names]
+    if named.weights is not None:
+        used.append(named.weights.column)
 
     def prepare() -> PreparedTable[Table | StreamedTable]:
         return settle_domain(
@@ -91,6 +96,8 @@ def settle_names(
     named = resolve_domain(domain, treatment, outcome)
     columns.require(named.treatment.column, "treatment")
     columns.require(named.outcome.column, "outcome")
+    if named.weights is not None:
+        columns.require(named.weights.column, "weights")
     is_public = has_public_covariates(level) and not from_data
     names = covariate_names(columns, named, covariates, must_be_named=is_public)
     looked_up = from_data or has_public_covariates(level)
@@ -143,6 +150,39 @@ def resolve_domain(
     if outcome is not None and outcome != domain.outcome.column:
         _mismatch("outcome", outcome, domain.outcome.column)
     return domain
+
+
+def weighted_domain(
+    domain: Domain | None,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    weights: str | SamplingWeights | None,
+) -> Domain | None:
+    """Return the domain with the sampling weights that a caller asks for; reads no value."""
+    if weights is None:
+        return domain
+    known = resolve_domain(domain, treatment, outcome)
+    if isinstance(weights, SamplingWeights):
+        return replace(known, weights=weights)
+    if not isinstance(weights, str):
+        msg = "weights names the column of sampling weights, or is SamplingWeights(column, high)"
+        raise ArgumentError(msg, parameter="sampling weights", column="WEIGHT")
+    if weights in known.covariates:
+        msg = (
+            f"column {weights!r} cannot be the sampling weights and a covariate too; declare it as "
+            f"weights=({weights!r}, Interval(0, W)) alone"
+        )
+        raise ArgumentError(msg, parameter="sampling weights", column=weights)
+    if known.weights is None:
+        msg = (
+            f"sampling weights {weights!r} have no declared bound; declare "
+            f"weights=({weights!r}, Interval(0, W)) in the domain, W the largest weight that the "
+            "sampling design allows"
+        )
+        raise DomainError(msg, parameter="sampling weights", column=weights)
+    if weights != known.weights.column:
+        _mismatch("weights", weights, known.weights.column)
+    return known
 
 
 def _mismatch(role: str, asked: str, declared: str) -> None:

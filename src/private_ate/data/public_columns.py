@@ -66,6 +66,10 @@ class PublicCounts:
         Per covariate, missing entries and undeclared labels, of the rows that are kept.
     kept, left_out_arms : int
         Rows with nothing to refuse; rows left out for their treatment.
+    unweighted : Entries
+        Rows whose sampling weight is missing, negative or above its declared bound.
+    left_out_weights : int
+        Those of them that have a declared treatment.
     """
 
     rows: int = 0
@@ -78,6 +82,8 @@ class PublicCounts:
     undeclared: Mapping[str, int] = field(default_factory=dict)
     kept: int = 0
     left_out_arms: int = 0
+    unweighted: Entries = Entries()
+    left_out_weights: int = 0
 
     def __add__(self, other: PublicCounts) -> PublicCounts:
         labels = sorted(_added(self.labels, other.labels).items())[: _MOST_QUOTED + 1]
@@ -92,6 +98,8 @@ class PublicCounts:
             _added(self.undeclared, other.undeclared),
             self.kept + other.kept,
             self.left_out_arms + other.left_out_arms,
+            self.unweighted + other.unweighted,
+            self.left_out_weights + other.left_out_weights,
         )
 
     def after(self, rows: int) -> PublicCounts:
@@ -102,6 +110,7 @@ class PublicCounts:
             missing_arms=_moved(self.missing_arms, rows),
             undeclared_arms=_moved(self.undeclared_arms, rows),
             unreadable=moved,
+            unweighted=_moved(self.unweighted, rows),
         )
 
 
@@ -125,11 +134,13 @@ def look_over(
     takes_part: Bits,
     gaps: Mapping[str, Bits],
     first: int = 0,
+    unweighted: Bits | None = None,
 ) -> PublicRows:
     """Look at the entries that are not what was declared.
 
     ``takes_part`` marks rows with a declared arm, ``gaps`` the entries of each covariate that are
-    no number or no declared label; ``first`` is the number of rows before these.
+    no number or no declared label; ``first`` is the number of rows before these. ``unweighted``
+    marks rows whose sampling weight is none between 0 and its bound.
     """
     arms = ~takes_part
     absent, labels = arms, list[str]()
@@ -137,7 +148,8 @@ def look_over(
         absent = arms & table.missing(domain.treatment.column)
         labels = table.labels(domain.treatment.column, arms & ~absent)
     missing, unreadable, undeclared = _sort_gaps(table, domain, reading, gaps)
-    odd = np.logical_or.reduce([arms, *unreadable.values()])
+    unfit = np.zeros_like(arms) if unweighted is None else unweighted
+    odd = np.logical_or.reduce([arms, unfit, *unreadable.values()])
     kept = ~odd if odd.any() else None
     counts = PublicCounts(
         table.rows,
@@ -150,6 +162,8 @@ def look_over(
         _counted(undeclared, kept),
         table.rows - int(np.count_nonzero(odd)),
         int(np.count_nonzero(arms)),
+        Entries.at(unfit, first),
+        int(np.count_nonzero(unfit & ~arms)),
     )
     left = missing if kept is None else {name: rows[kept] for name, rows in missing.items()}
     return PublicRows(counts, kept, {name: rows for name, rows in left.items() if rows.any()})
@@ -186,11 +200,16 @@ def settle_public(
         _refuse(domain, counts, by_lines=by_lines)
     if counts.rows and not counts.kept:
         msg = "no row is left: none has a declared treatment and readable numbers"
+        if counts.unweighted.count:
+            msg += ", and a sampling weight within its bounds"
         raise SchemaError(msg)
     rules = replace(
         describe_rules(domain, reading),
         left_out_treatment=counts.left_out_arms,
-        left_out_unreadable=counts.rows - counts.kept - counts.left_out_arms,
+        left_out_unreadable=(
+            counts.rows - counts.kept - counts.left_out_arms - counts.left_out_weights
+        ),
+        left_out_weights=None if domain.weights is None else counts.left_out_weights,
         filled={name: counts.missing[name] for name in domain.covariates if name in counts.missing},
         undeclared={
             name: counts.undeclared[name] for name in domain.covariates if name in counts.undeclared
@@ -201,16 +220,19 @@ def settle_public(
 
 def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
     arms = [*_about_arms(domain, counts, by_lines=by_lines)]
+    weights = [*_about_weights(domain, counts, by_lines=by_lines)]
     numbers = [*_about_numbers(counts, by_lines=by_lines)]
-    if not (arms or numbers):
+    if not (arms or weights or numbers):
         return
-    told = [*arms, *numbers[:_MOST_COLUMNS]]
+    told = [*arms, *weights, *numbers[:_MOST_COLUMNS]]
     if len(numbers) > _MOST_COLUMNS:
         told.append(f"{len(numbers) - _MOST_COLUMNS} more columns hold such text")
     remedies = []
     if arms:
         named = "write doses as numbers" if domain.treatment.bins else "declare the labels"
         remedies.append(f"{named}, or with Treatment(other=…) the arm that others are in")
+    if weights:
+        remedies.append("declare the largest weight that the design allows, and 0 for no weight")
     if numbers:
         remedies.append("write numbers with a decimal point, and nothing where one is missing")
     header = " (line 1 is the header)" if by_lines else ""
@@ -238,6 +260,16 @@ def _about_arms(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> Iter
         yield (
             f"the treatment {treatment.column!r} is {_unlike(treatment)} in {found.count} of "
             f"{counts.rows} rows{quoted}, {_place(found, by_lines=by_lines)}"
+        )
+
+
+def _about_weights(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
+    found = counts.unweighted
+    if domain.weights is not None and found.count:
+        yield (
+            f"the sampling weight {domain.weights.column!r} is missing or not between 0 and "
+            f"{domain.weights.high:g} in {found.count} of {counts.rows} rows, "
+            f"{_place(found, by_lines=by_lines)}"
         )
 
 

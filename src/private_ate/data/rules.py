@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
-from private_ate.domain import Domain, Outcome, Treatment, label_text
+from private_ate.domain import Domain, Outcome, SamplingWeights, Treatment, label_text
 from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = [
@@ -74,6 +74,10 @@ class MissingRules:
         Rows left out for their treatment, for text in a column of numbers, for their outcome.
     filled, undeclared : mapping of text to int
         Per covariate the missing entries that were filled, and the labels that were not declared.
+    weights : str
+        What a sampling weight outside of its bounds counts as; empty where none are declared.
+    left_out_weights : int or None
+        Rows left out for their sampling weight.
     """
 
     treatment: str
@@ -84,13 +88,18 @@ class MissingRules:
     filled: Mapping[str, int] = field(default_factory=dict)
     left_out_unreadable: int | None = None
     undeclared: Mapping[str, int] = field(default_factory=dict)
+    weights: str = ""
+    left_out_weights: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rules as plain values; what was not counted is left out."""
         plain: dict[str, Any] = {
             "treatment": self.treatment, "covariates": self.covariates, "outcome": self.outcome,
         }  # fmt: skip
-        for name in ("left_out_treatment", "left_out_unreadable", "left_out_outcome"):
+        if self.weights:
+            plain["weights"] = self.weights
+        left_out = ("treatment", "unreadable", "outcome", "weights")
+        for name in (f"left_out_{what}" for what in left_out):
             if getattr(self, name) is not None:
                 plain[name] = getattr(self, name)
         for name in ("filled", "undeclared"):
@@ -105,6 +114,20 @@ def describe_rules(domain: Domain, reading: Reading) -> MissingRules:
         _of_treatment(domain.treatment, reading),
         _of_covariates(reading) if domain.covariates else "no covariates are used",
         outcome_rule(domain.outcome, reading.level),
+        weights="" if domain.weights is None else _of_weights(domain.weights, reading),
+    )
+
+
+def _of_weights(weights: SamplingWeights, reading: Reading) -> str:
+    if reading.looks:
+        what = "left out" if reading.leave_out_undeclared else "refused"
+        return (
+            f"rows whose sampling weight is missing or not between 0 and {weights.high:g} "
+            f"are {what}"
+        )
+    return (
+        f"a sampling weight is clipped to the declared bounds, 0 to {weights.high:g}; a missing "
+        "one counts as 0"
     )
 
 

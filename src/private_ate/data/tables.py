@@ -271,7 +271,9 @@ def covariate_names(
     if isinstance(wanted, str) and wanted != "all":
         msg = "covariates are a list of column names, or the word 'all' for every other column"
         raise ArgumentError(msg)
-    used = (domain.treatment.column, domain.outcome.column)
+    used = [domain.treatment.column, domain.outcome.column]
+    if domain.weights is not None:
+        used.append(domain.weights.column)
     others = tuple(name for name in table.names if name not in used)
     if wanted is None and must_be_named and others and not domain.covariates:
         msg = (
@@ -285,8 +287,9 @@ def covariate_names(
     wanted = others if wanted == "all" else tuple(wanted)
     for name in wanted:
         table.require(name, "covariate")
-        if name in (domain.treatment.column, domain.outcome.column):
-            msg = f"column {name!r} cannot be a covariate and the treatment or outcome too"
+        if name in used:
+            roles = "treatment or outcome" if len(used) == 2 else "treatment, outcome or weights"
+            msg = f"column {name!r} cannot be a covariate and the {roles} too"
             raise ArgumentError(msg)
     return wanted
 
@@ -336,6 +339,8 @@ def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -
     arms_are = require_labels if domain.treatment.bins is None else require_numbers
     arms_are(columns, domain.treatment.column)
     require_numbers(columns, domain.outcome.column)
+    if domain.weights is not None:
+        require_numbers(columns, domain.weights.column)
     for name in covariates:
         if isinstance(domain.covariates.get(name), Interval):
             require_numbers(columns, name)

@@ -9,6 +9,7 @@ from private_ate.domain.kinds import Binary, Categories, Interval, label_text
 from private_ate.domain.outcome import MissingOutcomes, Outcome, StudyLabel
 from private_ate.domain.toml import arm_lines, toml_text
 from private_ate.domain.treatment import Treatment
+from private_ate.domain.weights import SamplingWeights
 
 __all__ = [
     "Binary",
@@ -17,6 +18,7 @@ __all__ = [
     "Interval",
     "MissingOutcomes",
     "Outcome",
+    "SamplingWeights",
     "StudyLabel",
     "Treatment",
     "arm_lines",

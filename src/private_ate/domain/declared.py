@@ -11,6 +11,7 @@ from private_ate.domain.kinds import Categories, Interval
 from private_ate.domain.outcome import Outcome, StudyLabel
 from private_ate.domain.toml import read_tables, toml_lines
 from private_ate.domain.treatment import Treatment
+from private_ate.domain.weights import SamplingWeights, as_weights
 from private_ate.errors import DomainError
 
 __all__ = ["Domain"]
@@ -20,7 +21,9 @@ __all__ = ["Domain"]
 class Domain:
     """What is known about every column before the data are read.
 
-    ``indicators`` names covariates whose missing entries have a feature of their own; see
+    ``weights`` declares sampling weights, which are then in force: effects are those of the
+    population that the weighted sample stands for. ``indicators`` names covariates whose missing
+    entries have a feature of their own; see
     :meth:`with_indicators`.
 
     Examples
@@ -38,6 +41,7 @@ class Domain:
     outcome: Outcome
     covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
     study: StudyLabel = field(default_factory=StudyLabel)
+    weights: SamplingWeights | None = None
     indicators: tuple[str, ...] = field(default=(), init=False)
 
     def __init__(
@@ -47,6 +51,7 @@ class Domain:
         covariates: Mapping[str, Interval | Categories] | None = None,
         *,
         study: StudyLabel | None = None,
+        weights: SamplingWeights | tuple[str, Interval] | None = None,
     ) -> None:
         object.__setattr__(
             self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
@@ -55,6 +60,7 @@ class Domain:
         object.__setattr__(self, "covariates", dict(covariates or {}))
         object.__setattr__(self, "indicators", ())
         object.__setattr__(self, "study", study or StudyLabel())
+        object.__setattr__(self, "weights", as_weights(weights))
         self._check()
 
     def _check(self) -> None:
@@ -62,6 +68,8 @@ class Domain:
             msg = "the treatment is a column name or Treatment(column, treated=…, control=…)"
             raise DomainError(msg)
         names = [self.treatment.column, self.outcome.column, *self.covariates]
+        if self.weights is not None:
+            names.append(self.weights.column)
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             msg = f"column {repeated[0]!r} is declared twice"
@@ -119,8 +127,8 @@ class Domain:
     @classmethod
     def from_toml(cls, text: str) -> Domain:
         """Build a domain from TOML text, as written by :meth:`to_toml`."""
-        treatment, outcome, covariates, study = read_tables(text)
-        return cls(treatment, outcome, covariates, study=study)
+        treatment, outcome, covariates, study, weights = read_tables(text)
+        return cls(treatment, outcome, covariates, study=study, weights=weights)
 
     def write(self, path: str | Path) -> None:
         """Write the domain to a TOML file."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from private_ate.domain.kinds import Binary, Categories, Interval
 from private_ate.domain.outcome import Outcome, StudyLabel
 from private_ate.domain.treatment import Treatment
+from private_ate.domain.weights import SamplingWeights
 from private_ate.errors import DomainError
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ __all__ = ["arm_lines", "read_tables", "toml_lines", "toml_text"]
 
 def read_tables(
     text: str,
-) -> tuple[Treatment, Outcome, dict[str, Interval | Categories], StudyLabel]:
+) -> tuple[
+    Treatment, Outcome, dict[str, Interval | Categories], StudyLabel, SamplingWeights | None
+]:
     """Read the tables of a domain's TOML text."""
     try:
         table = tomllib.loads(text)
@@ -28,9 +31,9 @@ def read_tables(
         if "???" in text:
             msg += "; fill in every ??? from the code book"
         raise DomainError(msg) from cause
-    unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates"})
+    unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates", "weights"})
     if unknown:
-        known = "study, treatment, outcome, covariates"
+        known = "study, treatment, outcome, covariates, weights"
         msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
         raise DomainError(msg)
     for required in ("treatment", "outcome"):
@@ -46,7 +49,16 @@ def read_tables(
         _outcome_from(table["outcome"]),
         {name: _covariate_from(name, entry) for name, entry in covariates.items()},
         _study_from(table.get("study", {})),
+        _weights_from(table["weights"]) if "weights" in table else None,
     )
+
+
+def _weights_from(entry: object) -> SamplingWeights:
+    if not isinstance(entry, dict) or "high" not in entry:
+        msg = "[weights] is a table with the column of sampling weights and high, their bound"
+        raise DomainError(msg)
+    _only(entry, "weights", {"column", "high"})
+    return SamplingWeights(_text(entry, "weights", "column"), entry["high"])
 
 
 def _study_from(entry: object) -> StudyLabel:
@@ -133,6 +145,10 @@ def toml_lines(domain: Domain) -> Iterator[str]:
     yield from _table(
         "outcome", {"column": outcome.column, **bounds, **rules, "unit": outcome.unit}
     )
+    if domain.weights is not None:
+        yield ""
+        weights = {"column": domain.weights.column, "high": domain.weights.high}
+        yield from _table("weights", weights)
     for name, kind in domain.covariates.items():
         yield ""
         entries = (

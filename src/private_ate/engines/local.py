@@ -70,6 +70,7 @@ class LocalStudy:
     takes_part: Bits | None = field(default=None, repr=False)
     observed: Bits | None = field(default=None, repr=False)
     rules: MissingRules | None = None
+    weights: Floats | None = field(default=None, repr=False)  # sampling weights over their bound
 
     @classmethod
     def encode(
@@ -102,7 +103,7 @@ class LocalStudy:
     def _of(cls, columns: EncodedColumns, progress: Progress | None) -> LocalStudy:
         return cls(
             columns.domain, columns.covariates, columns.treatment, columns.outcome, progress,
-            columns.takes_part, columns.observed, columns.rules,
+            columns.takes_part, columns.observed, columns.rules, columns.weights,
         )  # fmt: skip
 
     @property
@@ -154,9 +155,10 @@ class LocalStudy:
         covariates = np.ascontiguousarray(self.covariates[:, ::stride])
         takes_part = None if self.takes_part is None else self.takes_part[::stride].copy()
         observed = None if self.observed is None else self.observed[::stride].copy()
+        weights = None if self.weights is None else self.weights[::stride].copy()
         yield replace(
             self, covariates=covariates, treatment=self.treatment[::stride].copy(),
-            outcome=outcome, takes_part=takes_part, observed=observed,
+            outcome=outcome, takes_part=takes_part, observed=observed, weights=weights,
         )  # fmt: skip
 
     def reordered(self, order: Integers) -> Self:
@@ -169,6 +171,7 @@ class LocalStudy:
         outcome = None if self.outcome is None else reorder_rows(self.outcome, order)
         takes_part = None if self.takes_part is None else reorder_rows(self.takes_part, order)
         observed = None if self.observed is None else reorder_rows(self.observed, order)
+        weights = None if self.weights is None else reorder_rows(self.weights, order)
         return replace(
             self,
             covariates=covariates,
@@ -176,6 +179,7 @@ class LocalStudy:
             outcome=outcome,
             takes_part=takes_part,
             observed=observed,
+            weights=weights,
         )
 
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
@@ -355,9 +359,10 @@ class LocalStudy:
         outcome = None if self.outcome is None else self.outcome[rows]
         takes_part = None if self.takes_part is None else self.takes_part[rows]
         observed = None if self.observed is None else self.observed[rows]
+        weights = None if self.weights is None else self.weights[rows]
         return Block(
             self.covariates[:, rows].T, self.arm[rows], outcome, start, takes_part, observed,
-            self.arms,
+            self.arms, weights,
         )  # fmt: skip
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:

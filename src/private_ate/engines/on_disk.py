@@ -97,6 +97,7 @@ class EncodedColumns:
     ``treatment`` is True for treated rows of two arms, the code of the arm where there are more.
     ``domain`` has an indicator for each public covariate with missing entries; ``rules`` says what
     missing entries count as. ``takes_part`` is None where every row does, as far as is public.
+    ``weights`` are sampling weights as shares of their bound, None where none are declared.
     """
 
     domain: Domain
@@ -106,6 +107,7 @@ class EncodedColumns:
     takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     rules: MissingRules | None = None
+    weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 def encode_table(
@@ -128,7 +130,14 @@ def encode_table(
         columns = CompactColumns(rows.covariates, marks, is_number)
     takes_part = None if _everyone(domain, reading) else rows.takes_part
     return EncodedColumns(
-        settled, columns, rows.treatment, rows.outcome, takes_part, rows.observed, rules
+        settled,
+        columns,
+        rows.treatment,
+        rows.outcome,
+        takes_part,
+        rows.observed,
+        rules,
+        rows.weights,
     )
 
 
@@ -144,6 +153,8 @@ def encode_stream(
     columns = [domain.treatment.column, *domain.covariates]
     if outcome:
         columns.append(domain.outcome.column)
+    if domain.weights is not None:
+        columns.append(domain.weights.column)
     for name in columns:
         table.require(name, "declared")
     covariates = _compact(domain, table.capacity)
@@ -154,6 +165,7 @@ def encode_stream(
     counts = PublicCounts()
     left_out = outcome and domain.outcome.missing is not None
     observed = _on_disk((table.capacity,), np.bool_) if left_out else None
+    weights = None if domain.weights is None else _on_disk((table.capacity,), np.float64)
     read = size = 0
     for chunk in table.chunks(columns):
         encoded = encode_rows(chunk, domain, reading, outcome=outcome, first=read)
@@ -165,6 +177,8 @@ def encode_stream(
             steps[rows] = encoded.outcome
         if observed is not None:
             observed[rows] = encoded.observed
+        if weights is not None:
+            weights[rows] = encoded.weights
         counts += _noted(encoded, marks, rows, table.capacity)
         tell_rows(progress, read, read + chunk.rows, table.rows)
         read += chunk.rows
@@ -181,7 +195,8 @@ def encode_stream(
     plain = filled.numbers if filled.is_number.all() else filled
     part = None if _everyone(domain, reading) else takes_part[:size]
     seen = None if observed is None else observed[:size]
-    return EncodedColumns(settled, plain, treatment[:size], whole, part, seen, rules)
+    heavy = None if weights is None else weights[:size]
+    return EncodedColumns(settled, plain, treatment[:size], whole, part, seen, rules, heavy)
 
 
 def _noted(

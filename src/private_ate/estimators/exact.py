@@ -12,7 +12,7 @@ from private_ate.data.tables import Covariates, Table
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
-from private_ate.errors import SchemaError
+from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.arm_balance import measure_arms
 from private_ate.estimators.arm_sizes import count_arms
 from private_ate.estimators.overlap import count_arm_overlap, count_overlap
@@ -54,6 +54,7 @@ def exact_effect(
     outcome where the domain says so, whether that is public or private. Of three arms or more it
     is the headline: the last declared other than the reference, against it; see ``exact_means``.
     """
+    _refuse_weights(domain)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
@@ -83,12 +84,23 @@ def exact_means(
     arm's own propensity score, so that all means are about all units. Rows and outcomes as for
     ``exact_effect``.
     """
+    _refuse_weights(domain)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
     study, values = _with_outcomes(table)
     return _shared_means(study, values, neighbors)
+
+
+def _refuse_weights(domain: Domain | None) -> None:
+    """Refuse declared sampling weights: matching takes none, and would speak of the sample."""
+    if isinstance(domain, Domain) and domain.weights is not None:
+        msg = (
+            "matching takes no sampling weights; for a look at the sample as it is, declare the "
+            f"domain without {domain.weights.column!r}"
+        )
+        raise ArgumentError(msg)
 
 
 def _with_outcomes(
@@ -134,6 +146,7 @@ def diagnose_ate(
     left out where the domain says so. Three arms or more have ``ArmDiagnostics``.
     """
     request = Request("label", parse_epsilon(epsilon), neighbors)
+    _refuse_weights(domain)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,

@@ -21,6 +21,7 @@ __all__ = [
     "refuse_probability",
     "refuse_subgroups",
     "refuse_unanswerable",
+    "refuse_weights",
     "with_outcome_sd",
 ]
 
@@ -173,6 +174,32 @@ def refuse_missing_rule(method: Method, request: Request, outcome: Outcome, arms
             "missing outcome counts as"
         )
         raise ArgumentError(msg, parameter="missing outcomes")
+
+
+def refuse_weights(method: Method, request: Request, domain: Domain) -> None:
+    """Refuse declared sampling weights that a method cannot take; reads no value."""
+    if domain.weights is None:
+        return
+    column = domain.weights.column
+    if request.level not in method.weighs_at:
+        able = [repr(o.name) for o in METHODS.values() if request.level in o.weighs_at]
+        use = (
+            f"use method {' or '.join(able)}" if able else "at label level 'calibrated' takes them"
+        )
+        msg = (
+            f"method {method.name!r} takes no sampling weights at {request.level} level; {use}, or "
+            f"declare the domain without {column!r}"
+        )
+        raise ArgumentError(msg, parameter="method")
+    if domain.treatment.size > 2:
+        msg = (
+            f"sampling weights are for two arms; {domain.treatment.size} are declared: compare two "
+            f"of them at a time, or declare the domain without {column!r}"
+        )
+        raise ArgumentError(msg, parameter="arms")
+    if request.target == "track":
+        msg = "target 'track' follows matching, which takes no sampling weights; use 'balance'"
+        raise ArgumentError(msg, parameter="target")
 
 
 def options_of(request: Request, kind: type[Options], name: str) -> Options:

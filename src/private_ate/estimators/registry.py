@@ -85,6 +85,9 @@ class Method:
         Where it does.
     arms_follow : tuple of rules or None
         Which of those rules it follows with three arms or more; None for all of them.
+    weighs_at : tuple of levels
+        Where it takes sampling weights, of two arms; elsewhere it refuses a domain that declares
+        them.
     """
 
     name: str
@@ -109,6 +112,7 @@ class Method:
     follows: tuple[MissingOutcomes, ...] = ()
     follows_at: tuple[Level, ...] = ()
     arms_follow: tuple[MissingOutcomes, ...] | None = None
+    weighs_at: tuple[Level, ...] = ()
 
     @property
     def options(self) -> type[Any]:
@@ -136,6 +140,7 @@ _RECORDS: Final = (
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
         follows=("public", "private"), follows_at=("label",), arms_follow=("public",),
+        weighs_at=("label",),
     ),
     Method(
         "published", ("label", "sample"),

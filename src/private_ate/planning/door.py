@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Final, assert_never, get_args
 
 from private_ate.arguments import one_of, real_number
-from private_ate.data.inputs import prepare_table
+from private_ate.data.inputs import prepare_table, weighted_domain
 from private_ate.data.tables import Covariates
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, SamplingWeights, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.plan import BlocksOptions
@@ -23,15 +23,21 @@ from private_ate.estimators.refusals import (
     options_of,
     refuse_arms,
     refuse_probability,
+    refuse_weights,
     with_outcome_sd,
 )
-from private_ate.estimators.registry import METHODS
+from private_ate.estimators.registry import METHODS, method_named
 from private_ate.estimators.request import Design, Estimand, Request, Target
 from private_ate.estimators.trial.probability import Probability, probability_of
 from private_ate.planning.answers import Planner, Solve, make_plan
 from private_ate.planning.arms import label_arms
 from private_ate.planning.arms_door import PlannedArms, sample_planner, settle_arms
-from private_ate.planning.label import label_planner, made_up_people, people_like
+from private_ate.planning.label import (
+    describe_weights,
+    label_planner,
+    made_up_people,
+    people_like,
+)
 from private_ate.planning.plan import Plan
 from private_ate.planning.sample import blocks_planner, orthogonal_planner
 from private_ate.planning.sizes import Guesses, OverlapGuess, StudySizes
@@ -53,6 +59,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     outcome: str | None = None,
     covariates: Covariates = None,
     domain: Domain | None = None,
+    weights: str | SamplingWeights | None = None,
     target: Target = "balance",
     neighbors: int = 5,
     estimand: Estimand = "ate",
@@ -80,6 +87,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
         As for ``estimate_ate``. Three arms or more have a row for every ε and contrast; above 15
         contrasts for those with the reference.
+    weights : str or SamplingWeights, optional
+        As for ``estimate_ate``; the plan says by how much the largest makes noise grow. A study
+        that is not there yet has no weights to read.
     probability : float or str, optional
         As for ``estimate_ate``; a column's bounds are those of the domain.
     epsilons : sequence
@@ -119,7 +129,13 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
     if solve is not None:
         one_of("solve", solve, get_args(Solve))
+    if not isinstance(data, LocalStudy | StudySizes):
+        domain = weighted_domain(domain, treatment, outcome, weights)
+    elif weights is not None:
+        msg = "sampling weights are a column of a table; they are planned for where there is one"
+        raise ArgumentError(msg)
     asked = _Columns(treatment, outcome, covariates, domain)
+    _refuse_weights(data, domain, request)
     arms = settle_arms(_declared(data, asked), arm_shares)
     request = among_arm(request, None if arms is None else arms.treatment, among)
     match level:
@@ -136,6 +152,13 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
             assert_never(level)
     with single_threaded_blas():
         return make_plan(planner, request, budgets, wanted=half_width, solve=solve)
+
+
+def _refuse_weights(data: object, domain: Domain | None, request: Request) -> None:
+    """Refuse declared sampling weights where the method of the level takes none."""
+    declared = data.domain if isinstance(data, LocalStudy) else domain
+    if declared is not None:
+        refuse_weights(method_named("auto", request.level), request, declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +225,7 @@ def _label_planner(
         study = _public_study(data, asked, progress)
         sizes = StudySizes.declared(study.size, study.dimension, study.domain.bounds)
         people, told = people_like(study), "the public covariates and treatment"
+        told += describe_weights(study)
     caveat = (
         f"rests on {told}, and on an outcome standard deviation of "
         f"{guesses.deviation(sizes):.4g}{guesses.origin}; unmeasured confounding is not in it"

@@ -14,7 +14,13 @@ from private_ate.arrays import Codes, Floats
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
-from private_ate.estimators.calibrated.cap_path import CapPath, CapPoint, scatter, walk_caps
+from private_ate.estimators.calibrated.cap_path import (
+    CapPath,
+    CapPoint,
+    members_of,
+    scatter,
+    walk_caps,
+)
 from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.method import (
     INTERVAL_SHARE,
@@ -26,6 +32,7 @@ from private_ate.estimators.calibrated.method import (
     plan_clip,
     pose_caps,
 )
+from private_ate.estimators.calibrated.sampled_units import sampled_units
 from private_ate.estimators.guesses import (
     ExpectedError,
     PeopleGuess,
@@ -39,7 +46,7 @@ from private_ate.planning.sizes import StudySizes
 from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_variance
 from private_ate.study import Block
 
-__all__ = ["People", "label_planner", "made_up_people", "people_like"]
+__all__ = ["People", "describe_weights", "label_planner", "made_up_people", "people_like"]
 
 _MOST_ROWS: Final = 20_000  # beyond, as many rows stand for all
 _MOST_COVARIATES: Final = 200  # of made-up people
@@ -127,7 +134,8 @@ def people_like(study: LocalStudy) -> People:
         covariates = np.ascontiguousarray(known.covariates[drawn].T)
         arm = known.arm[drawn]
         kept = arm.view(np.bool_) if study.arms == 2 else arm
-        return LocalStudy(study.domain, covariates, kept, None)
+        weights = None if known.weights is None else known.weights[drawn]
+        return LocalStudy(study.domain, covariates, kept, None, weights=weights)
 
     return People(study.size, True, study.domain.bounds, draw)
 
@@ -138,11 +146,15 @@ class _People:
 
     covariates: Floats  # shape (m, d)
     arm: Codes
+    weights: Floats | None  # sampling weights over their bound, if there are any
 
     def __add__(self, other: _People) -> _People:
         return _People(
             np.concatenate([self.covariates, other.covariates]),
             np.concatenate([self.arm, other.arm]),
+            None
+            if self.weights is None or other.weights is None
+            else np.concatenate([self.weights, other.weights]),
         )
 
 
@@ -152,9 +164,23 @@ def _gathered(study: LocalStudy) -> _People:
 
     def kernel(block: Block) -> _People:
         kept = np.arange(-block.first % stride, block.arm.size, stride)
-        return _People(block.covariates[kept], block.arm[kept])
+        weights = None if block.weights is None else block.weights[kept]
+        return _People(block.covariates[kept], block.arm[kept], weights)
 
     return study.fold(kernel, title="people")
+
+
+def describe_weights(study: LocalStudy) -> str:
+    """Say by how much sampling weights make sensitivity grow, if there are any."""
+    if study.weights is None:
+        return ""
+    units = sampled_units(study, members_of)
+    if units is None:
+        return ""
+    return (
+        f", on sampling weights whose largest is {max(units.largest):.3g} times the mean, which "
+        "is how much more one outcome can move the estimate unless a cap binds"
+    )
 
 
 def label_planner(
@@ -203,6 +229,8 @@ def _likely_square(path: CapPath, point: CapPoint, variance: float, spread: floa
     """Return the mean square of n times the estimate over B, less its noise, by prior guesses."""
     squares = sum(solution.sums.squares for solution in point.solutions)
     loss = point.loss - UNEXPLAINED * squares
-    if path.problem.base is not None:  # the loss of following weights is about those weights
+    if (
+        path.problem.base is not None or path.problem.units is not None
+    ):  # the loss of following weights is about those weights
         loss = imbalance_of(path.problem, point.solutions)
     return variance * squares + spread**2 * max(loss, 0.0)

@@ -19,6 +19,12 @@ import numpy as np
 from private_ate.arrays import Bits, Floats
 from private_ate.estimators.calibrated.features import UNEXPLAINED, FeatureMap
 from private_ate.estimators.calibrated.rich_features import RichFeatureMap, scatter
+from private_ate.estimators.calibrated.sampled_units import (
+    SampledUnits,
+    carries_weight,
+    sampled_units,
+    weighted_targets,
+)
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
     ArmProblem,
@@ -86,11 +92,18 @@ class CapProblem:
     targets: tuple[ArmProblem, ArmProblem]
     fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
     base: RowWeights | None  # weights to stay close to; None for equal weights
+    units: SampledUnits | None = None  # sampling weights to stay close to instead; None for none
 
     @property
     def equal_weights(self) -> tuple[float, float]:
         """The weights of a plain difference in means."""
         return self.rows / self.arms.treated, self.rows / self.arms.control
+
+    def near(self, arm: int, rows: int, units: Floats | None) -> Floats:
+        """Return what the weights of an arm's rows stay close to, without base weights."""
+        if self.units is None or units is None:
+            return np.full(rows, self.equal_weights[arm])
+        return np.asarray(self.units.levels[arm] * units)
 
     def is_constant(self, arm: int, cap: float) -> bool:
         """Whether an arm's weights are all n/m: by the estimand, or as the cap leaves no room."""
@@ -136,15 +149,17 @@ class _Overlap:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Feature rows and base weights gathered from either arm."""
+    """Feature rows, base weights and sampling weights gathered from either arm."""
 
     features: tuple[tuple[Floats, ...], tuple[Floats, ...]]
     base: tuple[tuple[Floats, ...], tuple[Floats, ...]]
+    units: tuple[tuple[Floats, ...], tuple[Floats, ...]]
 
     def __add__(self, other: _Sample) -> _Sample:
         return _Sample(
             (self.features[0] + other.features[0], self.features[1] + other.features[1]),
             (self.base[0] + other.base[0], self.base[1] + other.base[1]),
+            (self.units[0] + other.units[0], self.units[1] + other.units[1]),
         )
 
 
@@ -155,6 +170,7 @@ class _ArmRows:
     features: Floats
     base: Floats
     scale: float
+    units: Floats | None = None
 
 
 def pose_problem(
@@ -170,8 +186,17 @@ def pose_problem(
 
     The overlap population (ATO) counts every unit by its chance of treatment times that of none.
     Where some rows are known to have no outcome, ``observed`` counts the others: they carry all
-    the weight and are balanced with everybody.
+    the weight and are balanced with everybody. Sampling weights multiply targets and units; both
+    arms are then calibrated, whatever the estimand, as a cap may bind in either.
     """
+    units = sampled_units(public, members_of)
+    if units is not None:
+        target = arms.total * weighted_targets(public, features, estimand)
+        problem = ArmProblem(target, float(arms.total))
+        counted = arms if observed is None else observed
+        return CapProblem(
+            features, counted, arms.total, (problem, problem), (False, False), None, units
+        )
     n = float(arms.total)
     members = arms if observed is None else observed
     targets = np.zeros((2, features.size))
@@ -204,16 +229,17 @@ def walk_caps(
     sizes = (problem.arms.treated, problem.arms.control)
     is_complete = max(sizes) <= _PATH_ROWS
     shares = (_PATH_ROWS / sizes[0], _PATH_ROWS / sizes[1])
-    sample = fold_with_base(public, problem.base, _sample_kernel(problem.features, shares))
+    sample = fold_with_base(public, problem.base, _sample_kernel(problem, shares))
     arms = []
     for arm in (0, 1):
         gathered = np.concatenate(sample.features[arm])
+        units = np.concatenate(sample.units[arm]) if problem.units is not None else None
         base = (
             np.concatenate(sample.base[arm])
             if problem.base is not None
-            else np.full(gathered.shape[0], problem.equal_weights[arm])
+            else problem.near(arm, gathered.shape[0], units)
         )
-        arms.append(_ArmRows(gathered, base, sizes[arm] / gathered.shape[0]))
+        arms.append(_ArmRows(gathered, base, sizes[arm] / gathered.shape[0], units))
     # On a sample of the rows the path only ranks caps; the chosen one is solved again on all.
     tolerance = TOLERANCE if is_complete else 100 * TOLERANCE
     points = _walk(problem, arms, tolerance, keep_on)
@@ -254,9 +280,10 @@ def fold_with_base(
 def members_of(block: Block) -> tuple[Bits, Bits]:
     """Return which rows of a public block carry weight in the treated and in the control arm."""
     treated, control = block.treatment, ~block.treatment
-    if block.observed is None:
-        return treated, control
-    return treated & block.observed, control & block.observed
+    for mask in (block.observed, carries_weight(block)):
+        if mask is not None:
+            treated, control = treated & mask, control & mask
+    return treated, control
 
 
 def in_runs(
@@ -292,7 +319,7 @@ def _walk(
         if problem.base is None:
             duals[arm] = _solve(problem, arm, rows, math.inf, zero, tolerance).dual
             weights = weights_at(
-                rows.features @ duals[arm][:-1] + duals[arm][-1], rows.base, math.inf
+                rows.features @ duals[arm][:-1] + duals[arm][-1], rows.base, math.inf, rows.units
             )
         loosest = max(loosest, float(weights.max()))
     points: list[CapPoint] = []
@@ -314,25 +341,31 @@ def _solve(
     if problem.is_constant(arm, cap):
         constant = np.full(rows.base.size, problem.equal_weights[arm])
         none = np.zeros_like(constant)
-        sums = weighted_sums(rows.features, rows.base, none, constant, none > 0)
+        sums = weighted_sums(rows.features, rows.base, none, constant, none > 0, rows.units)
         return Solution(start, sums.scaled(rows.scale))
 
     def evaluate(question: DualQuestion) -> DualSums:
-        sums = dual_sums(rows.features, rows.base, question.dual, cap, curved=question.curved)
+        sums = dual_sums(
+            rows.features, rows.base, question.dual, cap, curved=question.curved, units=rows.units
+        )
         return sums.scaled(rows.scale)
 
     return maximize_dual(evaluate, problem.targets[arm], start, tolerance)
 
 
 def _loss(problem: CapProblem, arm: int, rows: _ArmRows, solution: Solution, cap: float) -> float:
-    """Return ``r‖w‖²`` (or ``r‖w − u‖²`` when following base weights) plus ``‖Fᵀw − g‖²``."""
+    """Return ``r‖w‖²`` (or ``r‖w − u‖²`` when following other weights) plus ``‖Fᵀw − g‖²``.
+
+    Distances from sampling weights s are ``Σ (w − u)²/s``, as in what the weights minimise.
+    """
     squares = solution.sums.squares
-    if problem.base is not None:
+    if problem.base is not None or rows.units is not None:
         dual = solution.dual
-        weights = weights_at(rows.features @ dual[:-1] + dual[-1], rows.base, cap)
+        weights = weights_at(rows.features @ dual[:-1] + dual[-1], rows.base, cap, rows.units)
         if problem.is_constant(arm, cap):
             weights = np.full(rows.base.size, problem.equal_weights[arm])
-        squares = rows.scale * float(((weights - rows.base) ** 2).sum())
+        moved = (weights - rows.base) ** 2
+        squares = rows.scale * float((moved if rows.units is None else moved / rows.units).sum())
     imbalance = solution.sums.features - problem.targets[arm].target
     return UNEXPLAINED * squares + float(imbalance @ imbalance)
 
@@ -359,7 +392,7 @@ def _overlap_kernel(features: FeatureMap | RichFeatureMap) -> Callable[[Block], 
 
 
 def _sample_kernel(
-    features: FeatureMap | RichFeatureMap, shares: tuple[float, float]
+    problem: CapProblem, shares: tuple[float, float]
 ) -> Callable[[Block, Floats | None], _Sample]:
     """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
 
@@ -369,8 +402,10 @@ def _sample_kernel(
             np.flatnonzero(arm & (drawn < share))
             for arm, share in zip(members_of(block), shares, strict=True)
         ]
-        rows = [features.map(block.covariates[index]) for index in picked]
+        rows = [problem.features.map(block.covariates[index]) for index in picked]
         bases = [() if base is None else (base[index],) for index in picked]
-        return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]))
+        counts = None if problem.units is None else problem.units.of(block)
+        units = [() if counts is None else (counts[index],) for index in picked]
+        return _Sample(((rows[0],), (rows[1],)), (bases[0], bases[1]), (units[0], units[1]))
 
     return kernel

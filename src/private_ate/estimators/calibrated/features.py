@@ -202,6 +202,7 @@ class _Spread:
     treated: int
     treated_first: Floats
     treated_second: Floats
+    weighted: _WeightedSpread | None = None
 
     def __add__(self, other: _Spread) -> _Spread:
         return _Spread(
@@ -212,6 +213,31 @@ class _Spread:
             self.treated + other.treated,
             self.treated_first + other.treated_first,
             self.treated_second + other.treated_second,
+            None
+            if self.weighted is None or other.weighted is None
+            else self.weighted + other.weighted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _WeightedSpread:
+    """The same by sampling weights, of treated and control; shapes (2,), (2, d) and (2, d)."""
+
+    weight: Floats
+    first: Floats
+    second: Floats
+
+    @classmethod
+    def of(cls, block: Block, deviations: Floats, squares: Floats) -> _WeightedSpread | None:
+        """Add up a block's rows; None without sampling weights."""
+        if block.weights is None:
+            return None
+        counted = np.stack([block.treatment, ~block.treatment]) * block.weights
+        return cls(counted.sum(axis=1), counted @ deviations, counted @ squares)
+
+    def __add__(self, other: _WeightedSpread) -> _WeightedSpread:
+        return _WeightedSpread(
+            self.weight + other.weight, self.first + other.first, self.second + other.second
         )
 
 
@@ -232,6 +258,7 @@ def fit_features(public: Study, coefficients: Floats) -> FeatureMap:
             int(np.count_nonzero(block.treatment)),
             block.treatment @ deviations,
             block.treatment @ squares,
+            _WeightedSpread.of(block, deviations, squares),
         )
 
     moments = public.fold(spread, title="features")
@@ -259,6 +286,9 @@ def _compare_arms(moments: _Spread, rows: int) -> tuple[Floats, Floats]:
     sizes = np.array([[moments.treated], [rows - moments.treated]], dtype=np.float64)
     first = np.stack([moments.treated_first, -moments.treated_first]) / sizes
     second = np.stack([moments.treated_second, moments.second - moments.treated_second]) / sizes
+    if moments.weighted is not None:
+        sizes = np.maximum(moments.weighted.weight, 1e-300)[:, None]
+        first, second = moments.weighted.first / sizes, moments.weighted.second / sizes
     pooled = np.sqrt(np.maximum(second - first**2, 0.0).mean(axis=0))
     pooled[pooled < 1e-9] = 1.0
     return first, pooled

@@ -61,16 +61,21 @@ class CappedWeights:
         duals = np.stack([solution.dual for solution in self.solutions])
         prices = _Prices.of(self.problem, duals, self.cap)
         weights = np.empty(block.treatment.size)
+        units = None if self.problem.units is None else self.problem.units.of(block)
         for run in runs(block, FEATURE_ROWS):
             basis = self.problem.features.basis(block.covariates[run])
             near = None if base is None else base[run]
-            weights[run] = prices.weigh(basis, block.treatment[run], near)
+            weights[run] = prices.weigh(
+                basis, block.treatment[run], near, None if units is None else units[run]
+            )
         treated = block.treatment
         weights += np.where(treated, *self.lifts) * (self.cap - weights)
         weights *= 1.0 - np.where(treated, *self.cuts)
         for arm, rows in enumerate((treated, ~treated)):
             if self.problem.is_constant(arm, self.cap):
                 weights[rows] = self.problem.equal_weights[arm]
+        if units is not None:  # of such a row nothing is lifted
+            weights[units == 0] = 0.0
         return weights
 
 
@@ -139,24 +144,33 @@ class _Prices:
 
     slopes: Floats  # shape (2, b)
     offsets: Floats  # shape (2,)
-    equal_weights: tuple[float, float]
+    levels: tuple[float, float]  # weights to stay close to, of a row of sampling weight one
     cap: float
 
     @classmethod
     def of(cls, problem: CapProblem, duals: Floats, cap: float) -> _Prices:
         """Express duals of the features in terms of their basis."""
         mapped = duals[:, :-1] @ problem.features.matrix()
-        return cls(mapped[:, :-1], mapped[:, -1] + duals[:, -1], problem.equal_weights, cap)
+        levels = problem.equal_weights if problem.units is None else problem.units.levels
+        return cls(mapped[:, :-1], mapped[:, -1] + duals[:, -1], levels, cap)
 
-    def weigh(self, basis: Floats, treatment: npt.NDArray[np.bool_], base: Floats | None) -> Floats:
+    def weigh(
+        self,
+        basis: Floats,
+        treatment: npt.NDArray[np.bool_],
+        base: Floats | None,
+        units: Floats | None = None,
+    ) -> Floats:
         """Return each row's weight at its price in its own arm."""
         # Two products with vectors are faster than one with a matrix of two rows.
         treated, control = (
             slope @ basis + offset for slope, offset in zip(self.slopes, self.offsets, strict=True)
         )
         price = np.where(treatment, treated, control)
-        near = np.where(treatment, *self.equal_weights) if base is None else base
-        return weights_at(price, near, self.cap)
+        near = np.where(treatment, *self.levels) if base is None else base
+        if units is not None:
+            near = near * units
+        return weights_at(price, near, self.cap, units)
 
 
 def _joint_kernel(
@@ -169,8 +183,9 @@ def _joint_kernel(
         members = np.flatnonzero(members_of(block)[arm])
         basis = problem.features.basis(np.take(block.covariates.T, members, axis=1).T)
         price = prices.slopes[arm] @ basis + prices.offsets[arm]
-        near = np.full(members.size, problem.equal_weights[arm]) if base is None else base[members]
-        weights = weights_at(price, near, cap)
+        units = None if problem.units is None else problem.units.of(block)[members]
+        near = problem.near(arm, members.size, units) if base is None else base[members]
+        weights = weights_at(price, near, cap, units)
         free = None
         if questions[arm].curved:
             free = (weights > 0.0) & (weights < cap)
@@ -178,7 +193,7 @@ def _joint_kernel(
                 free &= scatter(block.first, block.treatment.size)[members] < shares[arm]
         if problem.is_constant(arm, cap):
             weights = np.full(members.size, problem.equal_weights[arm])
-        sums = weighted_sums(basis.T, near, price, weights, free)
+        sums = weighted_sums(basis.T, near, price, weights, free, units)
         return replace(sums, curvature=sums.curvature / shares[arm])
 
     return lambda block, base: _Both(answer(block, base, 0), answer(block, base, 1))

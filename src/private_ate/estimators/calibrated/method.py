@@ -53,7 +53,7 @@ from private_ate.estimators.calibrated.pair_variance import (
     release_pair_variance,
 )
 from private_ate.estimators.calibrated.rich_features import grow_features
-from private_ate.estimators.calibrated.settings import CalibratedSettings
+from private_ate.estimators.calibrated.settings import CalibratedSettings, SamplingNote
 from private_ate.estimators.calibrated.several_arms.method import estimate_several_arms
 from private_ate.estimators.calibrated.solver import Solution
 from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
@@ -76,7 +76,7 @@ from private_ate.privacy.sums import (
     weighted_sum,
 )
 from private_ate.release import Estimate
-from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
+from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
 __all__ = [
@@ -100,6 +100,11 @@ _LEFT_OUT: Final = (
     "{0} of {1} rows have no outcome ({2} treated, {3} control) and were left out; the others are "
     "weighted to resemble all rows, which assumes that missingness depends on covariates and "
     "treatment alone"
+)
+_WEIGHTED: Final = ", weighted to the target population"
+_TRIMMED: Final = (
+    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
+    "units count less than the design says, which draws the effect towards that of the sample"
 )
 _RATIO: Final = (
     "rows without an outcome were left out by a private ratio, which assumes that within an arm "
@@ -166,8 +171,11 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         half = released.half_width(request.coverage, deviations)
         variances = tuple((deviations**2).tolist())
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
+    settings = _settings(request, weights, study)
+    if isinstance(settings.notes, tuple) and "notes" in clip_settings:
+        clip_settings["notes"] = (*settings.notes, *clip_settings["notes"])
     settings = replace(
-        _settings(request, weights, study),
+        settings,
         interval_covers=_covered(weights) if pays_interval else ABSENT,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         **clip_settings,
@@ -187,9 +195,10 @@ def _warn(
 ) -> tuple[str, ...]:
     """Sound the overlap alarm; everything that it looks at is public."""
     arms, worth = settings.arms, settings.effective_arms
-    weighted = WeightedArms(
-        (arms.treated, arms.control), (worth.treated, worth.control), settings.balance
-    )
+    units = weights.problem.units
+    # What sampling weights cost is the design's doing, not a want of overlap.
+    sizes = (arms.treated, arms.control) if units is None else units.whole
+    weighted = WeightedArms(sizes, (worth.treated, worth.control), settings.balance)
     coefficients = weights.problem.features.coefficients
     return warn_of_overlap(public, coefficients, weighted, request.estimand)
 
@@ -223,6 +232,8 @@ def _missing_settings(
         return {}
     everyone = study.public().fold(_count_arms, title="arms")
     used = weights.problem.arms
+    if weights.problem.units is not None:  # rows of weight zero take no part either
+        used = study.public().fold(_count_observed, title="arms")
     treated, control = everyone.treated - used.treated, everyone.control - used.control
     if treated + control == 0:
         return {"left_out_outcome": 0}
@@ -254,6 +265,8 @@ def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
     if public.domain.outcome.missing == "public":
         observed = public.fold(_count_observed, title="arms")
         _require_outcomes(observed, request)
+    if public.domain.weights is not None:
+        observed = public.fold(_count_members, title="arms")
     if request.target == "track" and request.estimand != "ate":
         msg = "target 'track' follows matching for the ATE; other estimands need target 'balance'"
         raise ArgumentError(msg)
@@ -573,6 +586,7 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
     }
     arms = weights.problem.arms
     treated, control = (weights.problem.rows**2 / item.sums.squares for item in weights.solutions)
+    sampled, notes = _sampling_facts(weights, study)
     return CalibratedSettings(
         estimand=request.estimand,
         target=request.target,
@@ -580,13 +594,30 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
         weight_cap=weights.cap,
         confidence=request.coverage,
         rows_per_person=request.rows_per_person,
-        population=speaks_of[request.estimand],
+        population=speaks_of[request.estimand] + ("" if sampled is ABSENT else _WEIGHTED),
         arms=ArmCounts(arms.treated, arms.control),
         effective_arms=ArmNumbers(treated, control),
         balance=_balance(weights, study),
         noise_interval_covers="the estimate without noise; not sampling, not confounding",
+        sampling_weights=sampled,
+        notes=notes,
         budget={},
     )
+
+
+def _sampling_facts(
+    weights: CappedWeights, study: MatchingStudy
+) -> tuple[SamplingNote | Absent, tuple[str, ...] | Absent]:
+    """Say which sampling weights are in force, and whether the cap binds below the largest."""
+    units, declared = weights.problem.units, study.domain.weights
+    if units is None or declared is None:
+        return ABSENT, ABSENT
+    note = SamplingNote(
+        declared.column, declared.high, max(units.largest), ArmNumbers(*units.worth)
+    )
+    if weights.cap >= units.heaviest:
+        return note, ABSENT
+    return note, (_TRIMMED.format(weights.cap, units.heaviest),)
 
 
 def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, tuple[float, float]]:
@@ -609,6 +640,10 @@ def _count_arms(block: Block) -> ArmSizes:
 
 
 def _count_observed(block: Block) -> ArmSizes:
+    return _count_members(replace(block, weights=None))
+
+
+def _count_members(block: Block) -> ArmSizes:
     treated, control = (int(np.count_nonzero(arm)) for arm in members_of(block))
     return ArmSizes.of(treated, control)
 

@@ -17,7 +17,7 @@ from private_ate.settings import (
     SubgroupsNote,
 )
 
-__all__ = ["CalibratedArmsSettings", "CalibratedSettings", "NoisyCount"]
+__all__ = ["CalibratedArmsSettings", "CalibratedSettings", "NoisyCount", "SamplingNote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,28 @@ class NoisyCount:
 
     count: int
     within: float
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingNote:
+    """Public sampling weights that are in force.
+
+    Attributes
+    ----------
+    column : str
+        The column that holds them.
+    bound : float
+        The largest weight as declared.
+    largest : float
+        The largest weight of a row over the mean of all.
+    worth : pair by arm
+        How many units of equal weight each arm is worth under sampling weights alone.
+    """
+
+    column: str
+    bound: float
+    largest: float
+    worth: ArmNumbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +86,8 @@ class CalibratedSettings(Settings):
         Standardised mean difference of each covariate, before and after weighting.
     noise_interval_covers : str
         What the noise interval covers, and what not.
+    sampling_weights : object
+        Sampling weights, where they are declared.
     means : pair by arm
         Mean outcomes if all were treated and if none were, where asked for.
     risk_ratio : float or None
@@ -103,6 +127,7 @@ class CalibratedSettings(Settings):
     effective_arms: ArmNumbers
     balance: Mapping[str, tuple[float, float]]
     noise_interval_covers: str
+    sampling_weights: SamplingNote | Absent = ABSENT
     means: ArmNumbers | Absent = ABSENT
     risk_ratio: float | Absent | None = ABSENT
     odds_ratio: float | Absent | None = ABSENT

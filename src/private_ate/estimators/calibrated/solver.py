@@ -3,7 +3,9 @@
 For each arm, ``min_w r/2 ‖w − u‖² + 1/2 ‖Fᵀw − g‖²`` subject to ``Σ w = n`` and ``0 ≤ w ≤ A``.
 Its dual has one unknown per feature and one for the sum: ``wᵢ = clip(uᵢ − (fᵢ·λ + μ)/r, 0, A)``,
 and is concave and piecewise quadratic, so a few semismooth Newton steps solve it. Every quantity
-is a sum over rows. All inputs are public: nothing here costs ε.
+is a sum over rows. A row of sampling weight s counts like s rows (``units``): the distance is
+``Σ (w − u)²/s`` and ``wᵢ = clip(uᵢ − sᵢ(fᵢ·λ + μ)/r, 0, A)``. All
+inputs are public: nothing here costs ε.
 """
 
 from __future__ import annotations
@@ -101,42 +103,63 @@ class Solution:
     sums: DualSums
 
 
-def weights_at(price: Floats, base: Floats | float, cap: float) -> Floats:
-    """Return the weights ``clip(u − price/r, 0, A)`` for prices ``f·λ + μ``, shape (m,)."""
-    weights: Floats = np.clip(base - price / UNEXPLAINED, 0.0, cap)
+def weights_at(
+    price: Floats, base: Floats | float, cap: float, units: Floats | None = None
+) -> Floats:
+    """Return the weights ``clip(u − s·price/r, 0, A)`` for prices ``f·λ + μ``, shape (m,)."""
+    moved = price if units is None else units * price
+    weights: Floats = np.clip(base - moved / UNEXPLAINED, 0.0, cap)
     return weights
 
 
 def dual_sums(
-    features: Floats, base: Floats, dual: Floats, cap: float, *, curved: bool = True
+    features: Floats,
+    base: Floats,
+    dual: Floats,
+    cap: float,
+    *,
+    curved: bool = True,
+    units: Floats | None = None,
 ) -> DualSums:
     """Evaluate the dual on some rows of one arm."""
     price = features @ dual[:-1] + dual[-1]
-    weights = weights_at(price, base, cap)
+    weights = weights_at(price, base, cap, units)
     free = (weights > 0.0) & (weights < cap) if curved else None
-    return weighted_sums(features, base, price, weights, free)
+    return weighted_sums(features, base, price, weights, free, units)
 
 
 def weighted_sums(
-    features: Floats, base: Floats, price: Floats, weights: Floats, free: Bits | None
+    features: Floats,
+    base: Floats,
+    price: Floats,
+    weights: Floats,
+    free: Bits | None,
+    units: Floats | None = None,
 ) -> DualSums:
     """Add up features, weights and the dual's value; curvature over the rows that are free."""
-    value = UNEXPLAINED / 2 * float(((weights - base) ** 2).sum()) + float(price @ weights)
+    moved = (weights - base) ** 2
+    if units is not None:
+        moved = moved / units
+    value = UNEXPLAINED / 2 * float(moved.sum()) + float(price @ weights)
     return DualSums(
         weights @ features,
         float(weights.sum()),
         float(weights @ weights),
         value,
-        curvature_of(features, free),
+        curvature_of(features, free, units),
     )
 
 
-def curvature_of(features: Floats, free: Bits | None) -> Floats:
-    """Return ``Σ (f, 1)(f, 1)ᵀ / r`` over the free rows; nothing if none are asked for."""
+def curvature_of(features: Floats, free: Bits | None, units: Floats | None = None) -> Floats:
+    """Return ``Σ s (f, 1)(f, 1)ᵀ / r`` over the free rows; nothing if none are asked for."""
     if free is None:
         return np.zeros((0, 0))
     size = features.shape[1] + 1
     curvature = np.empty((size, size))
+    if units is not None:
+        counted = np.where(free, units, 0.0)
+        extended = np.column_stack([features, np.ones(counted.size)])
+        return np.asarray((extended * counted[:, None]).T @ extended / UNEXPLAINED)
     kept = features if free.all() else np.compress(free, features.T, axis=1).T
     curvature[:-1, :-1] = kept.T @ kept
     curvature[:-1, -1] = curvature[-1, :-1] = kept.sum(axis=0)

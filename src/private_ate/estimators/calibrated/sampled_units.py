@@ -1,0 +1,164 @@
+"""Public sampling weights in calibration: for how many units of the target population a row stands.
+
+A unit of weight w counts like w units of weight one: in the targets that features are balanced
+with, in the weights that an arm's stay close to, and in the price of moving them. A unit of weight
+zero carries none. Everything is computed from public columns; see docs/proofs/weights.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from private_ate.arrays import Bits, Floats
+from private_ate.errors import SchemaError
+from private_ate.estimators.calibrated.features import FeatureMap
+from private_ate.estimators.calibrated.rich_features import RichFeatureMap
+from private_ate.estimators.request import Estimand
+from private_ate.models.folds import FEATURE_ROWS, by_chunks
+from private_ate.study import Block, Study
+
+__all__ = ["SampledUnits", "carries_weight", "sampled_units", "weighted_targets"]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledUnits:
+    """Sampling weights as shares of their mean, and what they add up to in both arms.
+
+    Attributes
+    ----------
+    mean : float
+        The mean weight of all rows, as a share of the declared bound.
+    levels : pair of float
+        The weight of a unit of mean sampling weight, treated and control, where an arm is weighted
+        by sampling weights alone.
+    worth : pair of float
+        How many units of equal weight the arms are worth under sampling weights alone.
+    largest : pair of float
+        The largest sampling weight of either arm over the mean.
+    """
+
+    mean: float
+    levels: tuple[float, float]
+    worth: tuple[float, float]
+    largest: tuple[float, float]
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight in use if no cap binds and nothing has to be balanced."""
+        return max(self.levels[0] * self.largest[0], self.levels[1] * self.largest[1])
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """The worth of both arms in whole units, one at least."""
+        return max(round(self.worth[0]), 1), max(round(self.worth[1]), 1)
+
+    def of(self, block: Block) -> Floats:
+        """Return each row's sampling weight over the mean, shape (m,)."""
+        return np.asarray(_weights(block) / self.mean)
+
+
+def carries_weight(block: Block) -> Bits | None:
+    """Say which rows have a sampling weight above zero; None where none are declared."""
+    return None if block.weights is None else block.weights > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums of weights and of their squares over rows that carry any, of treated and control."""
+
+    rows: int
+    everyone: float
+    first: Floats
+    second: Floats
+    largest: Floats
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(
+            self.rows + other.rows,
+            self.everyone + other.everyone,
+            self.first + other.first,
+            self.second + other.second,
+            np.maximum(self.largest, other.largest),
+        )
+
+
+def sampled_units(
+    public: Study, members_of: Callable[[Block], tuple[Bits, Bits]]
+) -> SampledUnits | None:
+    """Add up the sampling weights of the rows that carry weight; None where none are declared."""
+    if public.domain.weights is None:
+        return None
+
+    def kernel(block: Block) -> _Sums:
+        weights, arms = _weights(block), members_of(block)
+        kept = [weights[arm] for arm in arms]
+        return _Sums(
+            weights.size,
+            float(weights.sum()),
+            np.array([values.sum() for values in kept]),
+            np.array([values @ values for values in kept]),
+            np.array([values.max(initial=0.0) for values in kept]),
+        )
+
+    sums = public.fold(kernel, title="sampling weights")
+    if not (sums.first > 0).all():
+        empty = "treated" if not sums.first[0] > 0 else "control"
+        msg = (
+            f"no {empty} unit with an outcome has a sampling weight above 0: check the column "
+            f"{public.domain.weights.column!r}"
+        )
+        raise SchemaError(msg)
+    mean = sums.everyone / sums.rows
+    levels = sums.rows * mean / sums.first
+    worth, largest = sums.first**2 / sums.second, sums.largest / mean
+    return SampledUnits(mean, _pair(levels), _pair(worth), _pair(largest))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tilted:
+    """Sums over rows of features times a weight, shape (p,), and of that weight."""
+
+    features: Floats
+    weight: float
+
+    def __add__(self, other: _Tilted) -> _Tilted:
+        return _Tilted(self.features + other.features, self.weight + other.weight)
+
+
+def weighted_targets(
+    public: Study, features: FeatureMap | RichFeatureMap, estimand: Estimand
+) -> Floats:
+    """Return the mean features of the population that an estimand speaks of, shape (p,)."""
+
+    def tilt(block: Block) -> Floats:
+        match estimand:
+            case "ate":
+                return np.ones(block.arm.size)
+            case "att":
+                return block.treatment.astype(np.float64)
+            case "atc":
+                return (~block.treatment).astype(np.float64)
+            case "ato":
+                chance = features.probability(block.covariates)
+                return np.asarray(chance * (1.0 - chance))
+
+    def kernel(block: Block) -> _Tilted:
+        counted = _weights(block) * tilt(block)
+        return _Tilted(counted @ features.map(block.covariates), float(counted.sum()))
+
+    sums = public.fold(by_chunks(kernel, FEATURE_ROWS), title="calibration")
+    return np.asarray(sums.features / sums.weight)
+
+
+def _weights(block: Block) -> Floats:
+    if block.weights is None:
+        msg = "the domain declares sampling weights, but the study holds none"
+        raise TypeError(msg)
+    return block.weights
+
+
+def _pair(values: Floats) -> tuple[float, float]:
+    return float(values[0]), float(values[1])

@@ -1,0 +1,122 @@
+"""Neighbouring outcomes under sampling weights, earlier outputs replayed."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import replay
+from private_ate.domain import Domain, Interval, Outcome
+from private_ate.engines.local import LocalStudy
+from private_ate.estimators.calibrated import final_weights
+from private_ate.estimators.calibrated import method as calibrated
+from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.request import Request
+from private_ate.privacy.sums import OUTCOME_STEPS, quantize_weights
+
+ROWS = 151
+REQUESTS = [
+    {},
+    {"estimand": "att"},
+    {"estimand": "atc"},
+    {"estimand": "ato"},
+    {"confidence": None},
+    {"options": CalibratedOptions(means=True)},
+    {"options": CalibratedOptions(terms="plain")},
+    {"rows_per_person": 2},
+    {"rows_per_person": 2, "options": CalibratedOptions(means=True)},
+    {"options": CalibratedOptions(clip_share="0.1")},
+]
+
+
+def sampled_study(missing=None, seed=0):
+    rng = np.random.default_rng(seed)
+    covariates = rng.random((3, ROWS))
+    treatment = rng.random(ROWS) < 0.2 + 0.6 * covariates[0]
+    outcome = rng.integers(0, OUTCOME_STEPS + 1, ROWS).astype(np.int32)
+    names = {f"x{j}": Interval(0, 1) for j in range(3)}
+    bounds = Outcome("y", Interval(0, 1), missing)
+    domain = Domain("t", bounds, names, weights=("w", Interval(0, 40)))
+    weights = rng.random(ROWS) ** 3
+    weights[::9] = 0.0
+    observed = None if missing is None else rng.random(ROWS) < 0.8
+    return LocalStudy(domain, covariates, treatment, outcome, weights=weights, observed=observed)
+
+
+def findings(study, request, changed):
+    low, high = study.outcome.copy(), study.outcome.copy()
+    low[changed], high[changed] = 0, OUTCOME_STEPS
+    pair = (replace(study, outcome=values) for values in (low, high))
+    return replay.replay_findings(estimate_calibrated, *pair, request)
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize("row", [0, 1, 70, 150])
+def test_no_input_moves_further_than_declared(request_, row):
+    request = Request("label", Fraction(1), **request_)
+    changed = [row] if request.rows_per_person == 1 else [row, (row + 1) % ROWS]
+
+    assert findings(sampled_study(), request, changed) == []
+
+
+@pytest.mark.parametrize("missing", ["public", "private"])
+@pytest.mark.parametrize("row", [0, 1, 70])
+def test_nor_where_outcomes_are_missing(missing, row):
+    request = Request("label", Fraction(1))
+
+    assert findings(sampled_study(missing), request, [row]) == []
+
+
+def test_the_heaviest_unit_moves_the_sum_by_the_whole_sensitivity():
+    request, study = Request("label", Fraction(1), confidence=None), sampled_study()
+    shares = []
+    for row in range(ROWS):
+        low, high = study.outcome.copy(), study.outcome.copy()
+        low[row], high[row] = 0, OUTCOME_STEPS
+        tapes = [
+            replay.record(estimate_calibrated, replace(study, outcome=values), request).tape
+            for values in (low, high)
+        ]
+        shares.append(replay.moved_share(tapes[0][0], tapes[1][0]))
+
+    assert max(shares) == 1.0
+    assert shares[0] == 0.0  # of sampling weight zero
+
+
+def test_a_sensitivity_that_forgets_the_sampling_weights_is_found(monkeypatch):
+    """The planted fault: the largest weight as if every unit had the mean sampling weight."""
+    study, request = sampled_study(), Request("label", Fraction(8), confidence=None)
+    whole = calibrated._outcome_kernel
+
+    def forgetful(weights, kept):
+        kernel = whole(weights, kept)
+        levels = quantize_weights(np.array(weights.problem.units.levels))
+
+        def of_equals(block, base):
+            return replace(
+                kernel(block, base), largest_treated=int(levels[0]), largest_control=int(levels[1])
+            )
+
+        return of_equals
+
+    monkeypatch.setattr(calibrated, "_outcome_kernel", forgetful)
+
+    assert any("moves" in found for row in range(ROWS) for found in findings(study, request, [row]))
+
+
+def test_weights_never_exceed_their_cap_and_add_up_to_n(monkeypatch):
+    study, seen = sampled_study(), []
+    whole = final_weights.CappedWeights.of
+
+    def noted(weights, block, base):
+        values = whole(weights, block, base)
+        seen.append((values[block.treatment].sum(), values[~block.treatment].sum()))
+        assert values.max() <= weights.cap * (1 + 1e-12)
+        assert (values[block.weights == 0] == 0).all()
+        return values
+
+    monkeypatch.setattr(final_weights.CappedWeights, "of", noted)
+    replay.record(estimate_calibrated, study, Request("label", Fraction(1, 10)))
+
+    np.testing.assert_allclose(seen, ROWS, rtol=1e-9)
