@@ -19,7 +19,9 @@ __all__ = ["domain"]
 
 
 def domain(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    data: Annotated[
+        Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
+    ],
     out: Annotated[Path, typer.Option(help="Where to write the draft.", metavar="FILE")],
     treatment: Annotated[str | None, typer.Option(help="Treatment column.")] = None,
     outcome: Annotated[str | None, typer.Option(help="Outcome column.")] = None,
@@ -42,11 +44,14 @@ def domain(
     arms: flags.Arms = None,
     reference: flags.Reference = None,
     treatment_bins: flags.TreatmentBins = None,
+    sep: flags.Separator = None,
+    decimal: flags.DecimalSign = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
     from private_ate.cli.draft import Draft  # keeps --help fast
     from private_ate.cli.estimate import named_covariates  # as above
+    from private_ate.cli.files import described_file  # as above
     from private_ate.data.files import read_schema, write_whole  # as above
 
     one_of("level", level, ("label", "sample"))
@@ -56,7 +61,7 @@ def domain(
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
-    schema = read_schema(data)
+    schema = read_schema(described_file(data, sep, decimal))
     named = named_covariates(covariates)
     asked = [("treatment", treatment), ("outcome", outcome)]
     asked += [("covariate", name) for name in named or () if named != "all"]

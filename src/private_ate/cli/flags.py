@@ -18,6 +18,7 @@ __all__ = [
     "Confidence",
     "Control",
     "Covariates",
+    "DecimalSign",
     "DomainFile",
     "EstimandName",
     "IsBinary",
@@ -30,6 +31,7 @@ __all__ = [
     "Probability",
     "Reference",
     "RowsPerPerson",
+    "Separator",
     "Settings",
     "ShownContrasts",
     "TargetName",
@@ -60,6 +62,8 @@ _FLAGS: Final = {
     "half-width": "--half-width W",
     "arm shares": "--arm-shares P,Q,R",
     "rows": "--rows N",
+    "sep": "--sep ';' (or tab, bar, colon)",
+    "decimal": "--decimal , with the --sep of the file",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
@@ -78,6 +82,16 @@ def with_flag(error: PrivateAteError) -> str:
     return f"{error}; here: {flag}" if flag else str(error)
 
 
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep", help="What separates the fields of a CSV file: ; | : or tab.", metavar="SIGN"
+    ),
+]
+DecimalSign = Annotated[
+    str | None,
+    typer.Option("--decimal", help="What decimals of a CSV file follow: . or ,", metavar="SIGN"),
+]
 LevelName = Annotated[
     str,
     typer.Option(help="What is private: label (outcomes) or sample (all).", metavar="LEVEL"),
