@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from private_ate.cli.suspicion import reason_against
+from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.domain import Treatment
-    from private_ate.privacy.levels import Level
 
 __all__ = ["Draft"]
 
@@ -88,7 +88,7 @@ class Draft:
         yield from ("treated = ???", "control = ???") if self.arms is None else arm_lines(self.arms)
         yield from ("", "[outcome]", f"column = {_text_or_gap(self.outcome)}")
         yield from ("low = ???", "high = ???", "missing = ???", "", "[covariates]")
-        is_public = self.level == "label"
+        is_public = has_public_covariates(self.level)
         if is_public:
             yield _PUBLIC.format(names=_quoted_names(self.covariates))
         for name in self.covariates:
