@@ -59,12 +59,12 @@ test-postgres: $(STAMP) postgres
 ALL := .venv-all/bin
 .venv-all/.installed: pyproject.toml
 	@.ci/timed "install all extras" .ci/environment .venv-all $(PYTHON) --no-compile \
-	  --editable ".[dowhy,plots,postgres,sklearn,spark]" --group test --group docs
+	  --editable ".[dowhy,formats,plots,postgres,sklearn,spark]" --group test --group docs
 	$(ALL)/pip install --quiet --no-deps $(DATA)
 
 # Every code block of the documentation, those of the extras too.
 test-docs: .venv-all/.installed java
-	@PRIVATE_ATE_REQUIRE=data,dowhy,sklearn,spark SPARK_LOCAL_IP=127.0.0.1 \
+	@PRIVATE_ATE_REQUIRE=data,dowhy,formats,sklearn,spark SPARK_LOCAL_IP=127.0.0.1 \
 	  .ci/timed "code in documentation" $(ALL)/pytest -q tests/pages/test_documentation.py \
 	  -k "not site" -W ignore::DeprecationWarning -W ignore::FutureWarning
 
@@ -74,7 +74,7 @@ test-browser: .venv-all/.installed browser
 	  .ci/timed browser $(ALL)/pytest -q tests/pages -k "browser or site"
 
 test-dowhy: .venv-all/.installed
-	@PRIVATE_ATE_REQUIRE=dowhy,sklearn .ci/timed DoWhy $(ALL)/pytest -q tests/integrations
+	@PRIVATE_ATE_REQUIRE=dowhy,formats,sklearn .ci/timed DoWhy $(ALL)/pytest -q tests/integrations
 
 # Faults that the tests must notice, each written into a copy of the sources.
 mutants: $(STAMP)

@@ -56,6 +56,25 @@ def use_dowhy():
     assert estimate.value == estimate.release.ate
 
 
+def use_formats():
+    """A Stata file is read, and so are a workbook's and R's readers."""
+    import fastexcel
+    import pyreadstat
+    import rdata
+
+    assert fastexcel.__version__
+    assert rdata.parser
+    study = draw_clinic(1500)
+    frame = study.frame.with_columns((study.frame["drug"] == "yes").cast(int))
+    pyreadstat.write_dta(frame, "clinic.dta")
+    asked = ["clinic.dta", "--treatment", "drug", "--outcome", "pressure_drop", "--level", "label",
+             "--outcome-bounds", "-40", "60", "--covariates", "age,weight"]  # fmt: skip
+    subprocess.run(
+        [PROGRAM, "estimate", *asked, "--epsilon", "1.0", "--json"],
+        check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
 def use_plots():
     """A figure is drawn."""
     from private_ate.report.plots import draw_errors

@@ -17,6 +17,7 @@ PARTS = {
     "browser": r"NO BROWSER",
     "data": r"DATA SET NOT TESTED|package causaldata",
     "dowhy": r"DOWHY WAS NOT|package dowhy",
+    "formats": r"FORMATS WERE NOT READ|package pyreadstat",
     "plots": r"PLOTS WERE NOT DRAWN",
     "postgres": r"POSTGRESQL",
     "site": r"THE SITE WAS NOT BUILT",

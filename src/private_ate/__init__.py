@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding
     from private_ate.combining.door import combine
     from private_ate.combining.values import Combined, CombinedEffect
+    from private_ate.data.csv_file import CsvFile
     from private_ate.domain import (
         Binary,
         Categories,
@@ -88,6 +89,7 @@ _HOMES = {
     "checking.findings": ("DataCheck", "Finding"),
     "combining.door": ("combine",),
     "combining.values": ("Combined", "CombinedEffect"),
+    "data.csv_file": ("CsvFile",),
     "estimation": ("estimate_ate",),
     "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
     "estimators.overlap": ("describe_overlap",),
@@ -142,6 +144,7 @@ __all__ = [
     "Combined",
     "CombinedEffect",
     "Contrast",
+    "CsvFile",
     "DataCheck",
     "DatasetError",
     "Diagnostics",

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from private_ate import Categories, Domain, Interval, SchemaError, estimate_ate
+from private_ate import Categories, CsvFile, Domain, Interval, SchemaError, estimate_ate
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy, read_frame
@@ -57,7 +57,8 @@ def write(path, lines):
 
 
 def blocks_of(path):
-    study = SparkStudy.encode(read_frame(str(path)), DOMAIN)
+    file = path if isinstance(path, CsvFile) else str(path)
+    study = SparkStudy.encode(read_frame(file), DOMAIN)
     try:
         blocks = [pickle.loads(block) for _, block in study.blocks.collect()]  # noqa: S301
         return blocks, study.starts
@@ -132,3 +133,25 @@ def test_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path):
     (folder / "c.csv").write_text("x,c,t,y,other\n1,a,1,2,n\n")
     with pytest.raises(SchemaError, match="the same header line"):
         read_frame(str(folder))
+
+
+@pytest.mark.usefixtures("session")
+def test_semicolons_and_decimal_commas_are_read_as_on_one_machine(tmp_path):
+    rng = random.Random(3)
+    numbers = ["1,5", "2.5", "1.234,5", "7", "", '"3,25"', ",5"]
+    lines = [
+        f"{rng.choice(numbers)};{rng.choice('abz')};{rng.randrange(2)};{rng.choice(numbers)}"
+        for _ in range(2000)
+    ]
+    path = tmp_path / "commas.dat"
+    path.write_text("\n".join(["x;c;t;y", *lines]), "utf-8")
+    file = CsvFile(path, sep=";", decimal=",")
+
+    blocks, _ = blocks_of(file)
+
+    held = LocalStudy.encode(read_table(file), DOMAIN)
+    assert held.size == 2000
+    for place, whole in enumerate((held.covariates, held.treatment, held.outcome)):
+        np.testing.assert_array_equal(
+            np.concatenate([block[place] for block in blocks], axis=-1), whole
+        )

@@ -17,6 +17,7 @@ NEEDS = {
     "tutorial.md": "causaldata",
     "how-to/scikit-learn.md": "sklearn",
     "how-to/dowhy.md": "dowhy",
+    "how-to/file-formats.md": "pyreadstat",
     "how-to/spark.md": "pyspark",
 }
 # What a page may show without its being run, and the pages whose commands cannot be run here.

@@ -153,7 +153,7 @@ HEAD = "[treatment]\ncolumn = 't'\n[outcome]\ncolumn = 'y'\n"
         (HEAD + "[covariates.x]\nlow = 1\nhigh = 2\nmin = 3", "unknown key 'min'"),
         (HEAD + "[covariates.x]\ncategories = 'a'", "a list of labels"),
         (HEAD + "[covariates.x]\ncategories = ['a', []]", "a label is"),
-        (HEAD + "[covariates.x]\nlow = ???\nhigh = ???", r"not valid TOML.*fill in every \?\?\?"),
+        (HEAD + "[covariates.x]\nlow = ???\nhigh = ???", "line 6 .*fill in low of covariate"),
         ("covariates = 1\n" + HEAD, "is a table of columns"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -27,8 +26,9 @@ from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixe
 from private_ate.checking.slots import ArmSlots
 from private_ate.checking.support import weigh_arms
 from private_ate.checking.tally import ColumnTally
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import find_long_lines
-from private_ate.data.files import is_parquet, without_words
+from private_ate.data.files import file_of, without_words
 from private_ate.data.inputs import resolve_domain
 from private_ate.data.streams import (
     MEMORY_LIMIT,
@@ -116,8 +116,9 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     def look() -> DataCheck:
         table = open_table(data, memory, pass_over.columns)
         pass_over.read(table, progress)
-        if isinstance(data, str | Path) and not is_parquet(Path(data)):
-            pass_over.long_lines = find_long_lines(Path(data))
+        file = file_of(data)
+        if isinstance(file, CsvFile):
+            pass_over.long_lines = find_long_lines(file.file, sep=file.sep)
         support = _weigh(table, pass_over, progress)
         return pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
 
@@ -127,13 +128,13 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
 def _columns(data: object, domain: Domain, person: str | None) -> Table:
     """Return the table's schema; refuse columns that are not there."""
     schema = open_schema(data)
-    is_file = isinstance(data, str | Path)
-    if is_file and len(schema.names) == 1 and any(sign in schema.names[0] for sign in ";\t|"):
+    is_text = isinstance(file_of(data), CsvFile)
+    if is_text and len(schema.names) == 1 and any(sign in schema.names[0] for sign in ",;\t|"):
         msg = (
-            "the first line holds no comma but semicolons, tabs or bars; save the file with commas "
-            "between fields and points in numbers"
+            "the first line holds no such separator but commas, semicolons, tabs or bars; say "
+            "which of them separates fields"
         )
-        raise SchemaError(msg)
+        raise SchemaError(msg, parameter="sep")
     schema.require(domain.treatment.column, "treatment")
     schema.require(domain.outcome.column, "outcome")
     arms_are = require_labels if domain.treatment.bins is None else require_numbers

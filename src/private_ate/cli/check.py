@@ -17,7 +17,9 @@ __all__ = ["check"]
 
 
 def check(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    data: Annotated[
+        Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
+    ],
     level: Annotated[
         str | None, typer.Option(help="The level that is planned: label or sample.")
     ] = None,
@@ -46,6 +48,8 @@ def check(
     memory_limit: Annotated[
         str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
     ] = "1GB",
+    sep: flags.Separator = None,
+    decimal: flags.DecimalSign = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     html: Annotated[
         Path | None, typer.Option(help="Curator only: also write a page.", metavar="OUT.html")
@@ -57,6 +61,7 @@ def check(
     """
     from private_ate.checking.check import check_data  # keeps --help fast
     from private_ate.cli.estimate import declared_domain, named_covariates  # as above
+    from private_ate.cli.files import described_file  # as above
     from private_ate.cli.pages import require_folder  # as above
     from private_ate.cli.progress import watch  # as above
     from private_ate.data.files import write_whole  # as above
@@ -70,7 +75,7 @@ def check(
     )  # fmt: skip
     with watch("checking", quiet=json) as progress:
         found = check_data(
-            data,
+            described_file(data, sep, decimal),
             domain=known,
             level=cast("Any", level),
             covariates=named_covariates(covariates),

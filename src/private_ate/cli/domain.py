@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from private_ate.arguments import one_of
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
@@ -14,43 +15,57 @@ from private_ate.errors import ArgumentError
 if TYPE_CHECKING:
     from private_ate.domain import Treatment
 
-__all__ = ["domain", "draft"]
-
-_HEADER = """\
-# Draft of a domain, from the schema alone: no value was read.
-# Fill in every ??? from the code book, never from the data: bounds that follow the data leak it.
-# More than two arms:       arms = ["none", "low", "high"], reference = "none"
-#   (instead of treated and control; of a dose: bins = [0, 1, 6, 100] for [0, 1), [1, 6), [6, 100])
-# A number between bounds:  low = 16, high = 60   (optional: missing = 38)
-# Labels:                   categories = ["a", "b", "other"], other = "other"
-#   (other: the label for missing and undeclared ones; without it they are a category of their own)
-# Rows without an outcome:  missing = "public" if anybody may know who lacks one, "private" if not
-#                           (both leave them out), or the number that they count as
-"""
+__all__ = ["domain"]
 
 
 def domain(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    data: Annotated[
+        Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
+    ],
     out: Annotated[Path, typer.Option(help="Where to write the draft.", metavar="FILE")],
     treatment: Annotated[str | None, typer.Option(help="Treatment column.")] = None,
     outcome: Annotated[str | None, typer.Option(help="Outcome column.")] = None,
+    covariates: Annotated[
+        str | None,
+        typer.Option(
+            help="Covariates: a,b,c or the word all; default: those whose names do not speak "
+            "against it.",
+            metavar="NAMES",
+        ),
+    ] = None,
+    level: Annotated[
+        str,
+        typer.Option(
+            help="What will be private: label leaves covariates to be looked up.", metavar="LEVEL"
+        ),
+    ] = "sample",
+    treated: flags.Treated = None,
+    control: flags.Control = None,
     arms: flags.Arms = None,
     reference: flags.Reference = None,
     treatment_bins: flags.TreatmentBins = None,
+    sep: flags.Separator = None,
+    decimal: flags.DecimalSign = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
-    from private_ate.data.files import read_schema, write_whole  # keeps --help fast
-    from private_ate.domain import Treatment  # as above
+    from private_ate.cli.draft import Draft  # keeps --help fast
+    from private_ate.cli.estimate import named_covariates  # as above
+    from private_ate.cli.files import described_file  # as above
+    from private_ate.data.files import read_schema, write_whole  # as above
 
-    declared = ArmFlags(arms=arms, reference=reference, bins=treatment_bins).declare(
-        Treatment(treatment or "treatment")
+    one_of("level", level, ("label", "sample"))
+    declared = _declared_arms(
+        treatment, ArmFlags(treated, control, arms, reference, treatment_bins)
     )
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
-    schema = read_schema(data)
-    for role, name in (("treatment", treatment), ("outcome", outcome)):
+    schema = read_schema(described_file(data, sep, decimal))
+    named = named_covariates(covariates)
+    asked = [("treatment", treatment), ("outcome", outcome)]
+    asked += [("covariate", name) for name in named or () if named != "all"]
+    for role, name in asked:
         if name is not None and name not in schema:
             msg = (
                 f"the file has no {role} column {name!r} among its {len(schema)} columns; "
@@ -64,45 +79,28 @@ def domain(
             "values is not drafted: give the file a header line, or write the domain by hand"
         )
         raise ArgumentError(msg)
-    write_whole(out, draft(dict(schema), treatment, outcome, declared))
+    drafted = Draft(
+        dict(schema), treatment, outcome, arms=declared, named=named, level=cast("Any", level)
+    )
+    write_whole(out, drafted.text())
+    if drafted.left_out:
+        typer.echo(
+            f"left out {len(drafted.left_out)} of {len(schema)} columns for their names or types; "
+            "the reasons are at the end of the draft"
+        )
     typer.echo(f"wrote {out}; fill in every ??? from the code book, then: private-ate check")
 
 
-def draft(
-    schema: dict[str, str | None],
-    treatment: str | None,
-    outcome: str | None,
-    arms: Treatment | None = None,
-) -> str:
-    """Return the draft as text: TOML but for the ??? that a person replaces.
+def _declared_arms(column: str | None, flagged: ArmFlags) -> Treatment | None:
+    """Return the arms that flags declare; None if none does, as no label is a default here."""
+    from private_ate.domain import Treatment  # keeps --help fast
 
-    ``arms`` are those that flags declared; no label is looked up.
-    """
-    from private_ate.domain import Treatment, arm_lines, toml_text  # keeps --help fast
-
-    lines = [_HEADER, "[treatment]", f"column = {_named(treatment)}"]
-    lines += [*arm_lines(Treatment("treatment") if arms is None else arms), ""]
-    lines += ["[outcome]", f"column = {_named(outcome)}", "low = ???", "high = ???"]
-    lines += ["missing = ???"]
-    for name, kind in schema.items():
-        if name in (treatment, outcome):
-            continue
-        lines += ["", f"[covariates.{toml_text(name)}]"]
-        if kind in ("number", None):
-            lines += ["low = ???", "high = ???"]
-        if kind is None:
-            lines += ["# or, for labels, instead of low and high:"]
-        if kind != "number":
-            prefix = "# " if kind is None else ""
-            # Not valid TOML on purpose: a forgotten "???" would pass as a label.
-            lines += [f'{prefix}categories = [???, "other"]', f'{prefix}other = "other"']
-    return "\n".join(lines) + "\n"
-
-
-def _named(column: str | None) -> str:
-    from private_ate.domain import toml_text  # keeps --help fast
-
-    return "???" if column is None else toml_text(column)
+    if flagged == ArmFlags():
+        return None
+    if (flagged.treated is None) != (flagged.control is None):
+        msg = "give both labels, --treated and --control, or neither; the draft asks for them then"
+        raise ArgumentError(msg)
+    return flagged.declare(Treatment(column or "treatment"))
 
 
 def _is_number(name: str) -> bool:

@@ -23,7 +23,9 @@ __all__ = ["estimate"]
 
 
 def estimate(
-    data: Annotated[str, typer.Argument(help="CSV or Parquet file.", metavar="DATA")],
+    data: Annotated[
+        str, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
+    ],
     level: flags.LevelName,
     epsilon: Annotated[str, typer.Option(help="Privacy budget, e.g. 1.0.", metavar="E")],
     treatment: flags.TreatmentColumn = None,
@@ -74,6 +76,8 @@ def estimate(
     memory_limit: Annotated[
         str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
     ] = "1GB",
+    sep: flags.Separator = None,
+    decimal: flags.DecimalSign = None,
     contrasts: flags.ShownContrasts = "all",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
@@ -110,6 +114,7 @@ def estimate(
     within it. Convert a file whose fields hold line ends to Parquet first.
     """
     from private_ate.cli import pages  # keeps --help fast
+    from private_ate.cli.files import described_file  # as above
     from private_ate.cli.progress import watch  # keeps --help fast
     from private_ate.contents.protection import warn_of_epsilon  # as above
     from private_ate.data.files import write_whole  # as above
@@ -130,7 +135,8 @@ def estimate(
         raise ArgumentError(msg)
     for path in (report, diagnostics):
         pages.require_folder(path)
-    here = None if engine == "spark" else Path(data)  # a cluster's rows do not come here
+    file = described_file(data, sep, decimal)
+    here = None if engine == "spark" else file  # a cluster's rows do not come here
     if diagnostics is not None and here is None:
         msg = "the curator's page needs all rows on this machine; leave out --engine spark"
         raise ArgumentError(msg)
@@ -138,7 +144,7 @@ def estimate(
     _warn(warned)  # while it can still be changed
     with watch("estimating", quiet=json) as progress:
         release = estimate_ate(
-            data,
+            file,
             domain=known,
             covariates=named_covariates(covariates),
             level=cast("Any", level),

@@ -19,6 +19,7 @@ __all__ = [
     "Confidence",
     "Control",
     "Covariates",
+    "DecimalSign",
     "DomainFile",
     "EstimandName",
     "IsBinary",
@@ -32,6 +33,7 @@ __all__ = [
     "Probability",
     "Reference",
     "RowsPerPerson",
+    "Separator",
     "Settings",
     "ShownContrasts",
     "TargetName",
@@ -66,6 +68,8 @@ _FLAGS: Final = {
     "half-width": "--half-width W",
     "arm shares": "--arm-shares P,Q,R",
     "rows": "--rows N",
+    "sep": "--sep ';' (or tab, bar, colon)",
+    "decimal": "--decimal , with the --sep of the file",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
@@ -85,6 +89,16 @@ def with_flag(error: PrivateAteError) -> str:
     return f"{error}; here: {flag}" if flag else str(error)
 
 
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep", help="What separates the fields of a CSV file: ; | : or tab.", metavar="SIGN"
+    ),
+]
+DecimalSign = Annotated[
+    str | None,
+    typer.Option("--decimal", help="What decimals of a CSV file follow: . or ,", metavar="SIGN"),
+]
 LevelName = Annotated[
     str,
     typer.Option(help="What is private: label (outcomes) or sample (all).", metavar="LEVEL"),

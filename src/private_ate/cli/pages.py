@@ -29,7 +29,7 @@ def require_folder(path: Path | None) -> None:
 
 
 def public_facts(
-    release: Release, data: Path | None, domain: Domain, covariates: Covariates
+    release: Release, data: object | None, domain: Domain, covariates: Covariates
 ) -> PublicFacts:
     """Gather what a page may add to the release: the command, the domain, public overlap.
 
@@ -53,7 +53,7 @@ def public_facts(
     )
 
 
-def curator_text(release: Release, data: Path, domain: Domain, covariates: Covariates) -> str:
+def curator_text(release: Release, data: object, domain: Domain, covariates: Covariates) -> str:
     """Return the curator's page; what it cannot show it says on the page and nowhere else."""
     from private_ate.estimators.exact import diagnose_ate  # numba loads here
     from private_ate.report.curator import refused_page  # keeps --help fast

@@ -21,7 +21,8 @@ __all__ = ["plan"]
 def plan(
     level: flags.LevelName,
     data: Annotated[
-        Path | None, typer.Argument(help="CSV or Parquet file.", metavar="[DATA]")
+        Path | None,
+        typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="[DATA]"),
     ] = None,
     treatment: flags.TreatmentColumn = None,
     outcome: flags.OutcomeColumn = None,
@@ -78,6 +79,8 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option(help="Draw expected error against ε (.svg or .png).")
     ] = None,
+    sep: flags.Separator = None,
+    decimal: flags.DecimalSign = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show expected error and interval width for a list of ε; spends nothing."""
@@ -89,10 +92,11 @@ def plan(
         parse_probability,
         split_names,
     )
+    from private_ate.cli.files import described_file  # as above
     from private_ate.cli.progress import watch  # as above
     from private_ate.planning import plan_ate  # as above
 
-    source: object = data
+    source: object = None if data is None else described_file(data, sep, decimal)
     known = declared = None
     flagged = ArmFlags(treated, control, arms, reference, treatment_bins)
     if data is None:

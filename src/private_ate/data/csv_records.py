@@ -1,5 +1,7 @@
 """Comma-separated values: one physical line is one record, whatever the line holds.
 
+The comma stands for whatever separates fields: a semicolon, a tab or a bar in other files.
+
 A reader that lets a quoted field run on beyond its line lets one record decide how many others
 there are. Here a line ends at a line feed, one carriage return before it is dropped, and nothing
 else ends a line; quotes are read within the line and never reach beyond it. A line without a
@@ -17,6 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -36,14 +40,29 @@ __all__ = [
 
 _READ_BYTES: Final = 1 << 24
 _MARK: Final = b"\xef\xbb\xbf"  # a byte order mark, as spreadsheets write it
-_FIELD: Final = re.compile(
-    rb'(?:"(?P<quoted>[^"]*+(?:""[^"]*+)*+)(?:"(?P<tail>[^,]*+)|\Z)|(?P<bare>[^,]*+))'
-    rb"(?P<more>,|\Z)"
-)
-# Lines whose fields have no quotation mark, or one at either end and inner ones doubled: what
-# every reader of such files reads in the same way.
-_PROPER_FIELD: Final = rb'(?:[^",\n]*+(?!")|"[^"\n]*+(?:""[^"\n]*+)*+"(?=[,\n]))'
-_PROPER_LINES: Final = re.compile(rb"(?:" + _PROPER_FIELD + rb"(?:," + _PROPER_FIELD + rb")*+\n)*+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """How a line is cut at a separator: one field, and lines that every reader cuts alike."""
+
+    field: re.Pattern[bytes]
+    proper_lines: re.Pattern[bytes]
+
+
+@cache
+def _grammar(sep: str) -> _Grammar:
+    sign = re.escape(sep).encode()
+    other = b"[^" + sign + b"]"
+    field = (
+        rb'(?:"(?P<quoted>[^"]*+(?:""[^"]*+)*+)(?:"(?P<tail>' + other + rb"*+)|\Z)"
+        rb"|(?P<bare>" + other + rb"*+))(?P<more>" + sign + rb"|\Z)"
+    )
+    # Fields have no quotation mark, or one at either end and inner ones doubled.
+    bare = rb'[^"\n' + sign + rb']*+(?!")'
+    proper = rb"(?:" + bare + rb'|"[^"\n]*+(?:""[^"\n]*+)*+"(?=[\n' + sign + rb"]))"
+    lines = rb"(?:" + proper + rb"(?:" + sign + proper + rb")*+\n)*+"
+    return _Grammar(re.compile(field), re.compile(lines))
 
 
 def count_records(path: Path) -> int:
@@ -56,35 +75,35 @@ def count_records(path: Path) -> int:
     return max(lines + (last != b"\n") - 1, 0)
 
 
-def read_header(path: Path) -> pl.DataFrame:
+def read_header(path: Path, sep: str = ",") -> pl.DataFrame:
     """Return a frame of texts without rows, named as the first line says."""
     import polars as pl
 
     with path.open("rb") as file:
-        names = split_header(file.readline())
+        names = split_header(file.readline(), sep)
     return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
 
 
 def read_lines(
-    path: Path, size: int = _READ_BYTES, columns: Sequence[str] | None = None
+    path: Path, size: int = _READ_BYTES, columns: Sequence[str] | None = None, *, sep: str = ","
 ) -> Iterator[pl.DataFrame]:
     """Yield frames of texts, each from about ``size`` bytes of whole lines."""
     with path.open("rb") as file:
-        names = split_header(file.readline())
+        names = split_header(file.readline(), sep)
         for text in _whole_lines(file, size):
-            yield parse_lines(text, names, names if columns is None else columns)
+            yield parse_lines(text, names, names if columns is None else columns, sep)
 
 
-def find_long_lines(path: Path, size: int = _READ_BYTES) -> tuple[int, int]:
+def find_long_lines(path: Path, size: int = _READ_BYTES, sep: str = ",") -> tuple[int, int]:
     """Return how many lines hold more fields than the header, and the number of the first.
 
     Such fields are left out by every reader here; for the curator, who may ask why they are there.
     """
     found, first, before = 0, 0, 1
     with path.open("rb") as file:
-        names = split_header(file.readline())
+        names = split_header(file.readline(), sep)
         for text in _whole_lines(file, size):
-            beyond = parse_lines(text, [*names, ""], [""]).to_series().is_not_null()
+            beyond = parse_lines(text, [*names, ""], [""], sep).to_series().is_not_null()
             if not found and beyond.any():
                 first = before + 1 + int(beyond.arg_max() or 0)
             found += int(beyond.sum())
@@ -92,21 +111,23 @@ def find_long_lines(path: Path, size: int = _READ_BYTES) -> tuple[int, int]:
     return found, first
 
 
-def split_header(line: bytes) -> tuple[str, ...]:
+def split_header(line: bytes, sep: str = ",") -> tuple[str, ...]:
     """Return the names in a header line, a repeated one with a suffix."""
     if not line:
         msg = "there is no header line"
         raise ValueError(msg)
     text = _plain((line.removesuffix(b"\n") + b"\n").removeprefix(_MARK))
     names: list[str] = []
-    for field in _split(text[:-1]):
+    for field in _split(text[:-1], sep):
         name = "" if field is None else field.decode()
         suffixed = (f"{name}_duplicated_{index}" for index in count())
         names.append(name if name not in names else next(n for n in suffixed if n not in names))
     return tuple(names)
 
 
-def parse_lines(text: bytes, names: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+def parse_lines(
+    text: bytes, names: Sequence[str], columns: Sequence[str], sep: str = ","
+) -> pl.DataFrame:
     """Return some columns of whole lines as texts, a row for each line feed.
 
     The fast reader sees lines that leave it no choice. Should it fail on them all the same, or
@@ -117,18 +138,18 @@ def parse_lines(text: bytes, names: Sequence[str], columns: Sequence[str]) -> pl
     text = _plain(text)
     has_quotes = b'"' in text
     if has_quotes:
-        text = _properly_quoted(text)
+        text = _properly_quoted(text, sep)
     places = {name: str(place) for place, name in enumerate(names)}
     wanted = [places[name] for name in columns]
     frame: pl.DataFrame | None = None
     with suppress(Exception, pl.exceptions.PanicException):  # what it says could quote a record
         frame = pl.read_csv(
-            BytesIO(",".join(places.values()).encode() + b"\n" + text),
+            BytesIO(sep.join(places.values()).encode() + b"\n" + text),
             columns=wanted, infer_schema=False, truncate_ragged_lines=True,
-            quote_char='"' if has_quotes else None,
+            quote_char='"' if has_quotes else None, separator=sep,
         )  # fmt: skip
     if frame is None or frame.height != text.count(b"\n"):
-        frame = _cut_one_by_one(text, wanted)
+        frame = _cut_one_by_one(text, wanted, sep)
     frame = frame[wanted]
     frame.columns = list(columns)
     return frame
@@ -156,28 +177,28 @@ def _plain(text: bytes) -> bytes:
     return text if text.isascii() else text.decode("utf-8", "replace").encode()
 
 
-def _properly_quoted(text: bytes) -> bytes:
+def _properly_quoted(text: bytes, sep: str) -> bytes:
     """Return the lines with those that are oddly quoted written anew."""
     parts: list[bytes] = []
-    place = 0
+    place, proper_lines = 0, _grammar(sep).proper_lines
     while place < len(text):
-        found = _PROPER_LINES.match(text, place)
+        found = proper_lines.match(text, place)
         end = place if found is None else found.end()
         parts.append(text[place:end])
         if end < len(text):
             place = text.index(b"\n", end) + 1
-            parts += [b",".join(map(_quoted, _split(text[end : place - 1]))), b"\n"]
+            parts += [sep.encode().join(map(_quoted, _split(text[end : place - 1], sep))), b"\n"]
         else:
             place = end
     return b"".join(parts)
 
 
-def _split(line: bytes) -> Iterator[bytes | None]:
+def _split(line: bytes, sep: str) -> Iterator[bytes | None]:
     """Yield the fields of one line; a bare field without a character is missing."""
-    place, has_more = 0, True
+    place, has_more, one_field = 0, True, _grammar(sep).field
     while has_more:
         # One of the two ways to read a field always fits.
-        found = _FIELD.match(line, place)
+        found = one_field.match(line, place)
         if found is None:  # pragma: no cover
             return
         quoted, tail, bare, more = found.group("quoted", "tail", "bare", "more")
@@ -189,13 +210,13 @@ def _quoted(field: bytes | None) -> bytes:
     return b"" if field is None else b'"' + field.replace(b'"', b'""') + b'"'
 
 
-def _cut_one_by_one(text: bytes, wanted: Sequence[str]) -> pl.DataFrame:
+def _cut_one_by_one(text: bytes, wanted: Sequence[str], sep: str) -> pl.DataFrame:
     """Read lines without the fast reader; the columns are named by their places."""
     import polars as pl
 
     columns: dict[str, list[str | None]] = {place: [] for place in wanted}
     for line in text.split(b"\n")[:-1]:
-        fields = list(_split(line))
+        fields = list(_split(line, sep))
         for place, entries in columns.items():
             field = fields[int(place)] if int(place) < len(fields) else None
             entries.append(None if field is None else field.decode())

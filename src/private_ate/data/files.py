@@ -1,4 +1,4 @@
-"""Files in: CSV and Parquet as frames, and their schemas without reading a value."""
+"""Files in: each as a frame, and its schema without reading a value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import read_header, read_lines
+from private_ate.data.formats import FOREIGN, foreign_shape, has_types, is_foreign, read_foreign
 from private_ate.errors import ArgumentError, PrivateAteError, RecordsError, SchemaError
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Kind",
     "check_path",
+    "file_of",
     "is_parquet",
     "read_file",
     "read_schema",
@@ -26,6 +29,8 @@ __all__ = [
 
 T = TypeVar("T")
 Kind = Literal["number", "label", "object", "other"]
+_TEXTS: Final = (".csv", ".tsv", ".txt")
+_PARQUET: Final = (".parquet", ".pq")
 _CONSTANT: Final = (
     "the records could not be read; nothing was released. What was said about it could quote a "
     "record and is not repeated: check how the table was made, or save it as Parquet"
@@ -49,21 +54,37 @@ def without_words(action: Callable[[], T], sentence: str = _CONSTANT) -> T:
     raise RecordsError(sentence)
 
 
-def read_file(path: Path, columns: Sequence[str] | None = None) -> tuple[pl.DataFrame, bool]:
+def file_of(data: object) -> Path | CsvFile | None:
+    """Return the file that is meant, texts with their separator; None for a table in memory."""
+    if isinstance(data, CsvFile):
+        check_path(data.file, is_text=True)
+        return data
+    if not isinstance(data, str | Path):
+        return None
+    path = Path(data)
+    check_path(path)
+    return CsvFile.of(path) if path.suffix.lower() in _TEXTS else path
+
+
+def read_file(
+    file: Path | CsvFile, columns: Sequence[str] | None = None
+) -> tuple[pl.DataFrame, bool]:
     """Return a file's frame, and whether its columns have types of their own.
 
-    A line of a CSV file is a record by itself, whatever it holds; see ``lines``. Of Parquet only
-    the ``columns`` in use are read, so that no other can stop the reader.
+    A line of a CSV file is a record by itself, whatever it holds; see ``lines``. Of other files
+    only the ``columns`` in use are read, so that no other can stop the reader.
     """
     import polars as pl
 
-    check_path(path)
+    meant, path = _with_path(file)
+    if is_foreign(path) and not isinstance(meant, CsvFile):
+        return read_foreign(path, columns), has_types(path)
     frame: pl.DataFrame | None = None
     try:
-        if is_parquet(path):
+        if not isinstance(meant, CsvFile):
             wanted = None if columns is None else list(dict.fromkeys(columns))
             return pl.read_parquet(path, columns=wanted), True
-        frame = pl.concat([read_header(path), *read_lines(path)])
+        frame = pl.concat([read_header(path, meant.sep), *read_lines(path, sep=meant.sep)])
     # A reader's panic on a damaged file is no Exception; what either says could quote a record.
     except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110
         pass
@@ -72,30 +93,47 @@ def read_file(path: Path, columns: Sequence[str] | None = None) -> tuple[pl.Data
     return frame, False
 
 
-def read_schema(path: Path) -> dict[str, Kind | None]:
-    """Return a file's column names and, for Parquet, their kinds; no value is read."""
+def read_schema(file: str | Path | CsvFile) -> dict[str, Kind | None]:
+    """Return a file's column names and, where it has types, their kinds; no value is read."""
     import polars as pl
 
-    check_path(path)
+    meant, path = _with_path(file)
+    header: pl.DataFrame | None = None
     try:
-        if is_parquet(path):
-            schema = pl.read_parquet_schema(path)
-            return {name: _kind_of_polars(str(dtype)) for name, dtype in schema.items()}
-        header = read_header(path)
-    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001  # could quote a record
-        header = None
+        if isinstance(meant, CsvFile):
+            header = read_header(path, meant.sep)
+        elif is_foreign(path):
+            header = foreign_shape(path).empty
+        else:
+            header = pl.DataFrame(schema=pl.read_parquet_schema(path))
+    except ArgumentError:
+        raise
+    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110  # could quote a record
+        pass
     if header is None:
         raise SchemaError(str(unreadable(path)))
-    return dict.fromkeys(header.columns)
+    if isinstance(meant, CsvFile) or not has_types(path):
+        return dict.fromkeys(header.columns)
+    return {name: _kind_of_polars(str(dtype)) for name, dtype in header.schema.items()}
 
 
-def check_path(path: Path) -> None:
-    """Refuse a path that is no CSV or Parquet file."""
+def _with_path(file: str | Path | CsvFile) -> tuple[Path | CsvFile | None, Path]:
+    path = file.file if isinstance(file, CsvFile) else Path(file)
+    return file_of(file), path
+
+
+def check_path(path: Path, *, is_text: bool = False) -> None:
+    """Refuse a path that is no file that can be read; texts may have any other name."""
     if not path.is_file():
         msg = f"there is no file {str(path)!r}"
         raise ArgumentError(msg)
-    if path.suffix.lower() not in {".csv", ".parquet", ".pq", ".txt"}:
-        msg = f"the file {path.name!r} is neither .csv nor .parquet"
+    ending = path.suffix.lower()
+    if is_text and ending in {*_PARQUET, *FOREIGN}:
+        msg = f"the file {path.name!r} is no CSV file; its separator and decimal sign are not asked"
+        raise ArgumentError(msg)
+    if not is_text and ending not in {*_TEXTS, *_PARQUET, *FOREIGN}:
+        others = ", ".join((".tsv", *FOREIGN))
+        msg = f"the file {path.name!r} is neither .csv nor .parquet (nor {others})"
         raise ArgumentError(msg)
 
 
@@ -116,12 +154,14 @@ def write_whole(path: Path, text: str) -> None:
 
 def is_parquet(path: Path) -> bool:
     """Say whether a file's name ends as Parquet files do."""
-    return path.suffix.lower() in {".parquet", ".pq"}
+    return path.suffix.lower() in _PARQUET
 
 
 def unreadable(path: Path) -> RecordsError:
     """Return the error for a file that is not what its name says; quotes nothing of it."""
     kind = "Parquet" if is_parquet(path) else "comma-separated values with a header line"
+    if is_foreign(path):
+        kind = FOREIGN[path.suffix.lower()][0]
     return RecordsError(f"the file {path.name!r} cannot be read as {kind}")
 
 

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import count_records, read_header, read_lines
-from private_ate.data.files import Kind, check_path, is_parquet, unreadable, without_words
+from private_ate.data.files import Kind, file_of, unreadable, without_words
+from private_ate.data.formats import (
+    ForeignShape,
+    foreign_chunks,
+    foreign_shape,
+    has_types,
+    is_foreign,
+)
 from private_ate.data.tables import (
     Table,
     observe_columns,
@@ -39,7 +47,7 @@ _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 @dataclass(frozen=True, slots=True)
 class StreamedTable:
-    """A CSV or Parquet file that is read in chunks of rows; nothing of it is kept.
+    """A file that is read in chunks of rows; nothing of it is kept.
 
     Attributes
     ----------
@@ -48,13 +56,16 @@ class StreamedTable:
     capacity : int
         The number of rows; of a CSV file, its lines after the first.
     chunk : int
-        Rows (Parquet) or bytes (CSV) to a chunk.
+        Rows, or bytes of a CSV file, to a chunk.
+    csv : CsvFile, optional
+        How a CSV file separates fields and decimals.
     """
 
     path: Path
     schema: Table
     capacity: int
     chunk: int
+    csv: CsvFile | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +97,7 @@ class StreamedTable:
     def chunks(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, each chunk with these columns."""
         wanted = list(dict.fromkeys(columns))
-        frames = self._parquet(wanted) if is_parquet(self.path) else self._lines(wanted)
+        frames = self._frames(wanted)
         while True:
             try:
                 frame = next(frames)
@@ -97,7 +108,8 @@ class StreamedTable:
             if frame is None:
                 raise unreadable(self.path)
             if frame.height:
-                yield table_of(frame, typed=is_parquet(self.path))
+                decimal = "." if self.csv is None else self.csv.decimal
+                yield table_of(frame, typed=self.typed, decimal=decimal)
 
     def numbers(self, name: str) -> npt.NDArray[np.float64]:
         """Return a whole column as floats, missing entries as NaN."""
@@ -107,37 +119,40 @@ class StreamedTable:
         """Look up the ranges or labels of some columns in one pass over the file."""
         return observe_columns(self.chunks(names), names)
 
-    def _parquet(self, columns: list[str]) -> Iterator[pl.DataFrame]:
+    def _frames(self, columns: list[str]) -> Iterator[pl.DataFrame]:
         import polars as pl
 
+        if self.csv is not None:
+            return read_lines(self.path, self.chunk, columns, sep=self.csv.sep)
+        if is_foreign(self.path):
+            return foreign_chunks(self.path, columns, self.chunk)
         rows = pl.scan_parquet(self.path).select(columns)
         return iter(rows.collect_batches(chunk_size=self.chunk, maintain_order=True))
-
-    def _lines(self, columns: list[str]) -> Iterator[pl.DataFrame]:
-        return read_lines(self.path, self.chunk, columns)
 
 
 def open_table(
     data: object, memory_limit: int = MEMORY_LIMIT, columns: Sequence[str] | None = None
 ) -> Table | StreamedTable:
     """Read a table, or open it for streaming if it is a file that would not fit the limit."""
-    if isinstance(data, str | Path):
-        path = Path(data)
-        check_path(path)
-        if _bytes_in_memory(path) > memory_limit:
-            return _open_stream(path, memory_limit)
-    return read_table(data, columns)
+    file = file_of(data)
+    if file is None:
+        return read_table(data, columns)
+    shape = foreign_shape(file) if isinstance(file, Path) and is_foreign(file) else None
+    if _bytes_in_memory(file, shape) > memory_limit:
+        return _open_stream(file, shape, memory_limit)
+    return read_table(file, columns)
 
 
 def open_schema(data: object) -> Table:
     """Return a table's names and types; of a file or a lazy frame no record is read."""
-    if not isinstance(data, str | Path):
+    file = file_of(data)
+    if file is None:
         return without_words(lambda: schema_of(data))
-    path = Path(data)
-    check_path(path)
-    if is_parquet(path):
-        return _schema(_parquet_shape(path)[1], typed=True)
-    return _schema(_header(path), typed=False)
+    if isinstance(file, CsvFile):
+        return _schema(_header(file), typed=False)
+    if is_foreign(file):
+        return _schema(foreign_shape(file).empty, typed=has_types(file))
+    return _schema(_parquet_shape(file)[1], typed=True)
 
 
 def parse_memory(limit: str | float) -> int:
@@ -154,30 +169,38 @@ def parse_memory(limit: str | float) -> int:
     return int(size)
 
 
-def _bytes_in_memory(path: Path) -> int:
-    """Return about how much memory the table and its encoded copy would take."""
-    if not is_parquet(path):
-        return _TEXT_COPIES * path.stat().st_size
-    rows, empty = _parquet_shape(path)
+def _bytes_in_memory(file: Path | CsvFile, shape: ForeignShape | None) -> int:
+    """Return about how much memory the table and its encoded copy would take.
+
+    Sheets and R's files have to be read as a whole, so that no limit divides them.
+    """
+    if isinstance(file, CsvFile):
+        return _TEXT_COPIES * file.file.stat().st_size
+    if shape is not None:
+        return 2 * 8 * (shape.rows or 0) * shape.empty.width
+    rows, empty = _parquet_shape(file)
     return 2 * 8 * rows * empty.width
 
 
-def _open_stream(path: Path, memory_limit: int) -> StreamedTable:
-    if is_parquet(path):
-        rows, empty = _parquet_shape(path)
-        fitting = memory_limit // (16 * 8 * max(empty.width, 1))
-        chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
-        return StreamedTable(path, _schema(empty, typed=True), rows, chunk)
-    chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
-    return StreamedTable(path, _schema(_header(path), typed=False), count_records(path), chunk)
+def _open_stream(
+    file: Path | CsvFile, shape: ForeignShape | None, memory_limit: int
+) -> StreamedTable:
+    if isinstance(file, CsvFile):
+        path, empty = file.file, _schema(_header(file), typed=False)
+        chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
+        return StreamedTable(path, empty, count_records(path), chunk, file)
+    rows, columns = _parquet_shape(file) if shape is None else (shape.rows or 0, shape.empty)
+    fitting = memory_limit // (16 * 8 * max(columns.width, 1))
+    chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
+    return StreamedTable(file, _schema(columns, typed=True), rows, chunk)
 
 
-def _header(path: Path) -> pl.DataFrame:
+def _header(file: CsvFile) -> pl.DataFrame:
     header: Any = None
     with suppress(Exception):  # whatever the reader says could quote a record
-        header = read_header(path)
+        header = read_header(file.file, file.sep)
     if header is None:
-        raise unreadable(path)
+        raise unreadable(file.file)
     frame: pl.DataFrame = header
     return frame
 

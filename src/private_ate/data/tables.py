@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
+from private_ate.data.csv_file import CsvFile, point_numbers
 from private_ate.data.entries import (
     MISSING,
     TRUTH,
@@ -64,12 +65,16 @@ _FEW_LABELS = 10  # fewer never look like names
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Named columns of a data frame; its repr shows names only."""
+    """Named columns of a data frame; its repr shows names only.
+
+    ``decimal`` is the sign before decimals in texts that may be numbers.
+    """
 
     frame: nw.DataFrame[Any] = field(repr=False)
     typed: bool
     names: tuple[str, ...]
     rows: int
+    decimal: str = "."
 
     def require(self, name: str, role: str) -> None:
         """Check that a column exists."""
@@ -102,13 +107,13 @@ class Table:
         kind = self.kind(name)
         if kind == "object":
             return numbers_of(_entries(column))
-        return _as_floats(column) if kind == "number" else _parse_texts(column)
+        return _as_floats(column) if kind == "number" else _parse_texts(column, self.decimal)
 
     def equals(self, name: str, label: str) -> Bits:
         """Say for each row whether its entry is the given label."""
         require_labels(self, name)
         if self.kind(name) != "number":
-            return _equal_texts(self.frame.get_column(name), label)
+            return _equal_texts(self.frame.get_column(name), label, self.decimal)
         number = parse_number(label)
         if number is None:
             return np.zeros(self.rows, dtype=np.bool_)
@@ -144,6 +149,12 @@ class Table:
             declared = str(getattr(column.to_native(), "dtype", "object")) != "object"
             return self.typed and declared and str(column.dtype).startswith("String")
         return self.typed and self.kind(name) == "label"
+
+    def is_number(self, text: str) -> bool:
+        """Say whether a text is a number as this table writes them."""
+        if self.decimal == ",":
+            return "." not in text and parse_number(text.replace(",", ".", 1)) is not None
+        return parse_number(text) is not None
 
     def type_name(self, name: str) -> str:
         """Name a column's type without what it is made of: a category's labels are no schema."""
@@ -207,14 +218,15 @@ def require_labels(columns: Columns, name: str) -> None:
 
 
 def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
-    """Read a data frame that narwhals knows, or the path of a CSV or Parquet file."""
-    typed = True
-    if isinstance(data, str | Path):
-        data, typed = read_file(Path(data), columns)
-    return table_of(data, typed=typed)
+    """Read a data frame that narwhals knows, or a file."""
+    if not isinstance(data, str | Path | CsvFile):
+        return table_of(data, typed=True)
+    frame, typed = read_file(data if isinstance(data, CsvFile) else Path(data), columns)
+    decimal = data.decimal if isinstance(data, CsvFile) else "."
+    return table_of(frame, typed=typed, decimal=decimal)
 
 
-def table_of(data: object, *, typed: bool) -> Table:
+def table_of(data: object, *, typed: bool, decimal: str = ".") -> Table:
     """Wrap a data frame; texts of an untyped one may be numbers."""
     import narwhals as nw
 
@@ -224,7 +236,7 @@ def table_of(data: object, *, typed: bool) -> Table:
     if frame.shape[0] == 0:
         msg = "the table has no rows"
         raise SchemaError(msg)
-    return Table(frame, typed, tuple(frame.columns), frame.shape[0])
+    return Table(frame, typed, tuple(frame.columns), frame.shape[0], decimal)
 
 
 def schema_of(data: object, *, typed: bool = True) -> Table:
@@ -374,7 +386,7 @@ class _Seen:
         observed, labelled = _observed_labels(table, name)
         fresh = sorted(observed - self.labels)
         self.labelled += labelled
-        is_text = any(parse_number(x) is None and x.lower() not in MISSING for x in fresh)
+        is_text = any(x.lower() not in MISSING and not table.is_number(x) for x in fresh)
         self.holds_texts |= is_text or table.keeps_texts(name)
         # One label beyond two hundred is as many as it takes to refuse.
         self.labels.update(fresh[: MOST_LABELS + 1 - len(self.labels)])
@@ -413,9 +425,10 @@ def _refuse_decimal_commas(name: str, labels: Collection[str]) -> None:
     if odd and all(map(has_decimal_comma, odd)):
         msg = (
             f"column {name!r} holds numbers with a decimal comma, which would be read as labels; "
-            "save the table with decimal points, or declare the column's categories"
+            "say that decimals follow a comma, save the table with decimal points, or declare the "
+            "column's categories"
         )
-        raise SchemaError(msg)
+        raise SchemaError(msg, parameter="decimal")
 
 
 def require_shared_labels(name: str, labels: int, rows: int) -> None:
@@ -478,23 +491,24 @@ def _cast_arrow(column: Any) -> Any:  # noqa: ANN401  # an array or a chunked ar
     return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(False)
 
 
-def _parse_texts(series: nw.Series[Any]) -> Floats:
+def _parse_texts(series: nw.Series[Any], decimal: str) -> Floats:
     import polars as pl
 
-    texts = _texts(series)
+    texts = point_numbers(_texts(series), decimal)
     values = texts.cast(pl.Float64, strict=False)
     truth = texts.str.to_lowercase().replace_strict(TRUTH, default=None)
     return values.fill_null(truth).to_numpy().astype(np.float64)
 
 
-def _equal_texts(series: nw.Series[Any], label: str) -> Bits:
+def _equal_texts(series: nw.Series[Any], label: str, decimal: str) -> Bits:
     import polars as pl
 
     texts = _texts(series)
     hit = (texts == label).fill_null(value=False)
     number = parse_number(label)
     if number is not None:
-        hit |= (texts.cast(pl.Float64, strict=False) == number).fill_null(value=False)
+        numbers = point_numbers(texts, decimal).cast(pl.Float64, strict=False)
+        hit |= (numbers == number).fill_null(value=False)
     if number in (0.0, 1.0):
         truth = "true" if number else "false"
         hit |= (texts.str.to_lowercase() == truth).fill_null(value=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from private_ate.domain.kinds import Binary, Categories, Interval
 from private_ate.domain.outcome import Outcome, StudyLabel
 from private_ate.domain.treatment import Treatment
+from private_ate.domain.unfilled import find_unfilled
 from private_ate.domain.weights import SamplingWeights
 from private_ate.errors import DomainError
 
@@ -27,10 +28,10 @@ def read_tables(
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
-        msg = f"the domain is not valid TOML: {cause}"
-        if "???" in text:
-            msg += "; fill in every ??? from the code book"
-        raise DomainError(msg) from cause
+        raise _invalid(text, cause) from cause
+    unfilled = find_unfilled(text, quoted=True)
+    if unfilled is not None:
+        raise DomainError(unfilled.sentence, column=unfilled.column)
     unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates", "weights"})
     if unknown:
         known = "study, treatment, outcome, covariates, weights"
@@ -59,6 +60,16 @@ def _weights_from(entry: object) -> SamplingWeights:
         raise DomainError(msg)
     _only(entry, "weights", {"column", "high"})
     return SamplingWeights(_text(entry, "weights", "column"), entry["high"])
+
+
+def _invalid(text: str, cause: Exception) -> DomainError:
+    """Return the error for a text that is no TOML: the first ??? if that is what is wrong."""
+    unfilled = find_unfilled(text)
+    if unfilled is None:
+        return DomainError(f"the domain is not valid TOML: {cause}")
+    if f"(at line {unfilled.line}, " in str(cause):
+        return DomainError(unfilled.sentence, column=unfilled.column)
+    return DomainError(f"the domain is not valid TOML: {cause}; and {unfilled.sentence}")
 
 
 def _study_from(entry: object) -> StudyLabel:

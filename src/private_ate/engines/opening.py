@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.files import without_words
 from private_ate.data.inputs import PreparedTable, prepare_table, settle_domain, settle_names
 from private_ate.data.rules import Reading
@@ -83,7 +84,7 @@ def open_table(
     if is_spark_frame(data):
         columns = SparkColumns(data)
     elif engine == "spark":
-        columns = read_frame(str(data), master)
+        columns = read_frame(data if isinstance(data, CsvFile) else str(data), master)
     else:
         columns = open_schema(data)
     return OpenTable(data, asked, settle_names(columns, **asked), memory)

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
 from operator import add
+from pathlib import Path
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Floats, Integers
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.files import Kind, without_words
+from private_ate.data.formats import is_foreign
 from private_ate.data.public_columns import settle_public
 from private_ate.data.rules import MissingRules, Reading, describe_rules
 from private_ate.data.tables import (
@@ -276,8 +279,12 @@ def is_spark_frame(data: object) -> bool:
     return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
 
 
-def read_frame(path: str, master: str | None = None) -> SparkColumns:
+def read_frame(file: str | CsvFile, master: str | None = None) -> SparkColumns:
     """Open a CSV or Parquet file, or a directory of them, as a Spark data frame."""
+    path = file if isinstance(file, str) else file.path
+    if isinstance(file, str) and is_foreign(Path(path)):
+        msg = "Spark reads CSV and Parquet files; save the table as Parquet, or use engine 'local'"
+        raise ArgumentError(msg)
     try:
         from pyspark.sql import SparkSession  # an extra
     except ImportError as cause:
@@ -288,11 +295,12 @@ def read_frame(path: str, master: str | None = None) -> SparkColumns:
     session = (builder if master is None else builder.master(master)).getOrCreate()
     if is_ours:
         session.sparkContext.setLogLevel("OFF")  # a failed task's trace could quote a record
-    is_text = path.lower().endswith((".csv", ".txt"))
+    is_text = isinstance(file, CsvFile) or path.lower().endswith((".csv", ".tsv", ".txt"))
+    form = file if isinstance(file, CsvFile) else CsvFile.of(path)
     columns: SparkColumns | None = None
     try:
         if is_text:
-            columns = _columns_of(session, open_lines(session, path))
+            columns = _columns_of(session, open_lines(session, form))
         else:
             columns = SparkColumns(session.read.parquet(path))
     except SchemaError:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import parse_lines, split_header
 from private_ate.data.encoding import encode_rows, mark_missing
 from private_ate.data.rules import Reading
@@ -46,6 +47,7 @@ class SparkLines:
     rows: int
     lines: Any = field(repr=False)
     starts: dict[Split, int] = field(repr=False)
+    form: CsvFile
 
     @property
     def files(self) -> int:
@@ -54,7 +56,7 @@ class SparkLines:
 
     def look(self, columns: list[str], look: Look) -> list[bytes]:
         """Return what a look at some columns of each run of rows answers; no bytes if it failed."""
-        looker = _mapper(columns, self.names, self.starts, look)
+        looker = _mapper(columns, self, look)
         pieces = self.lines.mapInArrow(looker, "block long, place long, arrays binary")
         return [bytes(piece[2]) for piece in pieces.collect()]
 
@@ -62,7 +64,7 @@ class SparkLines:
         """Return the number of rows and the encoded arrays of each block, in row order."""
         columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
         encoder = _mapper(
-            list(dict.fromkeys(columns)), self.names, self.starts,
+            list(dict.fromkeys(columns)), self,
             lambda table, _: encode_block(table, domain, reading)[1],
         )  # fmt: skip
         pieces = self.lines.mapInArrow(encoder, "block long, place long, arrays binary").rdd
@@ -74,11 +76,11 @@ class SparkLines:
         return gathered.mapPartitions(_gather)
 
 
-def open_lines(session: Any, path: str) -> SparkLines:  # noqa: ANN401  # a Spark session
+def open_lines(session: Any, form: CsvFile) -> SparkLines:  # noqa: ANN401  # a Spark session
     """Find the files of a path, their header and the place of each record."""
     from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
-    lines = session.read.text(path, lineSep="\n").select(
+    lines = session.read.text(form.path, lineSep="\n").select(
         F.col("value").cast("binary").alias("line"),
         F.col("_metadata.file_path").alias("file"),
         F.col("_metadata.file_block_start").alias("split"),
@@ -89,7 +91,7 @@ def open_lines(session: Any, path: str) -> SparkLines:  # noqa: ANN401  # a Spar
     for file, split, number, first in counted.collect():
         counts[file, split] = counts.get((file, split), 0) + number
         if first is not None:
-            headers[file] = split_header(bytes(first) + b"\n")
+            headers[file] = split_header(bytes(first) + b"\n", form.sep)
     if len(set(headers.values())) > 1:
         msg = "the files do not begin with the same header line"
         raise SchemaError(msg)
@@ -97,7 +99,7 @@ def open_lines(session: Any, path: str) -> SparkLines:  # noqa: ANN401  # a Spar
     for one in sorted(counts):
         starts[one] = place
         place += counts[one]
-    return SparkLines(next(iter(headers.values())), place, lines, starts)
+    return SparkLines(next(iter(headers.values())), place, lines, starts, form)
 
 
 def _count(batches: Iterable[Any]) -> Iterator[Any]:
@@ -130,9 +132,11 @@ def _runs(batches: Iterable[Any]) -> Iterator[tuple[Split, list[bytes], bytes | 
 
 
 def _mapper(
-    columns: list[str], names: tuple[str, ...], starts: dict[Split, int], look: Look
+    columns: list[str], file: SparkLines, look: Look
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return a map from lines to what is made of the parts of each block, with their places."""
+    # Executors are sent these alone: a frame cannot leave the driver.
+    names, starts, form = file.names, file.starts, file.form
 
     def encode(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa  # comes with the extra
@@ -140,7 +144,7 @@ def _mapper(
         places = dict(starts)
         for split, lines, _ in _runs(batches):
             for place, part in _cut_at_blocks(lines, places[split]):
-                block = _parsed(part, place, names, columns, look)
+                block = _parsed(part, place, names, columns, form, look)
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array([place // _BLOCK_ROWS], pa.int64()),
@@ -176,12 +180,18 @@ def encode_block(table: Table, domain: Domain, reading: Reading | None = None) -
 
 
 def _parsed(
-    lines: list[bytes], place: int, names: tuple[str, ...], columns: list[str], look: Look
+    lines: list[bytes],
+    place: int,
+    names: tuple[str, ...],
+    columns: list[str],
+    form: CsvFile,
+    look: Look,
 ) -> bytes:
     """Return what is made of some lines; no bytes if that failed."""
     text = b"".join(line + b"\n" for line in lines)
     with suppress(Exception):  # whatever the reader says could quote a record
-        return look(table_of(parse_lines(text, names, columns), typed=False), place)
+        parsed = parse_lines(text, names, columns, form.sep)
+        return look(table_of(parsed, typed=False, decimal=form.decimal), place)
     return b""
 
 

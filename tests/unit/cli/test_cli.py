@@ -250,13 +250,20 @@ def test_a_domain_is_drafted_from_the_schema_without_a_value(run, data, tmp_path
     text = out.read_text("utf-8")
     assert code == 0
     assert "fill in every ???" in printed
-    assert '[covariates."age"]' in text
+    assert "\nage = { low = ???, high = ??? }" in text
     assert 'column = "drug"' in text
-    assert ("# categories = [???" in text) is (suffix == ".csv")
+    assert ("# or { categories = [???" in text) is (suffix == ".csv")
     filled = text.replace("low = ???", "low = 0").replace("high = ???", "high = 99")
     filled = filled.replace("missing = ???", 'missing = "private"')
+    with pytest.raises(
+        DomainError, match=r"line \d+ .* \?\?\? .*: fill in treated of \[treatment\]"
+    ):
+        Domain.from_toml(filled)
+    filled = filled.replace("treated = ???", 'treated = "yes"').replace(
+        "control = ???", "control = 0"
+    )
     if suffix == ".parquet":
-        with pytest.raises(DomainError, match="not valid TOML"):
+        with pytest.raises(DomainError, match="what is declared of covariate 'ward'"):
             Domain.from_toml(filled)
     done = filled.replace("[???, ", '["a", "b", ')
     assert set(tomllib.loads(done)["covariates"]) == {"age", "ward"}
@@ -291,7 +298,9 @@ def test_an_unfilled_draft_is_refused(run, data, tmp_path):
     run("domain", data, "--out", tmp_path / "draft.toml")
     code, _, err = run("estimate", data, "--domain", tmp_path / "draft.toml", *LABEL)
     assert code == 2
-    assert "not valid TOML" in err
+    line = 1 + (tmp_path / "draft.toml").read_text("utf-8").splitlines().index("column = ???")
+    assert f"line {line} of the domain still holds ???" in err
+    assert "fill in column of [treatment]" in err
 
 
 def test_the_demonstration_writes_its_files(run, tmp_path):

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from private_ate import Domain, Interval, Treatment
+from private_ate import Domain, DomainError, Interval, Treatment
 from private_ate.cli import estimate as estimate_command
 from private_ate.cli.app import app
 from private_ate.cli.arms import ArmFlags
@@ -163,7 +163,9 @@ def test_a_draft_holds_the_arms_that_flags_declare_and_looks_no_label_up(tmp_pat
         filled = text.replace("low = ???", "low = 0").replace("high = ???", "high = 9")
         return Domain.from_toml(filled.replace("missing = ???", "missing = 1"))
 
-    assert drafted().treatment == Treatment("t")
+    with pytest.raises(DomainError, match=r"fill in treated of \[treatment\]"):
+        drafted()  # no label is a default here
+    assert drafted("--treated", "b", "--control", "a").treatment == Treatment("t", "b", "a")
     assert drafted("--arms", "a,b,c", "--reference", "b").treatment == Treatment(
         "t", arms=("a", "b", "c"), reference="b"
     )

@@ -317,7 +317,7 @@ def test_two_columns_of_the_same_name_are_refused():
 
 def test_files_that_cannot_be_read_are_named_without_quoting_them(tmp_path):
     (tmp_path / "secret.parquet").write_bytes(b"canary-4711")
-    (tmp_path / "table.xlsx").write_bytes(b"")
+    (tmp_path / "table.ods").write_bytes(b"")
     (tmp_path / "empty.csv").write_bytes(b"")
     with pytest.raises(SchemaError, match="cannot be read as Parquet") as caught:
         read_table(tmp_path / "secret.parquet")
@@ -325,7 +325,7 @@ def test_files_that_cannot_be_read_are_named_without_quoting_them(tmp_path):
     with pytest.raises(SchemaError, match="comma-separated values with a header line"):
         read_table(tmp_path / "empty.csv")
     with pytest.raises(ArgumentError, match=r"neither \.csv nor \.parquet"):
-        read_table(tmp_path / "table.xlsx")
+        read_table(tmp_path / "table.ods")
     with pytest.raises(ArgumentError, match="there is no file"):
         read_table(tmp_path / "absent.csv")
 

@@ -1,0 +1,294 @@
+"""Files of Stata, SPSS, Excel and R through readers that others maintain; an extra.
+
+The types of columns come from the file's own dictionary, never from its values, so that no record
+decides about another. Texts are decoded entry by entry, and a byte that is no text is replaced. A
+sheet has no types: its cells are texts and are parsed one by one, like those of a CSV file.
+Whatever a reader says could quote a record: failures and warnings are forgotten, and the error
+names the file alone.
+
+Labelled columns hold their codes. Labels of codes are not looked at: Stata makes some of them
+from the values themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from private_ate.errors import ArgumentError, PrivateAteError, RecordsError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "FOREIGN",
+    "ForeignShape",
+    "foreign_chunks",
+    "foreign_shape",
+    "has_types",
+    "is_foreign",
+    "read_foreign",
+]
+
+T = TypeVar("T")
+FOREIGN: Final = {
+    ".dta": ("a Stata file", "pyreadstat"),
+    ".sav": ("an SPSS file", "pyreadstat"),
+    ".zsav": ("an SPSS file", "pyreadstat"),
+    ".xlsx": ("an Excel workbook", "fastexcel"),
+    ".rds": ("a data frame that R saved", "rdata"),
+}
+_DATES: Final = re.compile(
+    r"%-?\d*(t|d).*|(A|E|S|J)?DATE.*|QYR.*|MOYR.*|WKYR.*|D?TIME.*|MTIME.*|YMDHMS.*", re.IGNORECASE
+)
+_R_DATES: Final = frozenset({"Date", "POSIXct", "POSIXlt", "POSIXt", "difftime", "hms"})
+_NO_INTEGER: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignShape:
+    """The columns of a file without a row; ``rows`` where it can be read in parts, else None."""
+
+    empty: pl.DataFrame
+    rows: int | None
+
+
+def is_foreign(path: Path) -> bool:
+    """Say whether a file's name ends as those of Stata, SPSS, Excel or R do."""
+    return path.suffix.lower() in FOREIGN
+
+
+def has_types(path: Path) -> bool:
+    """Say whether a file's columns have types of their own; a sheet's have none."""
+    return path.suffix.lower() != ".xlsx"
+
+
+def foreign_shape(path: Path) -> ForeignShape:
+    """Return names and types, and the number of rows if the file's head tells it."""
+    import polars as pl
+
+    def look() -> ForeignShape:
+        match path.suffix.lower():
+            case ".xlsx":
+                return ForeignShape(_sheet(path, rows=0), None)
+            case ".rds":
+                return ForeignShape(_frame_of_r(path).clear(), None)
+        head = _Head.read(path)
+        return ForeignShape(pl.DataFrame(schema=dict(head.types)), head.rows)
+
+    return _quietly(look, path)
+
+
+def read_foreign(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return the rows of a file, of some columns if named."""
+
+    def read() -> pl.DataFrame:
+        match path.suffix.lower():
+            case ".xlsx":
+                frame = _sheet(path)
+            case ".rds":
+                frame = _frame_of_r(path)
+            case _:
+                head = _Head.read(path)
+                frame = head.part(list(head.types) if columns is None else list(columns))
+        return frame if columns is None else frame.select(list(dict.fromkeys(columns)))
+
+    return _quietly(read, path)
+
+
+def foreign_chunks(path: Path, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a Stata or SPSS file in parts of ``size``."""
+    head = _quietly(lambda: _Head.read(path), path)
+    for first in range(0, head.rows or 0, size):
+        yield _quietly(partial(head.part, list(columns), first, size), path)
+
+
+def _quietly(action: Callable[[], T], path: Path) -> T:
+    """Read without a word of the reader: neither its error, nor its warning, nor its panic."""
+    what, package = FOREIGN[path.suffix.lower()]
+    is_absent = False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return action()
+    except (KeyboardInterrupt, SystemExit, PrivateAteError):
+        raise
+    except ModuleNotFoundError:
+        is_absent = True
+    except BaseException:  # noqa: BLE001, S110  # a panic is no Exception
+        pass
+    if is_absent:
+        msg = (
+            f"reading {path.suffix} files needs the formats extra ({package}): "
+            "pip install 'private-ate[formats]'"
+        )
+        raise ArgumentError(msg)
+    msg = f"the file {path.name!r} cannot be read as {what}"
+    raise RecordsError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What the head of a Stata or SPSS file says: columns, types, rows, encoding."""
+
+    path: Path
+    types: Mapping[str, Any]
+    rows: int | None
+    encoding: str
+
+    @classmethod
+    def read(cls, path: Path) -> _Head:
+        import polars as pl
+
+        meta = _pyreadstat(path, metadataonly=True)[1]
+        formats, kinds = meta.original_variable_types, meta.readstat_variable_types
+        types = {
+            name: pl.String
+            if kinds[name] == "string"
+            else (pl.Date if _DATES.fullmatch(formats[name] or "") else pl.Float64)
+            for name in meta.column_names
+        }
+        rows = meta.number_rows
+        known = rows if isinstance(rows, int) and rows >= 0 else None
+        return cls(path, types, known, _encoding(path, meta.file_encoding))
+
+    def part(self, columns: list[str], first: int = 0, size: int = 0) -> pl.DataFrame:
+        """Return some rows; as many as the head promises, or it is a failure."""
+        import polars as pl
+
+        # Bytes come as the letters of the same numbers, which no byte can fail, and each text is
+        # decoded by itself.
+        asked = {name: name.encode(self.encoding).decode("latin-1") for name in columns}
+        found, _ = _pyreadstat(
+            self.path, usecols=list(dict.fromkeys(asked.values())), encoding="LATIN1",
+            row_offset=first, row_limit=size, disable_datetime_conversion=True,
+        )  # fmt: skip
+        made = {name: self._column(name, found[asked[name]]) for name in dict.fromkeys(columns)}
+        frame = pl.DataFrame(made)
+        if self.rows is not None:
+            promised = min(size, self.rows - first) if size else self.rows
+            if frame.height != promised:
+                raise ValueError
+        return frame
+
+    def _column(self, name: str, entries: Any) -> pl.Series:  # noqa: ANN401  # a list or an array
+        import polars as pl
+
+        dtype = self.types[name]
+        if dtype == pl.String:
+            texts = [_decoded(entry, self.encoding) for entry in entries]
+            return pl.Series(name, texts, dtype=pl.String)
+        if dtype == pl.Date:  # neither a number nor a label, whatever it holds
+            return pl.Series(name, [None] * len(entries), dtype=pl.Date)
+        return pl.Series(name, np.asarray(entries, dtype=np.float64))
+
+
+def _pyreadstat(path: Path, **asked: Any) -> tuple[Any, Any]:  # noqa: ANN401  # keywords
+    import pyreadstat  # an extra
+
+    reader = pyreadstat.read_dta if path.suffix.lower() == ".dta" else pyreadstat.read_sav
+    found: tuple[Any, Any] = reader(str(path), output_format="dict", **asked)
+    return found
+
+
+def _encoding(path: Path, said: str | None) -> str:
+    """Return the encoding of a file's texts; Stata's are UTF-8 since its format 118."""
+    if path.suffix.lower() == ".dta":
+        with path.open("rb") as file:
+            head = re.search(rb"<release>(\d+)</release>", file.read(64))
+        return "utf-8" if head is not None and int(head[1]) >= 118 else "cp1252"
+    with suppress(LookupError):
+        "".encode(said or "utf-8")
+        return said or "utf-8"
+    return "cp1252"
+
+
+def _decoded(entry: object, encoding: str) -> str | None:
+    if not isinstance(entry, str):
+        return None
+    return entry.encode("latin-1", "replace").decode(encoding, "replace")
+
+
+def _sheet(path: Path, rows: int | None = None) -> pl.DataFrame:
+    """Return the first sheet as texts; cells beyond the header belong to no column."""
+    import fastexcel  # an extra
+
+    sheet = fastexcel.read_excel(path).load_sheet(0, dtypes="string", n_rows=rows)
+    named = [
+        column.name
+        for column in sheet.available_columns()
+        if column.column_name_from == "looked_up" and column.name.strip()
+    ]
+    if not named:
+        raise ValueError
+    frame: pl.DataFrame = sheet.to_polars().select(named)
+    return frame
+
+
+def _frame_of_r(path: Path) -> pl.DataFrame:
+    """Return the data frame of a file that R's saveRDS wrote."""
+    import polars as pl
+    from rdata.parser import parse_file  # an extra
+
+    saved = parse_file(path).object
+    about = _attributes(saved)
+    if "data.frame" not in _texts(about.get("class")):
+        raise ValueError
+    names = _texts(about["names"])
+    if len(set(names)) != len(names):
+        raise ValueError
+    return pl.DataFrame(
+        [_column_of_r(str(name), column) for name, column in zip(names, saved.value, strict=True)]
+    )
+
+
+def _column_of_r(name: str, column: Any) -> pl.Series:  # noqa: ANN401  # a parsed R object
+    import polars as pl
+
+    about = _attributes(column)
+    classes, kind = set(_texts(about.get("class"))), column.info.type.name
+    if classes & _R_DATES or "dim" in about or kind not in {"INT", "REAL", "LGL", "STR"}:
+        return pl.Series(name, [None] * len(column.value), dtype=pl.Date)
+    if kind == "STR":
+        return pl.Series(name, _texts(column), dtype=pl.String)
+    if "factor" in classes:
+        levels = np.array([None, *_texts(about["levels"])], dtype=object)
+        codes = np.ma.filled(np.ma.asarray(column.value), 0).astype(np.int64)
+        codes[(codes < 0) | (codes >= levels.size)] = 0
+        return pl.Series(name, levels[codes].tolist(), dtype=pl.String)
+    if "integer64" in classes:  # whole numbers in the bytes of floats
+        whole = np.ascontiguousarray(column.value, dtype=np.float64).view(np.int64)
+        return pl.Series(name, np.where(whole == _NO_INTEGER, np.nan, whole.astype(np.float64)))
+    numbers = np.ma.asarray(column.value).astype(np.float64)
+    return pl.Series(name, np.ma.filled(numbers, np.nan))
+
+
+def _attributes(thing: Any) -> dict[str, Any]:  # noqa: ANN401  # a parsed R object
+    """Return an object's attributes by name: R chains them."""
+    found: dict[str, Any] = {}
+    link = thing.attributes
+    while link is not None and link.info.type.name == "LIST":
+        tag = link.tag if link.tag.referenced_object is None else link.tag.referenced_object
+        found[_text(tag.value) or ""] = link.value[0]
+        link = link.value[1]
+    return found
+
+
+def _texts(thing: Any) -> list[str | None]:  # noqa: ANN401  # a parsed R object
+    return [] if thing is None else [_text(entry) for entry in thing.value]
+
+
+def _text(entry: Any) -> str | None:  # noqa: ANN401  # a parsed R object
+    """Decode one text by what is said of it; the ninth bit says Latin-1, as R writes it."""
+    if entry.value is None:
+        return None
+    raw: bytes = entry.value
+    return raw.decode("latin-1" if entry.info.gp & 4 else "utf-8", "replace")
