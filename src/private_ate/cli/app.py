@@ -19,6 +19,7 @@ from private_ate.cli.estimate import estimate
 from private_ate.cli.flags import with_flag
 from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
+from private_ate.cli.report import report
 from private_ate.errors import BudgetError, PrivateAteError
 
 __all__ = ["app", "main"]
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 for command in (domain, check, plan, estimate):
     app.command(cls=BinsCommand)(command)
+app.command()(report)
 app.command()(combine)
 app.command()(demo)
 app.command()(audit)

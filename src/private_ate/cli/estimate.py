@@ -12,6 +12,7 @@ import typer
 from private_ate.arguments import one_of, real_number
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
+from private_ate.cli.saved import require_apart
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS
 
@@ -117,6 +118,12 @@ def estimate(
     shown = cast("Literal['all', 'reference']", contrasts)
     if out is not None:
         require_writable(out)
+    require_apart(
+        {
+            "--out": out, "--report": report, "--diagnostics": diagnostics, "the data": Path(data),
+            "--domain": domain, "--ledger": None if ledger is None else Path(ledger),
+        }
+    )  # fmt: skip
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
