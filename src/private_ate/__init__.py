@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         e_value,
         monotone_means,
         odds_ratio,
+        p_value,
         risk_ratio,
         standard_error,
     )
@@ -88,6 +89,7 @@ _HOMES = {
         "e_value",
         "monotone_means",
         "odds_ratio",
+        "p_value",
         "risk_ratio",
         "standard_error",
     ),
@@ -175,6 +177,7 @@ __all__ = [
     "exact_means",
     "monotone_means",
     "odds_ratio",
+    "p_value",
     "plan_ate",
     "risk_ratio",
     "standard_error",

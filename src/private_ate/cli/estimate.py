@@ -42,7 +42,12 @@ def estimate(
     reference: flags.Reference = None,
     treatment_bins: flags.TreatmentBins = None,
     method: Annotated[
-        str, typer.Option(help=f"auto, {', '.join(METHODS)}.", metavar="METHOD")
+        str,
+        typer.Option(
+            help=f"auto, {', '.join(METHODS)}.",
+            metavar="METHOD",
+            autocompletion=lambda: ["auto", *METHODS],
+        ),
     ] = "auto",
     target: flags.TargetName = "balance",
     neighbors: flags.Neighbors = 5,
@@ -98,6 +103,7 @@ def estimate(
         str | None, typer.Option(help="Repeats with this id return the stored release.")
     ] = None,
     analyst: Annotated[str | None, typer.Option(help="Who asks, for caps in the ledger.")] = None,
+    quiet: flags.Quiet = False,
     seed: Annotated[
         int | None, typer.Option(help="For experiments: the release guarantees nothing.")
     ] = None,
@@ -136,8 +142,9 @@ def estimate(
         msg = "the curator's page needs all rows on this machine; leave out --engine spark"
         raise ArgumentError(msg)
     warned = warn_of_epsilon(parse_epsilon(epsilon))
-    _warn(warned)  # while it can still be changed
-    with watch("estimating", quiet=json) as progress:
+    if not quiet:
+        _warn(warned)  # while it can still be changed
+    with watch("estimating", quiet=quiet or json) as progress:
         release = estimate_ate(
             data,
             domain=known,
@@ -170,7 +177,7 @@ def estimate(
         )
     if out is not None:
         write_whole(out, release.to_json() + "\n")
-    if json:  # a table is headed by them
+    if json and not quiet:  # a table is headed by them
         _warn(text for text in release.warnings if text not in warned)
     show(
         release, as_json=json, contrasts=shown

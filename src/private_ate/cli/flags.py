@@ -28,6 +28,7 @@ __all__ = [
     "OutcomeColumn",
     "OutcomeDeviation",
     "Probability",
+    "Quiet",
     "Reference",
     "RowsPerPerson",
     "Settings",
@@ -57,6 +58,7 @@ _FLAGS: Final = {
     "shares": "--set shares=…",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
+    "confidence": "--confidence C",
     "half-width": "--half-width W",
     "arm shares": "--arm-shares P,Q,R",
     "rows": "--rows N",
@@ -80,7 +82,11 @@ def with_flag(error: PrivateAteError) -> str:
 
 LevelName = Annotated[
     str,
-    typer.Option(help="What is private: label (outcomes) or sample (all).", metavar="LEVEL"),
+    typer.Option(
+        help="What is private: label (outcomes) or sample (all).",
+        metavar="LEVEL",
+        autocompletion=lambda: ["label", "sample"],
+    ),
 ]
 TreatmentColumn = Annotated[str | None, typer.Option(help="Treatment column.", metavar="T")]
 OutcomeColumn = Annotated[str | None, typer.Option(help="Outcome column.", metavar="Y")]
@@ -153,6 +159,9 @@ Probability = Annotated[
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
 RowsPerPerson = Annotated[int, typer.Option(help="Rows one person may have.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -29,6 +29,9 @@ def report(
     ] = None,
     domain: flags.DomainFile = None,
     contrasts: flags.ShownContrasts = "all",
+    p_values: Annotated[
+        bool, typer.Option("--p-values", help="In .md, .tex and .csv: add tests of no effect.")
+    ] = False,
 ) -> None:
     """Show a saved release again, here or as a file; spends nothing and needs no data.
 
@@ -46,16 +49,27 @@ def report(
         return
     require_writable(out)
     require_apart({"R.json": release, "--out": out, "--domain": domain})
-    write_whole(out, _written(saved, out, domain, shown))
+    write_whole(out, _written(saved, out, domain, shown, p_values=p_values))
 
 
 def _written(
-    release: Release, out: Path, domain: Path | None, contrasts: Literal["all", "reference"]
+    release: Release,
+    out: Path,
+    domain: Path | None,
+    contrasts: Literal["all", "reference"],
+    *,
+    p_values: bool,
 ) -> str:
     """Return a release in the form that the name of a file asks for."""
     match out.suffix.lower():
         case ".html" | ".htm":
             return release.to_html(_facts(release, domain), contrasts=contrasts)
+        case ".md":
+            return release.to_markdown(contrasts, p_values=p_values)
+        case ".tex":
+            return release.to_latex(contrasts, p_values=p_values)
+        case ".csv":
+            return release.to_csv(p_values=p_values)
         case ".txt":
             return release.to_text(contrasts) + "\n"
     msg = f"a release is written as .html, .md, .tex, .csv or .txt, not as {out.name!r}"
