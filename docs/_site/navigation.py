@@ -37,6 +37,7 @@ _SECTIONS = {
         "explanation/blocks.md",
         "explanation/published-sample-level.md",
         "explanation/intervals.md",
+        "explanation/p-values.md",
         "explanation/several-sites.md",
         "explanation/pitfalls.md",
         "explanation/unmeasured-confounding.md",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         e_value,
         monotone_means,
         odds_ratio,
+        p_value,
         risk_ratio,
         standard_error,
     )
@@ -100,6 +101,7 @@ _HOMES = {
         "e_value",
         "monotone_means",
         "odds_ratio",
+        "p_value",
         "risk_ratio",
         "standard_error",
     ),
@@ -189,6 +191,7 @@ __all__ = [
     "exact_means",
     "monotone_means",
     "odds_ratio",
+    "p_value",
     "plan_ate",
     "risk_ratio",
     "standard_error",

@@ -15,7 +15,7 @@ from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.domain.kinds import Label
-    from private_ate.release import Arm, Contrast, Release
+    from private_ate.release import Arm, Contrast, Effect, Release
 
 __all__ = [
     "ArmMeans",
@@ -24,6 +24,8 @@ __all__ = [
     "e_value",
     "monotone_means",
     "odds_ratio",
+    "p_value",
+    "p_value_of",
     "risk_ratio",
     "standard_error",
 ]
@@ -206,10 +208,74 @@ def standard_error(
     effect, interval = _effect(release, arm, against)
     if interval is None:
         return None
-    # The longer side: the shorter one may have been cut at the outcome's range.
-    half = max(interval[1] - effect, effect - interval[0])
+    half = _longer_half(effect, interval)
     confidence = Facts.of(release.settings).confidence
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def p_value(release: Release, *, arm: Label | None = None, against: Label | None = None) -> float:
+    """Return the two-sided p-value of no effect, from the released number and its known errors.
+
+    It is how likely privacy noise and sampling alone would move the number as far from zero as it
+    is, and the smallest level at which the interval leaves zero out: below 0.05 exactly if the 95 %
+    interval does. Post-processing, so it costs nothing. What the interval covers beyond noise and
+    sampling counts as an error too, so p-values at label level are rather too large than too small.
+
+    Parameters
+    ----------
+    release : Release
+        A release with an interval: the noise alone says nothing about sampling.
+    arm, against : label, optional
+        The arms that are meant; those of the headline if not given.
+    """
+    row = _row(release, arm, against)
+    pair = {row.arm, row.against}
+    found = next(
+        each
+        for each in release.effects
+        if each.subgroup is None and {each.arm, each.against} == pair
+        and each.outcome == release.effects[0].outcome
+    )  # fmt: skip
+    return p_value_of(release, found)
+
+
+def p_value_of(release: Release, effect: Effect) -> float:
+    """Return the p-value of one row of the table of effects; see :func:`p_value`."""
+    if effect.interval is None or effect.noise_interval is None:
+        msg = "a p-value needs an interval: without one the sampling variance is not known"
+        raise ArgumentError(msg, parameter="confidence")
+    if _is_cut(release, effect):
+        return 1.0
+    facts = Facts.of(release.settings)
+    held = {one.label: one for one in release.arms}
+    both = [held[label] for label in (effect.arm, effect.against) if label in held]
+    rule = facts.interval_rule
+    if effect.subgroup is None and rule is not None and len(both) == 2:
+        from private_ate.contents.laws import chance_beyond  # loads scipy
+
+        laws, variances = [one.noise for one in both], [one.variances for one in both]
+        return chance_beyond(abs(effect.estimate), laws, variances, rule)
+    from private_ate.combining.noise_laws import chance_of_effect  # as above
+
+    quantile = _longer_half(effect.estimate, effect.noise_interval)
+    half = _longer_half(effect.estimate, effect.interval)
+    if half <= 0:
+        return 1.0 if effect.estimate == 0 else 0.0
+    return chance_of_effect(release, effect, facts.confidence, quantile=quantile, half=half)
+
+
+def _is_cut(release: Release, effect: Effect) -> bool:
+    """Say whether both ends were cut at the outcome's range, so that nothing is known of them."""
+    bounds = None if release.outcome is None else release.outcome.bounds
+    if bounds is None or effect.interval is None:
+        return False
+    reach = (bounds[1] - bounds[0]) * (1 - 1e-9)
+    return effect.interval[0] <= -reach and effect.interval[1] >= reach
+
+
+def _longer_half(effect: float, pair: tuple[float, float]) -> float:
+    """Return the longer half of an interval: the shorter one may have been cut at the range."""
+    return max(pair[1] - effect, effect - pair[0])
 
 
 def e_value(

@@ -316,6 +316,37 @@ class Release:
 
         return effects_frame(self)
 
+    def to_markdown(
+        self, contrasts: Literal["all", "reference"] = "all", *, p_values: bool = False
+    ) -> str:
+        """Return the table of effects in Markdown, with a note of what it promises.
+
+        ``contrasts`` is as in :meth:`to_text`; ``p_values`` adds a test of no effect, which needs
+        intervals (``private_ate.p_value``).
+        """
+        from private_ate.report.tables import markdown_table  # report reads releases
+
+        one_of("contrasts", contrasts, ("all", "reference"))
+        return markdown_table(self, contrasts, p_values=p_values)
+
+    def to_latex(
+        self, contrasts: Literal["all", "reference"] = "all", *, p_values: bool = False
+    ) -> str:
+        """Return the table of effects in LaTeX, for documents that use the package booktabs.
+
+        ``contrasts`` and ``p_values`` are as in :meth:`to_markdown`.
+        """
+        from private_ate.report.tables import latex_table  # report reads releases
+
+        one_of("contrasts", contrasts, ("all", "reference"))
+        return latex_table(self, contrasts, p_values=p_values)
+
+    def to_csv(self, *, p_values: bool = False) -> str:
+        """Return the table of effects, as :meth:`to_frame`, in comma-separated values."""
+        from private_ate.report.tables import csv_table  # report reads releases
+
+        return csv_table(self, p_values=p_values)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain values; ε as the decimal number it was given as."""
         names: tuple[str, ...] = OLD_FIELDS
@@ -463,6 +494,12 @@ class Diagnostics:
 
         return curator_page(self, release)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what is held, and none of the values."""
+        from private_ate.report.cards import diagnostics_card  # as above
+
+        return diagnostics_card(self.note, [item.name for item in fields(self)][:-1])
+
 
 @dataclass(frozen=True, slots=True)
 class ArmDiagnostics:
@@ -505,3 +542,9 @@ class ArmDiagnostics:
         from private_ate.report.curator_arms import arms_page  # as above
 
         return arms_page(self, release)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what is held, and none of the values."""
+        from private_ate.report.cards import diagnostics_card  # as above
+
+        return diagnostics_card(self.note, [item.name for item in fields(self)][:-1])

@@ -254,6 +254,18 @@ class LedgerNote:
     head: str
     left: float
 
+    @classmethod
+    def of(cls, settings: object) -> LedgerNote | None:
+        """Read the note of a release's settings; None if the release was charged to no ledger."""
+        held = settings.get("ledger") if isinstance(settings, Mapping) else None
+        if not isinstance(held, Mapping):
+            return None
+        dataset, request, head = (_text(held.get(name)) for name in ("dataset", "request", "head"))
+        left = _number(held.get("left"))
+        if dataset is None or request is None or head is None or left is None:
+            return None
+        return cls(dataset, request, head, left)
+
 
 def plain_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
     """Return what a method handed over as a plain mapping."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Final
 
 import typer
 
@@ -19,6 +20,7 @@ from private_ate.cli.estimate import estimate
 from private_ate.cli.flags import with_flag
 from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
+from private_ate.cli.report import report
 from private_ate.errors import BudgetError, PrivateAteError
 
 __all__ = ["app", "main"]
@@ -27,15 +29,30 @@ app = typer.Typer(
     name="private-ate",
     help="Average treatment effects from observational data under differential privacy.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # its tracebacks show local variables: records
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# Commands that run as printed, after `private-ate demo --out demo`.
+_EXAMPLES: Final = {
+    "check": "private-ate check demo/clinic.csv --domain demo/clinic.toml --level label",
+    "plan": "private-ate plan demo/clinic.csv --domain demo/clinic.toml --level label",
+    "estimate": (
+        "private-ate estimate demo/clinic.csv --domain demo/clinic.toml --level label "
+        "--epsilon 1.0 --out release.json --report report.html"
+    ),
+    "report": "private-ate report release.json --out table.md",
+}
+
+
+def _example(command: Callable[..., None]) -> str | None:
+    line = _EXAMPLES.get(command.__name__)
+    return None if line is None else f"Example: {line}"
+
+
 for command in (domain, check, plan, estimate):
-    app.command(cls=BinsCommand)(command)
-app.command()(combine)
-app.command()(demo)
-app.command()(audit)
+    app.command(cls=BinsCommand, epilog=_example(command))(command)
+for plain in (report, combine, demo, audit):
+    app.command(epilog=_example(plain))(plain)
 app.add_typer(ledger, name="ledger")
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(experiments.app, name="experiment")

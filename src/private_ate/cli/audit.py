@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+from private_ate.cli import flags
 
 if TYPE_CHECKING:
     from private_ate.audit import Finding
 
 __all__ = ["audit"]
+
+_MEANING: Final = (
+    "A measured ε is a lower bound: an ε below it is ruled out. 0.000 means that these runs could "
+    "not tell the neighbours apart, not that ε is 0; more runs (--runs) find smaller flaws. "
+    "FINDING means a bound above what is claimed."
+)
 
 
 def audit(
@@ -22,12 +30,17 @@ def audit(
         Path | None, typer.Option(help="Folder for pictures (needs matplotlib).", metavar="DIR")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: flags.Quiet = False,
 ) -> None:
-    """Check the samplers and measure ε on worst-case neighbours; exits with 1 on a finding."""
+    """Check the samplers and measure ε on worst-case neighbours; exits with 1 on a finding.
+
+    A measured bound far below the claimed ε, 0.000 included, is no finding: with so many runs
+    nothing worse was seen. It does not say that ε is smaller than claimed.
+    """
     from private_ate.audit import run_audit  # keeps --help fast
     from private_ate.cli.progress import watch  # as above
 
-    with watch("audit", quiet=json) as progress:
+    with watch("audit", quiet=quiet, lines=True) as progress:
         findings = list(run_audit(runs, progress))
     if out is not None:
         from private_ate.audit.plots import plot_findings  # keeps --help fast
@@ -56,4 +69,6 @@ def _show(findings: list[Finding], *, as_json: bool) -> None:
     for finding in findings:
         verdict = "no finding" if finding.passed else "FINDING"
         table.add_row(finding.what, finding.claimed, finding.measured, f"{finding.runs:,}", verdict)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(_MEANING)

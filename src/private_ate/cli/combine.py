@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from private_ate.cli.saved import read_release, require_apart
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def combine(
 
     if report is not None:
         require_writable(report)
+        for path in releases:
+            require_apart({"--report": report, "a release": path})
     combined = combine_releases(_named(releases), cast("Any", model), confidence=confidence)
     if report is not None:
         write_whole(report, combined.to_html())
@@ -55,19 +58,4 @@ def _named(paths: list[Path]) -> dict[str, Release]:
     if len(set(names)) < len(names):
         msg = "a file is named twice; its people would count twice"
         raise ArgumentError(msg)
-    return {name: _read(path) for name, path in zip(names, paths, strict=True)}
-
-
-def _read(path: Path) -> Release:
-    from private_ate.release import Release  # keeps --help fast
-
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as cause:
-        msg = f"the release {str(path)!r} cannot be read"
-        raise ArgumentError(msg) from cause
-    try:
-        return Release.from_json(text)
-    except ArgumentError as cause:
-        msg = f"{str(path)!r}: {cause}"
-        raise ArgumentError(msg) from cause
+    return {name: read_release(path) for name, path in zip(names, paths, strict=True)}

@@ -12,6 +12,7 @@ import typer
 from private_ate.arguments import one_of, real_number
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
+from private_ate.cli.saved import require_apart
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS
 
@@ -44,7 +45,12 @@ def estimate(
     reference: flags.Reference = None,
     treatment_bins: flags.TreatmentBins = None,
     method: Annotated[
-        str, typer.Option(help=f"auto, {', '.join(METHODS)}.", metavar="METHOD")
+        str,
+        typer.Option(
+            help=f"auto, {', '.join(METHODS)}.",
+            metavar="METHOD",
+            autocompletion=lambda: ["auto", *METHODS],
+        ),
     ] = "auto",
     target: flags.TargetName = "balance",
     neighbors: flags.Neighbors = 5,
@@ -104,6 +110,7 @@ def estimate(
         str | None, typer.Option(help="Repeats with this id return the stored release.")
     ] = None,
     analyst: Annotated[str | None, typer.Option(help="Who asks, for caps in the ledger.")] = None,
+    quiet: flags.Quiet = False,
     seed: Annotated[
         int | None, typer.Option(help="For experiments: the release guarantees nothing.")
     ] = None,
@@ -125,6 +132,12 @@ def estimate(
     shown = cast("Literal['all', 'reference']", contrasts)
     if out is not None:
         require_writable(out)
+    require_apart(
+        {
+            "--out": out, "--report": report, "--diagnostics": diagnostics, "the data": Path(data),
+            "--domain": domain, "--ledger": None if ledger is None else Path(ledger),
+        }
+    )  # fmt: skip
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
@@ -141,8 +154,9 @@ def estimate(
         msg = "the curator's page needs all rows on this machine; leave out --engine spark"
         raise ArgumentError(msg)
     warned = warn_of_epsilon(parse_epsilon(epsilon))
-    _warn(warned)  # while it can still be changed
-    with watch("estimating", quiet=json) as progress:
+    if not quiet:
+        _warn(warned)  # while it can still be changed
+    with watch("estimating", quiet=quiet or json) as progress:
         release = estimate_ate(
             file,
             domain=known,
@@ -177,7 +191,7 @@ def estimate(
         )
     if out is not None:
         write_whole(out, release.to_json() + "\n")
-    if json:  # a table is headed by them
+    if json and not quiet:  # a table is headed by them
         _warn(text for text in release.warnings if text not in warned)
     show(
         release, as_json=json, contrasts=shown

@@ -31,6 +31,7 @@ __all__ = [
     "OutcomeDeviation",
     "Overall",
     "Probability",
+    "Quiet",
     "Reference",
     "RowsPerPerson",
     "Separator",
@@ -65,6 +66,7 @@ _FLAGS: Final = {
     "shares": "--set shares=…",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
+    "confidence": "--confidence C",
     "half-width": "--half-width W",
     "arm shares": "--arm-shares P,Q,R",
     "rows": "--rows N",
@@ -101,7 +103,11 @@ DecimalSign = Annotated[
 ]
 LevelName = Annotated[
     str,
-    typer.Option(help="What is private: label (outcomes) or sample (all).", metavar="LEVEL"),
+    typer.Option(
+        help="What is private: label (outcomes) or sample (all).",
+        metavar="LEVEL",
+        autocompletion=lambda: ["label", "sample"],
+    ),
 ]
 TreatmentColumn = Annotated[str | None, typer.Option(help="Treatment column.", metavar="T")]
 WeightsColumn = Annotated[
@@ -188,6 +194,9 @@ Probability = Annotated[
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
 RowsPerPerson = Annotated[int, typer.Option(help="Rows one person may have.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -103,11 +103,36 @@ def bind(
 
 
 @app.command()
-def show(location: Location, dataset: OneDataset = None, json: AsJson = False) -> None:
-    """Show what each data set has spent and has left, and what it is bound to."""
+def show(
+    location: Location,
+    dataset: OneDataset = None,
+    release: Annotated[
+        str | None,
+        typer.Option(help="Print the release that is stored for this request.", metavar="ID"),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Show what each data set has spent and has left, and what it is bound to.
+
+    With --release ID, print a stored release again; that costs nothing.
+    """
     from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
 
-    _show(Ledger.open(location), dataset, "Budgets", as_json=json)
+    ledger = Ledger.open(location)
+    if release is None:
+        _show(ledger, dataset, "Budgets", as_json=json)
+        return
+    try:
+        stored = ledger.release(release, dataset)
+    finally:
+        ledger.close()
+    if json:  # as it was stored, to the letter
+        typer.echo(stored)
+        return
+    from private_ate.cli.estimate import show as show_release  # keeps --help fast
+    from private_ate.release import Release  # as above
+
+    show_release(Release.from_json(stored), as_json=False)
 
 
 @app.command()
@@ -118,7 +143,10 @@ def history(location: Location, dataset: OneDataset = None, json: AsJson = False
     ledger = Ledger.open(location)
     entries = ledger.history(dataset)
     ledger.close()
-    _print([_entry(entry, whole=json) for entry in entries], "History", as_json=json)
+    if json:
+        _print([_entry(entry) for entry in entries], "History", as_json=True)
+        return
+    typer.echo("\n".join(["History", *(_entry_lines(entry) for entry in entries)]))
 
 
 @app.command()
@@ -128,18 +156,40 @@ def verify(
         str | None,
         typer.Option(help="A hash that a release carries; it must be an entry's."),
     ] = None,
+    release: Annotated[
+        Path | None,
+        typer.Option(help="A saved release; it must be what was stored.", metavar="R.json"),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Check every hash and every balance; exits with 2 if the history was altered."""
-    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
+    """Check every hash and every balance; exits with 2 if the history was altered.
 
+    With --release R.json, also that the file is the release that the ledger stored: an edited
+    number exits with 2.
+    """
+    from private_ate.cli.saved import read_text  # keeps --help fast
+    from private_ate.privacy.ledger.ledger import Ledger  # as above
+
+    text = None if release is None else read_text(release)
     ledger = Ledger.open(location)
     try:
-        found = ledger.verify(head)
+        found = ledger.verify(head, release=text)
     finally:
         ledger.close()
-    row = {"verified": True, "entries": found.entries, "head": found.head}
-    _print([row], "The history verifies", as_json=json)
+    stored = found.stored
+    if json:
+        row: dict[str, Any] = {"verified": True, "entries": found.entries, "head": found.head}
+        if stored is not None:
+            row["release"] = {"dataset": stored.dataset, "request": stored.request}
+        _print([row], "The history verifies", as_json=True)
+        return
+    typer.echo(f"The history verifies: {found.entries} entries.")
+    typer.echo(f"  head  {found.head}")
+    if stored is not None:
+        typer.echo("The file is the release that the ledger stored.")
+        typer.echo(f"  data set  {stored.dataset}")
+        typer.echo(f"  request   {stored.request}")
+        typer.echo(f"  stored    {stored.at}, entry {stored.sequence}")
 
 
 def _declared(
@@ -224,7 +274,7 @@ def _bound(ledger: Ledger, dataset: str) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry, *, whole: bool) -> dict[str, Any]:
+def _entry(entry: Entry) -> dict[str, Any]:
     return {
         "sequence": entry.sequence,
         "at": entry.at,
@@ -234,8 +284,23 @@ def _entry(entry: Entry, *, whole: bool) -> dict[str, Any]:
         "request": entry.request or None,
         "epsilon": float(entry.cost.epsilon_text),
         "delta": float(entry.cost.delta_text),
-        "hash": entry.hash if whole else entry.hash[:12],
+        "hash": entry.hash,
     }
+
+
+def _entry_lines(entry: Entry) -> str:
+    """Return an entry over several lines, so that 80 columns hold a whole hash."""
+    grants = {"create": "grants ", "cap": "caps at ", "charge": "spends "}
+    amount = f"  {grants[entry.kind]}{entry.cost}" if entry.kind in grants else ""
+    named = [
+        ("data set", entry.dataset),
+        ("analyst", entry.analyst),
+        ("request", entry.request if entry.plan else ""),
+        ("hash", entry.hash),
+    ]
+    lines = [f"{entry.sequence:4}  {entry.kind:7}  {entry.at}{amount}"]
+    lines += [f"      {name:8}  {text}" for name, text in named if text]
+    return "\n".join(lines)
 
 
 def _print(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:
@@ -255,8 +320,12 @@ def _table(rows: list[dict[str, Any]], title: str) -> Table:
 
     table = Table(title=title, title_justify="left")
     for name in rows[0] if rows else ():
-        numeric = isinstance(rows[0][name], int | float)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+        # Numbers stay whole; names are folded where a terminal is narrow, never cut.
+        if any(isinstance(row[name], int | float) for row in rows):
+            widest = max(len(_cell(row[name])) for row in rows)
+            table.add_column(name.replace("_", " "), justify="right", min_width=widest)
+        else:
+            table.add_column(name.replace("_", " "), overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row.values()))
     return table

@@ -6,17 +6,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
+
 __all__ = ["watch"]
 
 _PATIENCE = 1.0  # seconds before a bar appears
 
 
 @contextmanager
-def watch(title: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+def watch(
+    title: str, *, quiet: bool = False, lines: bool = False
+) -> Iterator[Callable[[str, int, int], None]]:
     """Yield a callable ``(title, done, total)`` that draws a bar once work takes a second.
 
     A bar shows how far its pass is, the rate and the time that is left; the next pass of the same
-    title starts it anew.
+    title starts it anew. Where standard error is no terminal nothing is drawn, unless ``lines``
+    asks for a line at the start of each pass: for work that sees no records.
     """
     from rich.console import Console  # keeps --help fast
     from rich.progress import (  # as above
@@ -35,6 +40,7 @@ def watch(title: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, in
         TimeRemainingColumn(),
         console=console, transient=True, disable=quiet or not console.is_terminal,
     )  # fmt: skip
+    told = lines and not quiet and not console.is_terminal
     tasks: dict[str, TaskID] = {}
     done_before: dict[str, int] = {}
     start = time.monotonic()
@@ -44,14 +50,16 @@ def watch(title: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, in
             return
         if not tasks:
             bar.start()
+        if told and name not in tasks:
+            typer.echo(f"{title}: {name}", err=True)
         if name not in tasks:
             tasks[name] = bar.add_task(name or title, total=total, rate="")
         elif done < done_before[name]:
             bar.reset(tasks[name], total=total, rate="")
         done_before[name] = done
         speed = bar.tasks[bar.task_ids.index(tasks[name])].speed
-        told = "" if speed is None else f"{speed:,.0f}/s"
-        bar.update(tasks[name], completed=done, total=total, rate=told)
+        known = "" if speed is None else f"{speed:,.0f}/s"
+        bar.update(tasks[name], completed=done, total=total, rate=known)
 
     try:
         yield step

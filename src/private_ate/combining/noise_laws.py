@@ -16,6 +16,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from private_ate.arrays import Floats
+from private_ate.contents.arms import LawName
+from private_ate.contents.arms import NoiseLaw as ArmNoise
+from private_ate.contents.laws import chance_beyond, half_width
 from private_ate.privacy.quantiles import (
     staircase_quantile,
     staircase_variance,
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from private_ate.contents.about import Effect, Step
     from private_ate.release import Release
 
-__all__ = ["NoiseLaw", "noise_law"]
+__all__ = ["NoiseLaw", "chance_of_effect", "noise_law"]
 
 # Steps whose noise is that of the effect itself; several of them are one draw an arm. Those of the
 # second kind have noise intervals that are normal by definition.
@@ -105,6 +108,39 @@ def noise_law(
     return NoiseLaw(unit * draws.deviation, unit * places, shares)
 
 
+def chance_of_effect(
+    release: Release, effect: Effect, coverage: float, *, quantile: float, half: float
+) -> float:
+    """Return how likely errors alone are as large as the effect, were there none.
+
+    The errors are the noise, whose quantile at a coverage is known, and the normal error that makes
+    the interval as wide as it is: at the interval's own end the chance is one less the coverage.
+    Where the shape of the noise is not told it is the larger chance of a normal law and of
+    Laplace's, whose tails are longer.
+    """
+    size = abs(effect.estimate)
+    normal = 2 * float(ndtr(-size / (half * _normal_ratio(coverage))))
+    if quantile <= 0 or any(step.name in _NORMAL_STEPS for step in release.steps):
+        return normal
+    drawn = _draws(release, effect)
+    laws = (drawn or _Draws("laplace", 1.0, (1.0,))).laws(quantile, coverage)
+    variance = _variance_beside(laws, half, coverage)
+    chance = chance_beyond(size, laws, [(variance,)], "convolved")
+    return chance if drawn is not None else max(chance, normal)
+
+
+def _variance_beside(laws: list[ArmNoise], half: float, coverage: float) -> float:
+    """Return the variance of a normal error that widens the interval of noises to ``half``."""
+    low, high = 0.0, half * _normal_ratio(coverage)
+    for _ in range(45):
+        middle = (low + high) / 2
+        if half_width(coverage, laws, [(middle**2,)], "convolved") < half:
+            low = middle
+        else:
+            high = middle
+    return low**2
+
+
 @dataclass(frozen=True, slots=True)
 class _Draws:
     """One draw of noise, or the difference of two, by mechanism, ε and sensitivities."""
@@ -126,6 +162,12 @@ class _Draws:
         if self.mechanism in _STAIRCASES:
             return two_staircase_quantile(coverage, self.epsilon, first, second)
         return two_laplace_quantile(coverage, first / self.epsilon, second / self.epsilon)
+
+    def laws(self, quantile: float, coverage: float) -> list[ArmNoise]:
+        """Return the draws in units of the outcome, of which a quantile is known."""
+        unit = quantile / self.quantile(coverage)
+        name: LawName = "staircase" if self.mechanism in _STAIRCASES else "laplace"
+        return [ArmNoise(name, unit * size, self.epsilon) for size in self.sizes]
 
     def places(self) -> tuple[Floats, Floats]:
         """Return sizes of the noise and their shares."""

@@ -26,6 +26,7 @@ from private_ate.privacy.quantiles import (
 
 __all__ = [
     "Rule",
+    "chance_beyond",
     "expected_size",
     "fixed_uniforms",
     "half_width",
@@ -40,6 +41,7 @@ Cdf = Callable[[Floats], Floats]
 _POINTS: Final = 1 << 13  # of the grid, for two or three errors; more have more
 _STEEP: Final = 10.0
 _BEYOND: Final = 1e-7  # the chance that one error lies beyond its part of the grid
+_LEAST: Final = 1e-9  # the least chance that is told
 _TABLE: Final = 4096  # quantiles of a staircase from which simulations draw
 
 
@@ -63,6 +65,28 @@ def half_width(
             variance = sum(sum(likely) / len(likely) for likely in variances)
             return math.hypot(normal * math.sqrt(variance), noise_half_width(coverage, noises))
     assert_never(rule)
+
+
+def chance_beyond(
+    size: float, noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]], rule: Rule
+) -> float:
+    """Return the level at which :func:`half_width` is ``size``: a p-value, at least 1e-9.
+
+    It is the chance that the sum of all errors is that large; under "in_squares" a bound on it.
+    """
+    if size <= 0:
+        return 1.0
+    if rule == "convolved":
+        found = _size_of(noises, variances)
+        return _LEAST if found is None else max(found.beyond(size), _LEAST)
+    low, high = math.log(_LEAST), 0.0  # half-widths fall as the level grows
+    for _ in range(50):
+        middle = (low + high) / 2
+        if half_width(-math.expm1(middle), noises, variances, rule) > size:
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
 
 
 def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
@@ -122,6 +146,12 @@ class _Size:
         within = np.cumsum(self.chances)
         edges = (np.arange(within.size) + 0.5) * self.step
         return float(np.interp(coverage * within[-1], within, edges))
+
+    def beyond(self, size: float) -> float:
+        """Return the chance of a larger size."""
+        within = np.concatenate([[0.0], np.cumsum(self.chances)])
+        edges = np.concatenate([[0.0], (np.arange(self.chances.size) + 0.5) * self.step])
+        return 1 - float(np.interp(size, edges, within / within[-1]))
 
     @property
     def mean(self) -> float:

@@ -99,6 +99,12 @@ class Plan:
                 del row["arm"], row["against"]
         return plain
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from private_ate.report.cards import plan_card  # a plan can show itself
+
+        return plan_card(self)
+
     def __str__(self) -> str:
         from private_ate.report.plans import plan_text  # a plan can show itself
 

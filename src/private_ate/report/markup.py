@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-__all__ = ["Markup", "element", "join", "page"]
+__all__ = ["Markup", "card", "element", "join", "page"]
 
 _VOID = frozenset({"meta", "br", "line", "rect", "circle", "path"})
 
@@ -32,6 +32,11 @@ def element(name: str, /, *parts: str, **attributes: str | float) -> Markup:
 def join(*parts: str) -> Markup:
     """Put parts after each other, escaping what is not markup."""
     return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
+
+
+def card(*parts: str) -> Markup:
+    """Return a fragment for a notebook, whose style holds inside of it and nowhere else."""
+    return element("div", element("style", Markup(_CARD_STYLE)), *parts, class_="private-ate")
 
 
 def page(title: str, *parts: str, watermark: str = "") -> str:
@@ -62,6 +67,15 @@ def _plain(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
+# Every rule begins with the card's own class; colours are the notebook's, light or dark.
+_CARD_STYLE = """
+.private-ate { max-width: 60rem; overflow-x: auto; }
+.private-ate table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.private-ate caption { text-align: left; font-weight: 600; padding: .25rem 0; }
+.private-ate th, .private-ate td { text-align: left; vertical-align: top; padding: .2rem .6rem; }
+.private-ate th.number, .private-ate td.number { text-align: right; white-space: nowrap; }
+.private-ate .warning { border-left: 4px solid #9a3b00; padding: .4rem .8rem; font-weight: 600; }
+"""
 _STYLE = """
 :root { color-scheme: light; --ink: #1b1f24; --soft: #55606c; --line: #d5dae0; --deep: #0b4f8a;
   --pale: #eef3f8; --warm: #9a3b00; }

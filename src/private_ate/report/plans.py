@@ -10,7 +10,7 @@ from private_ate.report.words import number_text
 if TYPE_CHECKING:
     from private_ate.planning.plan import Plan, PlanRow
 
-__all__ = ["plan_legend", "plan_text"]
+__all__ = ["plan_cells", "plan_legend", "plan_text"]
 
 _WIDTH = 80
 
@@ -55,13 +55,28 @@ _ARM_NOTES = {
 }
 
 
-def _table(plan: Plan) -> str:
+def plan_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns and the texts of every row; several arms have a contrast."""
+    names, rows = _columns(plan)
+    if plan.rows[0].arm is None:
+        return names, rows
+    contrasts = [f"{row.arm} against {row.against}" for row in plan.rows]
+    return [*names, "contrast"], [
+        [*row, contrast] for row, contrast in zip(rows, contrasts, strict=True)
+    ]
+
+
+def _columns(plan: Plan) -> tuple[list[str], list[list[str]]]:
     solved = plan.rows_needed is not None
     names = ["ε", *(["rows"] if solved else []), "noise", "sampling", "error", "half-width",
-             "detectable"]  # fmt: skip
-    lines = [[*names, "note"]]
-    lines += [_cells(row, solved=solved) for row in plan.rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
+             "detectable", "note"]  # fmt: skip
+    return names, [_cells(row, solved=solved) for row in plan.rows]
+
+
+def _table(plan: Plan) -> str:
+    names, rows = _columns(plan)
+    lines = [names, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(names) - 1)]
     texts = [
         "  ".join(
             [

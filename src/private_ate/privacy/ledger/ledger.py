@@ -39,6 +39,7 @@ from private_ate.privacy.ledger.store import (
     read_entries,
     store_for,
 )
+from private_ate.privacy.ledger.stored import find_stored, require_stored
 
 __all__ = [
     "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification", "check_analyst",
@@ -56,10 +57,14 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A history that verifies: how many entries it has and its last hash."""
+    """A history that verifies: how many entries it has and its last hash.
+
+    ``stored`` is the entry that holds the release that was asked about.
+    """
 
     entries: int
     head: str
+    stored: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,17 +263,29 @@ class Ledger:
         with self._store.snapshot() as execute:
             return read_entries(execute, dataset)
 
-    def verify(self, head: str | None = None) -> Verification:
+    def release(self, request: str, dataset: str | None = None) -> str:
+        """Return the stored release of a request as JSON; it costs nothing to read again."""
+        with self._store.snapshot() as execute:
+            entries = read_entries(execute, dataset)
+        return find_stored(entries, request, dataset).body
+
+    def verify(self, head: str | None = None, *, release: str | None = None) -> Verification:
         """Check every entry and every balance; with ``head``, also that the end is not cut off.
 
-        ``head`` is the hash that a release carries; it must be the hash of an entry.
+        Parameters
+        ----------
+        head : str, optional
+            The hash that a release carries; it must be the hash of an entry.
+        release : str, optional
+            A release as JSON; it must be the one that was stored for its request, number by number.
         """
         with self._store.snapshot() as execute:
             entries = read_entries(execute)
             last = verify_chain(entries, head)
             require_replayed(execute, entries)
             require_intact(execute)
-        return Verification(len(entries), last)
+        stored = None if release is None else require_stored(entries, release)
+        return Verification(len(entries), last, stored)
 
     def close(self) -> None:
         """Close the file or the connection."""

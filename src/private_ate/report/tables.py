@@ -1,0 +1,158 @@
+"""The table of effects for a paper, as Markdown, LaTeX or CSV, of two arms or of more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from private_ate.effects import p_value_of
+from private_ate.report.frames import effects_frame
+from private_ate.report.several import Cells, Scope, shown_contrasts, smallest_error
+from private_ate.report.words import assumption, noun, number_text, pair_text, percent
+from private_ate.settings import Facts
+
+if TYPE_CHECKING:
+    from private_ate.release import Effect, Release
+
+__all__ = ["csv_table", "effect_cells", "latex_table", "markdown_table", "p_text", "table_note"]
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$",
+    "<": "$<$", ">": "$>$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "|": r"\textbar{}",
+}  # fmt: skip
+
+
+def effect_cells(release: Release, scope: Scope = "all", *, p_values: bool = False) -> Cells:
+    """Return a row per effect: who is compared, the number, its error and intervals.
+
+    Columns that would say the same in every row, or nothing, are left out. ``p_values`` adds the
+    test of no effect, for journals that ask for it.
+    """
+    rows = _rows(release, scope)
+    pairs = [(row.interval, row.noise_interval) for row in rows]
+    error = smallest_error(release, pairs)
+    paid = any(row.interval is not None for row in rows)
+    columns: list[tuple[str, bool, list[str]]] = []
+    if len({row.outcome for row in rows}) > 1:
+        columns.append(("outcome", False, [row.outcome for row in rows]))
+    if any(row.subgroup is not None for row in rows):
+        columns.append(("subgroup", False, [row.subgroup or "all" for row in rows]))
+    columns += [
+        ("arm", False, [row.arm for row in rows]),
+        ("against", False, [row.against for row in rows]),
+        (noun(release), True, [number_text(row.estimate, error) for row in rows]),
+    ]
+    if paid:
+        columns.append(("standard error", True, [_error(release, row, error) for row in rows]))
+    kind = "interval" if paid else "noise interval"
+    shown = [row.interval if paid else row.noise_interval for row in rows]
+    columns.append((f"{percent(release)} {kind}", True, [_pair(one, error) for one in shown]))
+    if len(rows) > 1 and any(row.simultaneous is not None for row in rows):
+        columns.append(("all at once", True, [_pair(row.simultaneous, error) for row in rows]))
+    if p_values:
+        columns.append(("p", True, [p_text(p_value_of(release, row)) for row in rows]))
+    names, numbers, texts = zip(*columns, strict=True)
+    return Cells(names, tuple(zip(*texts, strict=True)), numbers)
+
+
+def table_note(release: Release) -> str:
+    """Return the line below a table: units, promise, method, and what to know before use."""
+    facts = Facts.of(release.settings)
+    unit = None if release.outcome is None else release.outcome.unit
+    covers = facts.interval_covers if release.interval is not None else facts.noise_interval_covers
+    cost = f"ε = {float(release.epsilon):g}" + (f", δ = {release.delta:g}" if release.delta else "")
+    promise = (
+        f"Released with differential privacy ({cost}, {release.adjacency})"
+        if release.is_private
+        else "Computed WITHOUT a privacy guarantee"
+    )
+    parts = [
+        f"Units: n = {release.n:,}",
+        f"Effects are in {unit}" if unit else "",
+        f"Intervals cover {covers}" if covers else "",
+        f"{promise} by private-ate {release.version}, method {release.method}",
+        assumption(release),
+        *release.warnings,
+    ]
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
+
+
+def markdown_table(release: Release, scope: Scope = "all", *, p_values: bool = False) -> str:
+    """Return a table of GitHub's Markdown and the note below it."""
+    cells = effect_cells(release, scope, p_values=p_values)
+    ruler = ["---:" if is_number else "---" for is_number in cells.numbers]
+    lines = [list(map(_plain_markdown, row)) for row in (cells.head, *cells.rows)]
+    drawn = [f"| {' | '.join(row)} |" for row in (lines[0], ruler, *lines[1:])]
+    return "\n".join([*drawn, "", _plain_markdown(table_note(release)), ""])
+
+
+def latex_table(release: Release, scope: Scope = "all", *, p_values: bool = False) -> str:
+    r"""Return a ``tabular`` with the rules of booktabs (``\usepackage{booktabs}``) and the note."""
+    cells = effect_cells(release, scope, p_values=p_values)
+    kinds = "".join("r" if is_number else "l" for is_number in cells.numbers)
+    head, *rows = (" & ".join(map(_plain_latex, row)) + r" \\" for row in (cells.head, *cells.rows))
+    note = rf"\multicolumn{{{len(kinds)}}}{{p{{0.95\linewidth}}}}{{\footnotesize "
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *rows,
+            r"\bottomrule", f"{note}{_plain_latex(table_note(release))}}}", r"\end{tabular}", "",
+        ]
+    )  # fmt: skip
+
+
+def csv_table(release: Release, *, p_values: bool = False) -> str:
+    """Return the whole table of effects with all digits, a header line first."""
+    frame = effects_frame(release)
+    if p_values:
+        import polars as pl  # frames load it, too
+
+        found = [p_value_of(release, row) for row in release.effects]
+        frame = frame.with_columns(pl.Series("p_value", found, dtype=pl.Float64))
+    return frame.write_csv()
+
+
+def p_text(value: float) -> str:
+    """Write a p-value as journals do.
+
+    Examples
+    --------
+    >>> p_text(0.0312), p_text(0.00002), p_text(0.4)
+    ('0.031', '<0.001', '0.40')
+    """
+    if value < 0.001:
+        return "<0.001"
+    return f"{value:.3f}" if value < 0.1 else f"{min(value, 1.0):.2f}"
+
+
+def _rows(release: Release, scope: Scope) -> list[Effect]:
+    if scope == "all" or not release.arms:
+        return list(release.effects)
+    narrower = {(row.arm, row.against): row.simultaneous for row in shown_contrasts(release, scope)}
+    return [
+        replace(row, simultaneous=narrower[row.arm, row.against])
+        for row in release.effects
+        if row.subgroup is None and (row.arm, row.against) in narrower
+    ]
+
+
+def _error(release: Release, row: Effect, error: float) -> str:
+    if row.interval is None:
+        return ""
+    half = max(row.interval[1] - row.estimate, row.estimate - row.interval[0])
+    coverage = Facts.of(release.settings).confidence
+    return number_text(half / NormalDist().inv_cdf((1 + coverage) / 2), error)
+
+
+def _pair(pair: tuple[float, float] | None, error: float) -> str:
+    return "" if pair is None else pair_text(pair, error)
+
+
+def _plain_markdown(text: str) -> str:
+    """Keep a label from being read as markup."""
+    return "".join(f"\\{each}" if each in "\\|`*_<>[]#" else each for each in text)
+
+
+def _plain_latex(text: str) -> str:
+    return "".join(_LATEX.get(each, each) for each in text)
