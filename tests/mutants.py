@@ -100,6 +100,20 @@ MUTANTS = (
         "tests/attacks/test_rounding.py",
     ),
     Mutant(
+        "the effects of groups are not kept within their limits",
+        "baselines/grouped.py",
+        "return np.clip(steps, limits.low, limits.high)[:, None]",
+        "return steps[:, None]",
+        "tests/baselines/test_grouped.py",
+    ),
+    Mutant(
+        "the spread of the groups' effects forgets that all are compared",
+        "baselines/grouped.py",
+        "sensitivity=(count - 1) * square",
+        "sensitivity=square",
+        "tests/baselines/test_grouped.py",
+    ),
+    Mutant(
         "weights see who lacks an outcome where that is private",
         "engines/local.py",
         'self.observed if self.domain.outcome.missing == "public" else None',

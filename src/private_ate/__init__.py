@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
     from private_ate.baselines.doubly_robust import DoublyRobustOptions
     from private_ate.baselines.fold_split import FoldSplitOptions
+    from private_ate.baselines.grouped import GroupedOptions
     from private_ate.baselines.ipw import IpwOptions
     from private_ate.baselines.privsyn import PrivSynOptions
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
@@ -143,6 +144,7 @@ __all__ = [
     "Effect",
     "Finding",
     "FoldSplitOptions",
+    "GroupedOptions",
     "Interval",
     "IpwOptions",
     "Ledger",

@@ -23,6 +23,7 @@ from private_ate import (
     Domain,
     DoublyRobustOptions,
     FoldSplitOptions,
+    GroupedOptions,
     Interval,
     IpwOptions,
     Ledger,
@@ -244,6 +245,7 @@ BAD_SETTINGS = [
     ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=true"),
     ("aim", "bins=2.5"), ("aim", "workload=3"), ("privsyn", "iterations=2.5"),
     ("smooth_matching", "cells=3"), ("doubly_robust", "nuisance=1"),
+    ("grouped", "groups=2.5"), ("grouped", "limits=1"), ("grouped", "limits=1,0"),
 ]  # fmt: skip
 
 
@@ -269,8 +271,8 @@ def test_an_option_of_the_wrong_kind_is_refused_before_any_charge(tmp_path, meth
 def test_no_option_class_is_left_out():
     named = {
         AimOptions, BlocksOptions, CalibratedOptions, DifferenceInMeansOptions,
-        DoublyRobustOptions, FoldSplitOptions, IpwOptions, OrthogonalOptions, PrivSynOptions,
-        PublishedOptions, SmoothMatchingOptions,
+        DoublyRobustOptions, FoldSplitOptions, GroupedOptions, IpwOptions, OrthogonalOptions,
+        PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
     }  # fmt: skip
 
     assert set(OPTIONS) == named

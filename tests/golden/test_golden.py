@@ -74,6 +74,8 @@ CASES = (
     Case("smooth-matching", "sample", "smooth_matching"),
     Case("doubly-robust", "sample", "doubly_robust"),
     Case("fold-split", "sample", "fold_split"),
+    Case("grouped", "sample", "grouped"),
+    Case("grouped-treated", "sample", "grouped", {"estimand": "att", "confidence": None}),
     Case("aim", "sample", "aim", {"options": AimOptions()}, patients=300),
     Case("privsyn", "sample", "privsyn", {"options": PrivSynOptions()}, patients=300),
     Case("published-label-three-arms", "label", "published", arms=SMOKERS),
