@@ -100,6 +100,13 @@ MUTANTS = (
         "tests/attacks/test_rounding.py",
     ),
     Mutant(
+        "all rows are weighted twice at the price of one half",
+        "baselines/ipw.py",
+        "return _Stages(rows, rows, half, half)",
+        'return _Stages(rows, rows, replace(whole, part="a"), replace(whole, part="b"))',
+        "tests/baselines/test_direct_methods.py",
+    ),
+    Mutant(
         "the effects of groups are not kept within their limits",
         "baselines/grouped.py",
         "return np.clip(steps, limits.low, limits.high)[:, None]",

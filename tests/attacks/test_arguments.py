@@ -242,7 +242,7 @@ BAD_SETTINGS = [
     ("fold_split", "folds=2.5"), ("fold_split", "folds=x"), ("fold_split", "ridge=none"),
     ("published", "shares=1/0,0.1,0.2,0.7"), ("published", "shares=1e99999999,0.1,0.2,0.7"),
     ("published", "k=2.5"), ("published", "c=x"), ("orthogonal", "shares=1/0,1,1,1,1,1"),
-    ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=true"),
+    ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=both"),
     ("aim", "bins=2.5"), ("aim", "workload=3"), ("privsyn", "iterations=2.5"),
     ("smooth_matching", "cells=3"), ("doubly_robust", "nuisance=1"),
     ("grouped", "groups=2.5"), ("grouped", "limits=1"), ("grouped", "limits=1,0"),
