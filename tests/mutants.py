@@ -107,6 +107,13 @@ MUTANTS = (
         "tests/baselines/test_direct_methods.py",
     ),
     Mutant(
+        "blocks spend on their sums what they spent on the score before",
+        "baselines/blocking.py",
+        "adding = request.epsilon - noise.spent - counting",
+        "adding = request.epsilon - counting",
+        "tests/baselines/test_blocking.py",
+    ),
+    Mutant(
         "the effects of groups are not kept within their limits",
         "baselines/grouped.py",
         "return np.clip(steps, limits.low, limits.high)[:, None]",

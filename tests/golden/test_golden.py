@@ -78,6 +78,8 @@ CASES = (
     Case("fold-split", "sample", "fold_split"),
     Case("grouped", "sample", "grouped"),
     Case("grouped-treated", "sample", "grouped", {"estimand": "att", "confidence": None}),
+    Case("blocking", "sample", "blocking"),
+    Case("blocking-overlap", "sample", "blocking", {"estimand": "ato", "confidence": None}),
     Case("aim", "sample", "aim", {"options": AimOptions()}, patients=300),
     Case("privsyn", "sample", "privsyn", {"options": PrivSynOptions()}, patients=300),
     Case("published-label-three-arms", "label", "published", arms=SMOKERS),

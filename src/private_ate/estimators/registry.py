@@ -210,6 +210,13 @@ _RECORDS: Final = (
         page="baselines/grouped.md", figure="grouped",
     ),
     Method(
+        "blocking", ("sample",),
+        "baselines.blocking:BlockingOptions", "baselines.blocking:estimate_blocking",
+        estimands=("ate", "att", "atc", "ato"),
+        after="textbook", adjusts="all covariates, by blocks along a score",
+        page="baselines/blocking.md", figure="blocking",
+    ),
+    Method(
         "aim", ("sample",), "baselines.aim:AimOptions", "baselines.aim:estimate_aim",
         promise="(ε, δ) from zCDP",
         after="McKenna et al. 2022", adjusts="what the model caught",
