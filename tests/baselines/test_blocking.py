@@ -104,17 +104,8 @@ def test_a_release_is_pure_and_pays_for_five_steps():
     assert sum(spent.values()) == pytest.approx(1)
     assert spent["cell counts"] == pytest.approx(0.2)
     assert spent["cell sums"] == pytest.approx(0.3)
-    assert found.interval[0] <= found.noise_interval[0] <= found.noise_interval[1]
-    assert release(draw_study(2, 300), "1", confidence=None).interval is None
-
-
-def test_intervals_cover_the_effect_as_often_as_they_say_at_least():
-    hits = 0
-    for seed in range(25):
-        found = release(draw_study(100 + seed, 1000), "8", seed=seed, confidence=0.8)
-        hits += found.interval[0] <= 0.8 <= found.interval[1]
-
-    assert hits >= 12  # 80 % less four standard errors of 25 runs; the score's noise is left out
+    assert found.interval is None  # what five blocks and a noisy score leave has no known size
+    assert found.noise_interval[0] <= found.ate <= found.noise_interval[1]
 
 
 @pytest.mark.parametrize(("asked", "text"), [

@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import ClassVar, Final, assert_never
 
 import numpy as np
-from scipy.special import ndtri
 
 from private_ate.arguments import exact_shares, settle, whole_number
 from private_ate.arrays import Bits, Floats
@@ -96,8 +95,6 @@ class BlockingSettings(Settings):
         Coverage of the intervals.
     budget : mapping
         ε of each step that saw private values.
-    interval_covers : str
-        What the interval covers, and what not; only where one was asked for.
     noise_interval_covers : str
         What the noise interval covers, and what not.
     population : str
@@ -114,7 +111,6 @@ class BlockingSettings(Settings):
     estimand: Estimand
     confidence: float
     budget: Mapping[str, float]
-    interval_covers: str | Absent = ABSENT
     noise_interval_covers: str
     population: str
     notes: tuple[str, ...] | Absent = ABSENT
@@ -137,27 +133,17 @@ def estimate_blocking(study: Study, request: Request, noise: Noise) -> Estimate:
     effect = float(block_effect(cells, kept, request.estimand))
     errors = _replay(cells, law, kept, request.estimand) - effect
     reach = float(np.quantile(np.abs(errors), request.coverage))
-    sampling = float(ndtri((1 + request.coverage) / 2)) ** 2 * _sampling(cells, kept, request)
     width = study.domain.bounds.width
-    interval = _around(effect, math.sqrt(sampling + reach**2), width)
-    has_interval = request.confidence is not None
     settings = BlockingSettings(
         score_blocks=partition.count,
         kept_blocks=int(kept.sum()),
         estimand=request.estimand,
         confidence=request.coverage,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
-        interval_covers=(
-            "sampling and the noise of counts and sums; not the noise of the score, not confounding"
-            if has_interval
-            else ABSENT
-        ),
         noise_interval_covers="the noise of counts and sums; not that of the score, not sampling",
         population=POPULATIONS[request.estimand],
     )
-    return Estimate(
-        width * effect, _around(effect, reach, width), interval if has_interval else None, settings
-    )
+    return Estimate(width * effect, _around(effect, reach, width), None, settings)
 
 
 def kept_blocks(cells: CellCounts, scale: float) -> Bits:
@@ -225,18 +211,6 @@ def _replay(cells: CellCounts, law: CellNoise, kept: Bits, estimand: Estimand) -
         cells.control_sum + law.sum_scale * drawn[:, 3],
     )
     return block_effect(again, kept, estimand)
-
-
-def _sampling(cells: CellCounts, kept: Bits, request: Request) -> float:
-    """Bound the sampling variance: outcomes of mean m within ±½ vary by (½ + m)(½ − m) at most."""
-    treated, control = np.maximum(cells.treated, 1.0), np.maximum(cells.control, 1.0)
-    weight = _weights(treated, control, request.estimand) * kept
-    share = weight / weight.sum()
-    variance = np.zeros(share.size)
-    for sums, count in ((cells.treated_sum, treated), (cells.control_sum, control)):
-        mean = np.clip(sums / count, -0.5, 0.5)
-        variance += np.maximum(0.25 - mean**2, 0.01) / count
-    return float(share**2 @ variance)
 
 
 def _around(effect: float, half: float, width: float) -> Pair:
