@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from private_ate._version import VERSION as __version__
     from private_ate.baselines.aim import AimOptions
+    from private_ate.baselines.blocking import BlockingOptions
     from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
     from private_ate.baselines.doubly_robust import DoublyRobustOptions
     from private_ate.baselines.fold_split import FoldSplitOptions
+    from private_ate.baselines.grouped import GroupedOptions
     from private_ate.baselines.ipw import IpwOptions
     from private_ate.baselines.privsyn import PrivSynOptions
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
@@ -138,6 +140,7 @@ __all__ = [
     "ArmDiagnostics",
     "ArmMeans",
     "Binary",
+    "BlockingOptions",
     "BlocksOptions",
     "BudgetError",
     "CalibratedOptions",
@@ -158,6 +161,7 @@ __all__ = [
     "Effect",
     "Finding",
     "FoldSplitOptions",
+    "GroupedOptions",
     "Interval",
     "IpwOptions",
     "Ledger",

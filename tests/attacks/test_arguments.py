@@ -17,12 +17,14 @@ from typer.testing import CliRunner
 from private_ate import (
     AimOptions,
     ArgumentError,
+    BlockingOptions,
     BlocksOptions,
     CalibratedOptions,
     DifferenceInMeansOptions,
     Domain,
     DoublyRobustOptions,
     FoldSplitOptions,
+    GroupedOptions,
     Interval,
     IpwOptions,
     Ledger,
@@ -241,9 +243,11 @@ BAD_SETTINGS = [
     ("fold_split", "folds=2.5"), ("fold_split", "folds=x"), ("fold_split", "ridge=none"),
     ("published", "shares=1/0,0.1,0.2,0.7"), ("published", "shares=1e99999999,0.1,0.2,0.7"),
     ("published", "k=2.5"), ("published", "c=x"), ("orthogonal", "shares=1/0,1,1,1,1,1"),
-    ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=true"),
+    ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=both"),
     ("aim", "bins=2.5"), ("aim", "workload=3"), ("privsyn", "iterations=2.5"),
     ("smooth_matching", "cells=3"), ("doubly_robust", "nuisance=1"),
+    ("grouped", "groups=2.5"), ("grouped", "limits=1"), ("grouped", "limits=1,0"),
+    ("blocking", "blocks=2.5"), ("blocking", "shares=1"),
 ]  # fmt: skip
 
 
@@ -268,9 +272,9 @@ def test_an_option_of_the_wrong_kind_is_refused_before_any_charge(tmp_path, meth
 
 def test_no_option_class_is_left_out():
     named = {
-        AimOptions, BlocksOptions, CalibratedOptions, DifferenceInMeansOptions,
-        DoublyRobustOptions, FoldSplitOptions, IpwOptions, OrthogonalOptions, PrivSynOptions,
-        PublishedOptions, SmoothMatchingOptions,
+        AimOptions, BlockingOptions, BlocksOptions, CalibratedOptions, DifferenceInMeansOptions,
+        DoublyRobustOptions, FoldSplitOptions, GroupedOptions, IpwOptions, OrthogonalOptions,
+        PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
     }  # fmt: skip
 
     assert set(OPTIONS) == named

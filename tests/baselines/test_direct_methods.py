@@ -78,6 +78,49 @@ def test_ipw_without_noise_is_truncated_inverse_probability_weighting(synth):
     assert release(synth, "ipw", options=options).ate == pytest.approx(expected, abs=2e-3)
 
 
+def test_ipw_without_noise_and_without_a_split_weights_all_rows_by_one_model(synth):
+    from scipy.optimize import minimize
+
+    ridge, cut = 1e-3, 0.1
+    features = np.vstack((np.ones(synth.size), 2 * synth.covariates - 1)).T / math.sqrt(21)
+    sign = np.where(synth.treatment, 1.0, -1.0)
+
+    def loss(weights):
+        margin = sign * (features @ weights)
+        return np.logaddexp(0, -margin).mean() + ridge / 2 * weights @ weights
+
+    weights = minimize(loss, np.zeros(21), tol=1e-12).x
+    score = np.clip(1 / (1 + np.exp(-features @ weights)), cut, 1 - cut)
+    centred = outcomes(synth) - synth.domain.bounds.middle
+    expected = np.mean(np.where(synth.treatment, centred / score, -centred / (1 - score)))
+    options = IpwOptions(split=False, ridge=ridge, truncation=cut)
+
+    found = release(synth, "ipw", options=options)
+
+    assert found.ate == pytest.approx(expected, abs=2e-3)
+    assert found.settings["split"] == {"training": synth.size, "evaluation": synth.size}
+    assert found.settings["same_rows"] is True
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6", "2e-12"])
+def test_ipw_without_a_split_halves_the_budget_between_its_steps(synth, delta):
+    found = estimate_ate(
+        synth, level="sample", epsilon="1", method="ipw",
+        options=IpwOptions(split=False, delta=delta),
+    )  # fmt: skip
+
+    assert [step.epsilon for step in found.steps] == [0.5, 0.5]
+    assert sum(step.delta for step in found.steps) == pytest.approx(float(delta))
+    assert {step.part for step in found.steps} == {""}
+    assert found.is_private
+
+
+def test_a_true_split_is_the_published_half():
+    assert IpwOptions(split=True) == IpwOptions()
+    with pytest.raises(ArgumentError, match="at least 2e-12"):
+        IpwOptions(split=False, delta="1e-12")
+
+
 @pytest.mark.parametrize("nuisance", ["private", "conditional"])
 def test_doubly_robust_without_noise_is_near_the_truth(synth, nuisance):
     options = DoublyRobustOptions(nuisance)

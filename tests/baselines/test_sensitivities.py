@@ -46,6 +46,8 @@ DIRECT = [
     ("smooth_matching", SmoothMatchingOptions(delta=0)),
     ("ipw", IpwOptions()),
     ("ipw", IpwOptions(delta=0, truncation=0.3)),
+    ("ipw", IpwOptions(split=False)),
+    ("ipw", IpwOptions(split=False, delta=0, truncation=0.3)),
     ("doubly_robust", DoublyRobustOptions()),
     ("doubly_robust", DoublyRobustOptions(overlap=0.3)),
     ("fold_split", FoldSplitOptions(folds=3)),

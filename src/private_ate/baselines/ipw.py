@@ -2,23 +2,25 @@
 
 One part of the rows trains a propensity model whose weights are released with noise; the other
 part is weighted with it and its mean is released with noise. A row is in one part only, so each
-part may use the whole budget. Proofs: docs/proofs/baselines.md.
+part may use the whole budget. The second form uses all rows for both and halves the budget
+instead. Proofs: docs/proofs/baselines.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
 from private_ate.arguments import real_number, settle
 from private_ate.arrays import Floats
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
-from private_ate.baselines.row_parts import Part, split_rows
+from private_ate.baselines.row_parts import Part, all_rows, split_rows
+from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic_obliviously
@@ -33,9 +35,12 @@ from private_ate.privacy.sums import (
 )
 from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
-from private_ate.study import Block, MatchingStudy
+from private_ate.study import Block, MatchingStudy, Study
 
 __all__ = ["IpwOptions", "estimate_ipw", "fit_propensity", "propensity_sensitivity", "scores_of"]
+
+_HALF: Final = 0.5
+_LEAST_SHARED_DELTA: Final = Fraction(2, 10**12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,9 @@ class IpwOptions:
 
     Attributes
     ----------
-    split : float
-        Share of the rows that trains the propensity model.
+    split : float or bool
+        Share of the rows that trains the propensity model; true for one half. False uses all rows
+        for the model and for the mean, with half of ε and δ each.
     ridge : float
         Penalty λ of the propensity model on features of norm at most one.
     truncation : float
@@ -54,7 +60,7 @@ class IpwOptions:
         δ of the guarantee; 0 uses Laplace noise and is pure ε.
     """
 
-    split: float = 0.5
+    split: float | bool = _HALF
     ridge: float = 0.01
     truncation: float = 0.1
     delta: str | float = DEFAULT_DELTA
@@ -62,11 +68,14 @@ class IpwOptions:
     def __post_init__(self) -> None:
         settle(
             self,
-            split=real_number("the split", self.split, 0.05, 0.95),
+            split=_read_split(self.split),
             ridge=real_number("the ridge penalty", self.ridge, 1e-5, 1e3),
             truncation=real_number("the truncation", self.truncation, 1e-3, 0.499),
         )
-        noise_delta(self.delta)
+        delta = noise_delta(self.delta)
+        if self.split is False and 0 < delta < _LEAST_SHARED_DELTA:
+            msg = "all rows serve twice, with half of delta each: delta is at least 2e-12, or 0"
+            raise ArgumentError(msg, parameter="delta")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +102,8 @@ class IpwSettings(Settings):
         Whom the effect speaks of.
     notes : list of str
         Warnings, which every release of this version has.
+    same_rows : bool
+        True if all rows served both the model and the mean; absent if they were split.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("ipw",)
@@ -107,23 +118,25 @@ class IpwSettings(Settings):
     noise_interval_covers: str
     population: str
     notes: tuple[str, ...] | Absent = ABSENT
+    same_rows: bool | Absent = ABSENT
 
 
 def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Release an inverse-probability-weighted effect.
 
     Neighbours: one record replaced. Cost: (ε, δ) for the row's own part, which is the cost of
-    the whole. Proof: docs/proofs/baselines.md.
+    the whole; or half of it for each of two passes over all rows. Proof: docs/proofs/baselines.md.
     """
     options = options_of(request, IpwOptions, "ipw")
     delta = noise_delta(options.delta)
-    training, evaluation = split_rows(study, options.split, noise.entropy)
+    stages = _stages(study, options, Budget(request.epsilon, delta, ""), noise)
+    training, evaluation = stages.training, stages.evaluation
     coefficients = release_vector(
         noise,
         "propensity weights",
         fit_propensity(training, options.ridge),
         sensitivity=propensity_sensitivity(training, options.ridge),
-        budget=Budget(request.epsilon, delta, "training"),
+        budget=stages.training_budget,
     )
     total = evaluation.fold(weighted_kernel(coefficients, options.truncation))
     effect = release_integer(
@@ -132,7 +145,7 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
         total,
         sensitivity=weighted_sensitivity(options.truncation),
         unit=_unit(study.domain.bounds.width, evaluation.size),
-        budget=Budget(request.epsilon, delta, "evaluation"),
+        budget=stages.evaluation_budget,
     )
     half = effect.half_width(request.coverage)
     settings = IpwSettings(
@@ -146,9 +159,41 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
             "the noise of the weighted mean; not that of the scores, not sampling, not confounding"
         ),
         population="all n units (ATE)",
+        same_rows=True if options.split is False else ABSENT,
     )
     interval = (effect.value - half, effect.value + half)
     return Estimate(effect.value, interval, None, settings, delta=delta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """The rows of the model and of the mean, and what each pass over them may cost."""
+
+    training: Part
+    evaluation: Part
+    training_budget: Budget
+    evaluation_budget: Budget
+
+
+def _stages(study: Study, options: IpwOptions, whole: Budget, noise: Noise) -> _Stages:
+    """Split the rows at the whole cost for either part, or the cost over all rows."""
+    if options.split is False:
+        rows, half = all_rows(study), Budget(whole.epsilon / 2, whole.delta / 2, "")
+        return _Stages(rows, rows, half, half)
+    training, evaluation = split_rows(study, options.split, noise.entropy)
+    return _Stages(
+        training,
+        evaluation,
+        replace(whole, part="training"),
+        replace(whole, part="evaluation"),
+    )
+
+
+def _read_split(split: object) -> float | bool:
+    """Return the share that trains the model, or False for all rows twice."""
+    if isinstance(split, bool):
+        return _HALF if split else False
+    return real_number("the split (or false for all rows twice)", split, 0.05, 0.95)
 
 
 def fit_propensity(part: Part, ridge: float) -> Floats:

@@ -16,7 +16,7 @@ from private_ate.domain import Domain
 from private_ate.privacy.entropy import Entropy
 from private_ate.study import Block, Study, Summable
 
-__all__ = ["Part", "places_of", "split_folds", "split_rows"]
+__all__ = ["Part", "all_rows", "places_of", "split_folds", "split_rows"]
 
 S = TypeVar("S", bound=Summable)
 
@@ -58,6 +58,11 @@ class Part:
         mine = (places >= self.low) & (places < self.high)
         outcome = None if block.outcome is None else block.outcome[mine]
         return Block(2.0 * block.covariates[mine] - 1.0, block.arm[mine], outcome)
+
+
+def all_rows(study: Study) -> Part:
+    """Return all rows as one part, for methods that pay for every pass over them."""
+    return Part(study, 0, 0, _PLACES, max(study.size, 1), study.size == 0)
 
 
 def split_rows(study: Study, share: float, entropy: Entropy) -> tuple[Part, Part]:

@@ -211,6 +211,20 @@ _RECORDS: Final = (
         page="baselines/fold_split.md",
     ),
     Method(
+        "grouped", ("sample",),
+        "baselines.grouped:GroupedOptions", "baselines.grouped:estimate_grouped",
+        estimands=("ate", "att", "atc", "ato"),
+        after="Guha, Reiter 2025", adjusts="all covariates, by weights within groups of rows",
+        page="baselines/grouped.md", figure="grouped",
+    ),
+    Method(
+        "blocking", ("sample",),
+        "baselines.blocking:BlockingOptions", "baselines.blocking:estimate_blocking",
+        estimands=("ate", "att", "atc", "ato"),
+        after="textbook", adjusts="all covariates, by blocks along a score",
+        page="baselines/blocking.md", figure="blocking",
+    ),
+    Method(
         "aim", ("sample",), "baselines.aim:AimOptions", "baselines.aim:estimate_aim",
         promise="(ε, δ) from zCDP",
         after="McKenna et al. 2022", adjusts="what the model caught",

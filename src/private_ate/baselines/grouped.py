@@ -1,0 +1,294 @@
+"""Weighted effects of disjoint groups of rows, averaged (after Guha and Reiter 2025).
+
+A record is in one group only and a group's effect lies within public limits, so that the mean
+over M groups moves by at most 1/M of their distance, whatever is computed inside a group.
+Proofs: docs/proofs/baselines.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final
+
+import numpy as np
+
+from private_ate.arguments import real_number, settle, whole_number
+from private_ate.arrays import Integers
+from private_ate.baselines.group_effects import GroupModel, group_effects
+from private_ate.baselines.tilts import POPULATIONS
+from private_ate.errors import ArgumentError
+from private_ate.estimators.blocks.partition import draw_keys, draw_shuffles
+from private_ate.estimators.refusals import options_of
+from private_ate.estimators.request import Estimand, Request
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantiles import (
+    staircase_and_normal_quantile,
+    staircase_quantile,
+    staircase_variance,
+)
+from private_ate.release import Estimate
+from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.study import Groups, Study
+
+__all__ = ["GroupedOptions", "Limits", "estimate_grouped", "number_of_groups", "spread_of"]
+
+_BITS: Final = 24  # group effects live on the grid 2⁻²⁴ of the outcome's range
+_LEAST_ROWS: Final = 80  # of a group, and ten for each coefficient
+_ROWS_PER_COEFFICIENT: Final = 10
+_BALANCE: Final = 4.0  # c: what a group's own error weighs against the noise of the mean
+_INTERVAL_SHARE: Final = Fraction(1, 10)
+_SURELY: Final = 0.8  # two-sided: the noise of the spread exceeds this quantile once in ten
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedOptions:
+    """Parameters of averaging over groups.
+
+    Attributes
+    ----------
+    groups : int or None
+        Number of groups (M); None for a rule of n, d, ε and the limits.
+    limits : pair of float or None
+        Between which values a group's effect is kept, in units of the outcome, from knowledge
+        outside the data; None for the range of the outcome in either direction.
+    ridge : float
+        Penalty of a group's propensity model, on the sum of its losses.
+    truncation : float
+        Scores are kept within [truncation, 1 − truncation].
+    """
+
+    groups: int | None = None
+    limits: tuple[float, float] | None = None
+    ridge: float = 1.0
+    truncation: float = 0.02
+
+    def __post_init__(self) -> None:
+        if self.groups is not None:
+            settle(self, groups=whole_number("the number of groups", self.groups, 1, 10**6))
+        if self.limits is not None:
+            settle(self, limits=_pair(self.limits))
+        settle(
+            self,
+            ridge=real_number("the ridge penalty", self.ridge, 1e-3, 1e6),
+            truncation=real_number("the truncation", self.truncation, 1e-3, 0.499),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedSettings(Settings):
+    """Settings of the grouped baseline.
+
+    Attributes
+    ----------
+    groups : int
+        Disjoint groups of rows, each with an effect of its own.
+    effect_limits : pair of float
+        Between which values the effect of a group was kept.
+    ridge : float
+        Penalty λ of the models.
+    truncation : float
+        Least propensity, and distance from one, that weights are held to.
+    estimand : str
+        Whose average effect was asked for.
+    confidence : float
+        Coverage of the intervals.
+    noise_standard_deviation : float
+        Standard deviation of the effect's own noise, in units of the outcome.
+    budget : mapping
+        ε of each step that saw private values.
+    interval_covers : str
+        What the interval covers, and what not; only where one was paid for.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    population : str
+        Whom the effect speaks of.
+    notes : list of str
+        Warnings, which every release of this version has.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("grouped",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    groups: int
+    effect_limits: tuple[float, float]
+    ridge: float
+    truncation: float
+    estimand: Estimand
+    confidence: float
+    noise_standard_deviation: float
+    budget: Mapping[str, float]
+    interval_covers: str | Absent = ABSENT
+    noise_interval_covers: str
+    population: str
+    notes: tuple[str, ...] | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a group's effect is kept, in steps of 2⁻²⁴ of the outcome's range."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, options: GroupedOptions, width: float) -> Limits:
+        """Put declared limits on the grid, outwards, and within what an effect can be."""
+        bound = 1 << _BITS
+        if options.limits is None:
+            return cls(-bound, bound)
+        low, high = (Fraction(limit) / Fraction(width) * bound for limit in options.limits)
+        if low >= bound or high <= -bound:
+            msg = "no effect can lie within these limits: they are outside the outcome's range"
+            raise ArgumentError(msg, parameter="limits")
+        return cls(max(math.floor(low), -bound), min(math.ceil(high), bound))
+
+    @property
+    def width(self) -> int:
+        """The distance of the limits (w), how far one group's effect can move."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """The released mean of M group effects, in units of the outcome's range."""
+
+    value: float
+    unit: float  # w/M, the sensitivity
+    epsilon: float
+
+    def quantile(self, coverage: float) -> float:
+        """Return how far the noise reaches, with the given probability."""
+        return self.unit * staircase_quantile(coverage, self.epsilon)
+
+
+def estimate_grouped(study: Study, request: Request, noise: Noise) -> Estimate:
+    """Release the mean of the groups' weighted effects.
+
+    Neighbours: one record replaced, n public. Sensitivity: the distance of the limits over the
+    number of groups. Cost: the request's ε, pure. Proof: docs/proofs/baselines.md.
+    """
+    options = options_of(request, GroupedOptions, "grouped")
+    width = study.domain.bounds.width
+    limits = Limits.of(options, width)
+    count = number_of_groups(study.size, study.dimension, request, options, limits)
+    effects = _effects(study, request, options, limits, count, draw_keys(1, noise))
+    with_interval = request.confidence is not None and count > 1
+    spread_epsilon = request.epsilon * _INTERVAL_SHARE if with_interval else Fraction(0)
+    mean = _release_mean(effects, limits, noise, request.epsilon - spread_epsilon)
+    half = None
+    if with_interval:
+        square = _release_spread(effects, limits, noise, spread_epsilon)
+        half = staircase_and_normal_quantile(
+            request.coverage, mean.epsilon, mean.unit, math.sqrt(square / count)
+        )
+    reach = mean.quantile(request.coverage)
+    return Estimate(
+        width * mean.value,
+        (width * (mean.value - reach), width * (mean.value + reach)),
+        None if half is None else (width * (mean.value - half), width * (mean.value + half)),
+        _settings(request, options, limits, count, mean, noise, width=width),
+    )
+
+
+def number_of_groups(
+    size: int, dimension: int, request: Request, options: GroupedOptions, limits: Limits
+) -> int:
+    """Return M from public numbers: √(n·w/(c·ε)), while groups keep enough rows to be fitted."""
+    if options.groups is not None:
+        return min(options.groups, size)
+    wanted = math.sqrt(size * limits.width / 2**_BITS / (_BALANCE * float(request.epsilon)))
+    rows = max(_LEAST_ROWS, _ROWS_PER_COEFFICIENT * (dimension + 1))
+    return max(min(round(min(wanted, size)), size // rows), 1)
+
+
+def spread_of(effects: Integers) -> int:
+    """Return ``M·Σ(τ − τ̄)²`` of the group effects, an exact integer."""
+    values = [int(value) for value in effects]
+    return len(values) * sum(value * value for value in values) - sum(values) ** 2
+
+
+def _effects(  # a study, a request and what was decided from it
+    study: Study,
+    request: Request,
+    options: GroupedOptions,
+    limits: Limits,
+    count: int,
+    keys: bytes,
+) -> Integers:
+    """Return every group's effect on the grid, within the limits."""
+    (shuffle,) = draw_shuffles(study.size, count, 1, keys)
+    model = GroupModel(request.estimand, options.ridge, options.truncation)
+
+    def kernel(groups: Groups) -> Integers:
+        steps = np.rint(group_effects(groups, model) * float(1 << _BITS)).astype(np.int64)
+        return np.clip(steps, limits.low, limits.high)[:, None]
+
+    return study.by_groups(shuffle, kernel, title="groups")[:, 0]
+
+
+def _release_mean(effects: Integers, limits: Limits, noise: Noise, epsilon: Fraction) -> _Mean:
+    """Release the sum of the group effects, of which a record moves one by w at most."""
+    total = sum(int(value) for value in effects)
+    noisy = noise.staircase("mean effect", total, sensitivity=limits.width, epsilon=epsilon)
+    scale = effects.size << _BITS
+    return _Mean(noisy / (2 * scale), limits.width / scale, float(epsilon))
+
+
+def _release_spread(effects: Integers, limits: Limits, noise: Noise, epsilon: Fraction) -> float:
+    """Release the variance of the group effects and lift it by its noise's upper quantile.
+
+    Sensitivity of ``M·Σ(τ − τ̄)²``: (M − 1)·w². In units of the outcome's squared range; never
+    more than numbers within the limits can vary.
+    """
+    count, square = effects.size, limits.width**2
+    noisy = noise.staircase(
+        "spread of effects", spread_of(effects), sensitivity=(count - 1) * square, epsilon=epsilon
+    )
+    whole = square / 4**_BITS
+    variance = noisy / (2 * count * (count - 1) * 4**_BITS)
+    lifted = variance + whole / count * staircase_quantile(_SURELY, float(epsilon))
+    return min(max(lifted, 0.0), whole / 4 * count / (count - 1))
+
+
+def _settings(  # what was decided, released and spent
+    request: Request,
+    options: GroupedOptions,
+    limits: Limits,
+    count: int,
+    mean: _Mean,
+    noise: Noise,
+    *,
+    width: float,
+) -> GroupedSettings:
+    has_interval = request.confidence is not None and count > 1
+    covers = "noise and sampling; not the bias of small groups, not confounding"
+    step = width / 2**_BITS
+    return GroupedSettings(
+        groups=count,
+        effect_limits=(limits.low * step, limits.high * step),
+        ridge=options.ridge,
+        truncation=options.truncation,
+        estimand=request.estimand,
+        confidence=request.coverage,
+        noise_standard_deviation=width * mean.unit * math.sqrt(staircase_variance(mean.epsilon)),
+        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        interval_covers=covers if has_interval else ABSENT,
+        noise_interval_covers="the noise of the mean; not sampling, not confounding",
+        population=POPULATIONS[request.estimand],
+    )
+
+
+def _pair(limits: object) -> tuple[float, float]:
+    """Return two limits in ascending order."""
+    if not isinstance(limits, tuple | list) or len(limits) != 2:
+        msg = "the limits of a group's effect are two numbers, the smaller one first"
+        raise ArgumentError(msg, parameter="limits")
+    low, high = (real_number("a limit of a group's effect", limit, -1e300, 1e300)
+                 for limit in limits)  # fmt: skip
+    if not low < high:
+        msg = "the limits of a group's effect are two numbers, the smaller one first"
+        raise ArgumentError(msg, parameter="limits")
+    return low, high
