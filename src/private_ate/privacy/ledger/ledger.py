@@ -7,7 +7,7 @@ cannot both spend the last ε and a crash afterwards loses budget, never the gua
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,9 +41,11 @@ from private_ate.privacy.ledger.store import (
 )
 
 __all__ = [
-    "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification", "check_analyst",
-    "check_name",
+    "Also", "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification",
+    "check_analyst", "check_name",
 ]  # fmt: skip
+
+Also = Callable[[Execute], None]  # what is done in the same transaction as a charge
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +220,12 @@ class Ledger:
             if not (account.spent + charge.cost).fits(account.total):
                 raise refusal(charge, account)
 
-    def spend(self, charge: Charge) -> Receipt:
+    def spend(self, charge: Charge, also: Also | None = None) -> Receipt:
         """Take the cost and write the entry, or refuse, in one durable transaction.
 
         The same transaction checks that balances and bindings are those of the end of the chain
-        and that every column keeps its role.
+        and that every column keeps its role. ``also`` is run in it: what it writes is kept together
+        with the charge, and an error that it raises undoes both.
         """
         with self._store.transaction() as execute:
             accounts, bound = _admit(execute, charge)
@@ -232,6 +235,8 @@ class Ledger:
             for account in accounts:
                 if not take(execute, account, charge.cost):
                     raise refusal(charge, account)
+            if also is not None:
+                also(execute)
             _bind(execute, charge.dataset, bound)
             use = None if charge.use is None else charge.use.plain
             # The cap's own spelling: a replay finds the account by it.
@@ -239,13 +244,18 @@ class Ledger:
             head = _write(execute, "charge", payer, {**charge.binding.plain, "use": use})
         return Receipt(head, accounts[0].left - charge.cost)
 
-    def store(self, charge: Charge, release: str) -> str:
-        """Keep the release of a charged request; return the new end of the chain."""
+    def store(self, charge: Charge, release: str, also: Also | None = None) -> str:
+        """Keep the release of a charged request; return the new end of the chain.
+
+        ``also`` is run in the same transaction, as in :meth:`spend`.
+        """
         with self._store.transaction() as execute:
             charged = find_entry(execute, charge.dataset, charge.request, "charge")
             if charged is None or charged.plan != charge.plan:
                 msg = f"request {charge.request!r} was never charged; nothing is stored"
                 raise LedgerError(msg)
+            if also is not None:
+                also(execute)
             return _append(execute, "release", replace(charge, cost=NOTHING), release)
 
     def accounts(self, dataset: str | None = None) -> list[Account]:
@@ -348,7 +358,7 @@ def _append(execute: Execute, kind: EntryKind, charge: Charge, body: str) -> str
     sequence, previous = last_hash(execute)
     draft = Entry(
         sequence + 1, kind, charge.dataset, charge.request, charge.analyst, charge.plan,
-        charge.cost.epsilon, charge.cost.delta, body, _now(), previous,
+        charge.cost.epsilon, charge.cost.delta, body, charge.at or _now(), previous,
     )  # fmt: skip
     entry = replace(draft, hash=draft.seal())
     append(execute, entry)
