@@ -22,7 +22,7 @@ def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> obj
 
 
 def options_from_values(method: str, level: str, values: object) -> object:
-    """Build a method's options from plain values, as JSON gives them: no objects, lists one deep."""
+    """Build a method's options from plain values, as JSON gives them; lists are one deep."""
     if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
         msg = f"options are names with values, not {shown(values)}"
         raise ArgumentError(msg)

@@ -42,7 +42,7 @@ from private_ate.privacy.ledger.store import (
 
 __all__ = [
     "Also", "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification",
-    "check_analyst", "check_name",
+    "check_analyst", "check_name", "grant_dataset",
 ]  # fmt: skip
 
 Also = Callable[[Execute], None]  # what is done in the same transaction as a charge
@@ -139,12 +139,7 @@ class Ledger:
         try:
             ledger._store.initialize(TABLES)
             with ledger._store.transaction() as execute:
-                _require_new(execute, name)
-                require_intact(execute)
-                execute("INSERT INTO bindings (dataset, body) VALUES (?, ?)", (name, bound.text))
-                _grant(execute, "create", name, "", total, bound.plain)
-                for analyst, limit in limits.items():
-                    _grant(execute, "cap", name, analyst, limit, {})
+                grant_dataset(execute, name, total, bound, limits)
         except LedgerError:
             ledger.close()
             raise
@@ -309,6 +304,22 @@ def _uncapped(word: Uncapped | None) -> Uncapped | None:
         msg = f"uncapped is 'refused' or 'allowed', not {str(word)[:40]!r}"
         raise ArgumentError(msg)
     return word
+
+
+def grant_dataset(
+    execute: Execute,
+    name: str,
+    total: BudgetUnits,
+    bound: Binding,
+    limits: Mapping[str, BudgetUnits] | None = None,
+) -> None:
+    """Add a data set with its total and the caps of analysts, in a transaction that is open."""
+    _require_new(execute, name)
+    require_intact(execute)
+    execute("INSERT INTO bindings (dataset, body) VALUES (?, ?)", (name, bound.text))
+    _grant(execute, "create", name, "", total, bound.plain)
+    for analyst, limit in (limits or {}).items():
+        _grant(execute, "cap", name, analyst, limit, {})
 
 
 def _require_new(execute: Execute, dataset: str) -> None:

@@ -1,0 +1,1 @@
+"""The service: analysts ask by plan, records stay with the worker, a ledger counts."""
