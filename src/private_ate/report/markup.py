@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-__all__ = ["Markup", "element", "join", "page"]
+__all__ = ["STYLE", "Markup", "element", "join", "page"]
 
-_VOID = frozenset({"meta", "br", "line", "rect", "circle", "path"})
+_VOID = frozenset({"meta", "br", "line", "rect", "circle", "path", "input", "link"})
 
 # No request may leave a page: nothing is loaded, and the policy forbids it should a text slip in.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -43,7 +43,7 @@ def page(title: str, *parts: str, watermark: str = "") -> str:
         Markup(f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'),
         element("meta", name="robots", content="noindex"),
         element("title", title),
-        element("style", Markup(_STYLE)),
+        element("style", Markup(STYLE)),
     )
     marks = (
         [
@@ -62,7 +62,7 @@ def _plain(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light; --ink: #1b1f24; --soft: #55606c; --line: #d5dae0; --deep: #0b4f8a;
   --pale: #eef3f8; --warm: #9a3b00; }
 * { box-sizing: border-box; }

@@ -62,7 +62,8 @@ class Question:
                 raise ArgumentError(msg)
         for name in ("leave_out_undeclared", "dummy"):
             values[name] = truth_value(name, values.get(name, False))
-        values["epsilon"] = str(parse_epsilon(values["epsilon"]))
+        parse_epsilon(values["epsilon"])
+        values["epsilon"] = str(values["epsilon"]).strip()
         values["covariates"] = _names(values.get("covariates"))
         if not isinstance(values.get("options") or {}, Mapping):
             msg = "options are names with values"
