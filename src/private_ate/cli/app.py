@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from private_ate.cli import datasets, experiments
+from private_ate.cli import datasets, experiments, serve
+from private_ate.cli.ask import ask
 from private_ate.cli.audit import audit
 from private_ate.cli.check import check
 from private_ate.cli.demo import demo
@@ -33,9 +34,11 @@ app.command()(domain)
 app.command()(check)
 app.command()(plan)
 app.command()(estimate)
+app.command()(ask)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")
+app.add_typer(serve.app, name="serve")
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(experiments.app, name="experiment")
 

@@ -16,6 +16,7 @@ from private_ate.service.pages.doors import Filled, Here, to
 from private_ate.service.pages.frame import (
     button,
     choice,
+    clock_text,
     field,
     form,
     may_change,
@@ -152,15 +153,16 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
         ("State", STATES.get(state, state)),
         ("Data set", row.dataset + (" (made-up people)" if row.dummy else "")),
         ("Cost", "nothing" if row.dummy else str(row.cost)),
-        ("Asked", time_text(row.submitted)),
-        ("Plan", row.plan),
+        ("Asked", clock_text(time_text(row.submitted))),
+        ("Plan", element("code", row.plan)),
     ]
     parts: list[str] = [show_table("The request", ("Fact", "Value"), facts)]
     refresh = 0.0
     if state == "queued":
         left = (row.due - moment) / 1000 if moment < row.due else desk.tick
         refresh = max(left + 0.5, 1)
-        parts.append(element("p", f"The answer appears at {time_text(row.due)}, whatever it takes. "
+        due = clock_text(time_text(row.due))
+        parts.append(element("p", f"The answer appears at {due}, whatever it takes. "
                              "This page looks again by itself.", class_="promise"))  # fmt: skip
     elif state == "done":
         read = element("a", "Read the release", href=f"/releases/{row.id}")

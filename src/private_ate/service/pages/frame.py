@@ -10,7 +10,17 @@ from fastapi.responses import HTMLResponse
 from private_ate.report.markup import STYLE, Markup, element, join
 from private_ate.service.store.people import Actor, Session
 
-__all__ = ["SHEET", "button", "choice", "field", "form", "may_change", "respond", "show_table"]
+__all__ = [
+    "SHEET",
+    "button",
+    "choice",
+    "clock_text",
+    "field",
+    "form",
+    "may_change",
+    "respond",
+    "show_table",
+]
 
 _LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "analyst": (("/", "Data sets"), ("/requests", "My requests")),
@@ -36,8 +46,9 @@ SHEET: Final = (
 a { color: var(--deep); } a:focus-visible, button:focus-visible, input:focus-visible,
 select:focus-visible, textarea:focus-visible, summary:focus-visible { outline: 3px solid #f0a030;
   outline-offset: 2px; }
-.skip { position: absolute; left: -99rem; } .skip:focus { left: 1rem; top: .4rem; background: #fff;
-  padding: .3rem .6rem; z-index: 3; }
+.skip { position: absolute; top: .4rem; left: 1rem; z-index: 3; background: #fff;
+  padding: .3rem .6rem; }
+.skip:not(:focus) { clip-path: inset(50%); height: 1px; overflow: hidden; white-space: nowrap; }
 label { display: block; margin: .8rem 0 .15rem; font-weight: 600; }
 .hint { color: var(--soft); font-size: .875rem; margin: .1rem 0 .2rem; }
 input, select, textarea { font: inherit; width: 100%; max-width: 26rem; padding: .45rem .5rem;
@@ -55,6 +66,9 @@ meter { width: 100%; height: 1rem; }
 .token { font-family: ui-monospace, Menlo, monospace; background: var(--pale); padding: .6rem;
   display: block; }
 .scroll { overflow-x: auto; }
+.scroll th, .scroll td { overflow-wrap: break-word; }
+.scroll code { overflow-wrap: anywhere; }
+form > button { display: block; }
 """
 )
 
@@ -142,6 +156,11 @@ def show_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]
         "table", element("caption", caption), element("thead", head), element("tbody", *body)
     )
     return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def clock_text(moment: str) -> str:
+    """Return a time of ISO 8601 as people read it, to the second."""
+    return f"{moment[:19].replace('T', ' ')} UTC"
 
 
 def may_change(actor: Actor) -> bool:

@@ -18,6 +18,7 @@ from private_ate.service.pages.doors import Filled, Here, to
 from private_ate.service.pages.frame import (
     button,
     choice,
+    clock_text,
     field,
     form,
     may_change,
@@ -92,7 +93,7 @@ def manage(session: Here, desk: At) -> HTMLResponse:
     parts = [
         element("h2", "Budgets"), *bars,
         element("h2", "Data sets"),
-        show_table("Closing cannot be undone", ("Data set", "Population", "State", ""), rows),
+        show_table("Closing cannot be undone", ("Data set", "Population", "State", "Action"), rows),
     ]  # fmt: skip
     if may_change(session.actor):
         parts += [element("h2", "Add a data set"), _dataset_form(session)]
@@ -170,10 +171,13 @@ def history(session: Here, desk: At) -> HTMLResponse:
         words, look = f"A history does not verify: {error}.", "warning"
     export = element("a", "Export everything (one JSON object a line)", href="/audit.ndjson")
     heads = [
-        (head.at, str(head.entries), head.hash)
+        (clock_text(head.at), str(head.entries), element("code", head.hash))
         for head in visible_heads(desk.store, desk.clock(), 5)
     ]
-    rows = [(event.at[:19], event.kind, event.subject, event.actor) for event in events[:-101:-1]]
+    rows = [
+        (clock_text(event.at), event.kind, element("code", event.subject), event.actor)
+        for event in events[:-101:-1]
+    ]
     return respond(
         "History",
         element("p", words, class_=look or "promise"),
@@ -197,7 +201,7 @@ def _waiting(row: RequestRow, session: Session) -> Markup:
         ("Analyst", row.analyst), ("Data set", row.dataset), ("Cost", str(row.cost)),
         ("Estimand", asked.estimand.upper()), ("Method", asked.method), ("Design", asked.design),
         ("Covariates", "all" if asked.covariates is None else ", ".join(asked.covariates)),
-        ("Why it waits", row.reason), ("Plan", row.plan),
+        ("Why it waits", row.reason), ("Plan", element("code", row.plan)),
         ("Approved by", ", ".join(row.has_approved) or "nobody yet"),
     ]  # fmt: skip
     parts = [element("h2", f"From {row.analyst}"), show_table("The plan", ("Fact", "Value"), facts)]
@@ -223,7 +227,7 @@ def _tokens(session: Session, desk: At, made: str = "") -> HTMLResponse:
         ]
     parts.append(
         show_table(
-            "Tokens", ("Owner", "Role", "Scope", "Until", "Id", ""),
+            "Tokens", ("Owner", "Role", "Scope", "Until", "Id", "Action"),
             [_token_row(item, session) for item in found],
         )
     )  # fmt: skip
@@ -245,7 +249,14 @@ def _token_row(item: TokenNote, session: Session) -> tuple[str, ...]:
     act: str = "revoked" if item.revoked else ""
     if not item.revoked and may_change(session.actor):
         act = form(f"/tokens/{item.id}/revoke", session, button("Revoke", quiet=True))
-    return item.owner, item.role, item.scope, time_text(item.expires)[:10], item.id, act
+    return (
+        item.owner,
+        item.role,
+        item.scope,
+        time_text(item.expires)[:10],
+        element("code", item.id),
+        act,
+    )
 
 
 def _dataset_form(session: Session) -> Markup:
