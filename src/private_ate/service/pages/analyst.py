@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Path
 from fastapi.responses import HTMLResponse, Response
 
 from private_ate.errors import ArgumentError
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.markup import Markup, element, join
 from private_ate.service.desk import Balance, Desk
 from private_ate.service.pages.doors import Filled, Here, to
@@ -242,7 +243,8 @@ def _card(found: Dataset, balance: Balance) -> Markup:
 
 
 def _protection(found: Dataset) -> str:
-    return "Outcomes are private" if found.level == "label" else "Whole records are private"
+    public = has_public_covariates(found.level)
+    return "Outcomes are private" if public else "Whole records are private"
 
 
 def _question_form(found: Dataset, session: Session) -> Markup:
