@@ -20,6 +20,9 @@ _SECTIONS = {
         "how-to/large-files.md",
         "how-to/spark.md",
         "how-to/ledger.md",
+        "how-to/serve-a-hospital.md",
+        "how-to/ask-a-service.md",
+        "how-to/audit-a-service.md",
         "how-to/reports.md",
     ],
     "Explanation": [
@@ -29,6 +32,7 @@ _SECTIONS = {
         "explanation/published-sample-level.md",
         "explanation/intervals.md",
         "explanation/pitfalls.md",
+        "explanation/service.md",
         "explanation/unmeasured-confounding.md",
     ],
     "Experiments": ["experiments.md", "accuracy.md", "scale.md", "results/index.md", "results/"],

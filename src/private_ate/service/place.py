@@ -38,6 +38,7 @@ grace = {grace} # seconds in which a request can be cancelled
 host = "127.0.0.1"
 port = {port}
 origin = "{origin}" # as browsers see it; forms of other origins are refused
+rate = 200 # requests a second that one user may make
 
 # A proxy that says who somebody is (after OIDC, for example) in X-Private-Ate-User. It is believed
 # from these addresses only, and only with the secret in X-Private-Ate-Secret.

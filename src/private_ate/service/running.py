@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from private_ate.arguments import real_number
 from private_ate.errors import ArgumentError
 from private_ate.service.desk import now
 from private_ate.service.place import (
@@ -100,7 +101,7 @@ def run_demo(folder: Path, port: int, tell: Callable[[str], None]) -> None:
 
 
 def _settings(place: Place) -> Any:  # noqa: ANN401  # WebSettings, loaded late
-    from private_ate.service.web.identity import Proxy, WebSettings
+    from private_ate.service.web.identity import Buckets, Proxy, WebSettings
 
     web = place.web
     proxy = web.get("proxy", {})
@@ -112,7 +113,10 @@ def _settings(place: Place) -> Any:  # noqa: ANN401  # WebSettings, loaded late
             msg = "the proxy's secret cannot be read; see service.toml"
             raise ArgumentError(msg) from cause
     believed = Proxy(tuple(str(item) for item in proxy.get("addresses", ())), secret)
-    return WebSettings(origin=str(web.get("origin", "")), proxy=believed)
+    rate = real_number("rate", web.get("rate", 200.0), 0.01, 1e9)
+    return WebSettings(
+        origin=str(web.get("origin", "")), proxy=believed, users=Buckets(rate, 5 * rate)
+    )
 
 
 def _uvicorn() -> Any:  # noqa: ANN401  # an optional module

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, cast, get_args
 
 from private_ate.arguments import one_of, whole_number
@@ -219,10 +220,16 @@ def pin_digest(execute: Execute, name: str, digest: str, actor: str) -> None:
         write_event(execute, "pin", name, actor)
 
 
+@lru_cache(maxsize=256)
+def _read_domain(text: str) -> Domain:
+    """Read a domain once; every request asks for its data set's."""
+    return Domain.from_toml(text)
+
+
 def _dataset(row: Sequence[object]) -> Dataset:
     texts = [str(value) for value in row]
     return Dataset(
-        texts[0], texts[1], cast("Level", texts[2]), Domain.from_toml(texts[3]),
+        texts[0], texts[1], cast("Level", texts[2]), _read_domain(texts[3]),
         tuple(json.loads(texts[4])), cast("int", row[5]), cast("int", row[6]), texts[7], texts[8],
         bool(row[9]), Policy.read(json.loads(texts[10])),
     )  # fmt: skip

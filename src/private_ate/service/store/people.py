@@ -42,7 +42,6 @@ Scope = Literal["full", "read"]
 
 DAY: Final = 24 * 3600 * 1000
 SESSION: Final = 8 * 3600 * 1000
-_NOBODY: Final = "0" * 64  # the hash of no secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,8 @@ def list_tokens(execute: Execute) -> list[TokenNote]:
     found = rows_of(
         execute,
         "SELECT t.id, t.owner, u.role, t.scope, t.created, t.expires, t.revoked "
-        "FROM service_tokens t JOIN service_users u ON u.name = t.owner ORDER BY t.created, t.id",
+        "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id <> 'decoy' "
+        "ORDER BY t.created, t.id",
     )
     return [TokenNote(*cast("tuple[str, str, str, str, int, int, int]", row)) for row in found]
 
@@ -166,10 +166,13 @@ def read_token(execute: Execute, token: str, now: int) -> Actor:
     found = one(
         execute,
         "SELECT t.secret, t.expires, t.revoked, u.revoked, u.name, u.role, t.scope "
-        "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id = ?",
+        "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id = "
+        "COALESCE((SELECT id FROM service_tokens WHERE id = ?), 'decoy')",
         known[:64],
     )
-    kept, expires, gone, left, owner, role, scope = found or (_NOBODY, 0, 0, 0, "", "", "")
+    if found is None:
+        raise _unknown()
+    kept, expires, gone, left, owner, role, scope = found
     same = hmac.compare_digest(_hash(secret), str(kept))
     if not same or mark != "pate" or cast("int", expires) <= now or gone or left:
         raise _unknown()

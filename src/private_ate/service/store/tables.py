@@ -62,6 +62,15 @@ _SERVICE: Final = (
         "at TEXT NOT NULL, previous TEXT NOT NULL UNIQUE, hash TEXT NOT NULL UNIQUE)"
     ),
     "CREATE TABLE IF NOT EXISTS service_workers (name TEXT PRIMARY KEY, beat BIGINT NOT NULL)",
+    # What a token with an unknown id is compared with, so that it takes as long as any other.
+    (
+        "INSERT INTO service_users (name, role, created, revoked) "
+        "VALUES ('nobody', 'analyst', 0, 1) ON CONFLICT DO NOTHING"
+    ),
+    (
+        "INSERT INTO service_tokens (id, owner, secret, scope, created, expires, revoked) "  # noqa: S608
+        f"VALUES ('decoy', 'nobody', '{'0' * 64}', 'read', 0, 0, 1) ON CONFLICT DO NOTHING"
+    ),
 )
 _SQLITE: Final = tuple(
     f"CREATE TRIGGER IF NOT EXISTS service_events_never_{word} BEFORE {change} ON service_events "
