@@ -68,9 +68,10 @@ test-docs: .venv-all/.installed java
 	  .ci/timed "code in documentation" $(ALL)/pytest -q tests/pages/test_documentation.py \
 	  -k "not site" -W ignore::DeprecationWarning -W ignore::FutureWarning
 
-# The service against cases that its OpenAPI description makes.
-test-serve: .venv-all/.installed
-	@PRIVATE_ATE_REQUIRE=cases,serve .ci/timed service $(ALL)/pytest -q tests/service/test_openapi.py
+# The service's processes on both stores, and cases that its OpenAPI description makes.
+test-serve: .venv-all/.installed postgres
+	@PRIVATE_ATE_REQUIRE=cases,postgres,serve .ci/timed service \
+	  $(ALL)/pytest -q -m "service and not audit" -n 2 tests/service
 
 # Reports, the service and every page of the built site in a headless Chromium.
 test-browser: .venv-all/.installed browser

@@ -24,6 +24,8 @@ from private_ate.datasets.clinic import DOMAIN
 from private_ate.service.web.app import make_app
 from private_ate.service.web.identity import Buckets, WebSettings
 
+pytestmark = pytest.mark.service
+
 CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance,
     response_schema_conformance,

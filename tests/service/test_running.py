@@ -38,6 +38,8 @@ from private_ate.service.store.people import add_user, issue_token
 from private_ate.service.verification import verify_service
 from private_ate.service.web.app import make_app
 
+pytestmark = pytest.mark.service
+
 
 def run(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["private-ate", *map(str, words)])

@@ -26,6 +26,8 @@ from private_ate.service.store.catalogue import set_policy
 from private_ate.service.store.requests import FINAL
 from private_ate.service.verification import verify_service
 
+pytestmark = pytest.mark.service
+
 
 @contextmanager
 def started(*words):

@@ -18,6 +18,8 @@ from private_ate.service.refusals import NotReady
 from private_ate.service.store.events import read_events, verify_events
 from private_ate.service.store.requests import find_request
 
+pytestmark = pytest.mark.service
+
 KINDS = ["create", "charge", "release"]
 
 
