@@ -7,6 +7,10 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from repeatable import (  # noqa: F401  # as below
+    pytest_runtest_setup,
+    pytest_sessionstart,
+)
 from required_parts import (  # noqa: F401  # hooks are found by their names here
     pytest_configure,
     pytest_make_collect_report,

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from private_ate.data.inputs import PreparedTable, settle_names
 from private_ate.data.tables import Columns, Covariates, schema_of
-from private_ate.domain import Categories, Domain, Interval, label_text
+from private_ate.domain import Categories, Domain, Interval, Treatment, label_text
 from private_ate.errors import (
     ArgumentError,
     LedgerError,
@@ -235,14 +235,22 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     """
     columns = None if table is None else dict.fromkeys(table.names, "")
     declared = {name: _declaration(kind) for name, kind in domain.covariates.items()}
-    treatment = domain.treatment
-    labels = [label_text(treatment.treated), label_text(treatment.control)]
-    rest = "" if treatment.other is None else f", else {label_text(treatment.other)!r}"
-    declared[treatment.column] = f"treatment {labels[0]!r} against {labels[1]!r}{rest}"
+    declared[domain.treatment.column] = _arms_declared(domain.treatment)
     outcome = domain.outcome
     if outcome.bounds is not None:
         declared[outcome.column] = _declaration(outcome.bounds, outcome.missing)
     return Binding(columns, declared)
+
+
+def _arms_declared(treatment: Treatment) -> str:
+    """Say which arms are compared; of two labels as every ledger before said it."""
+    rest = "" if treatment.other is None else f", else {label_text(treatment.other)!r}"
+    if treatment.arms is None:
+        control, treated = treatment.labels
+        return f"treatment {treated!r} against {control!r}{rest}"
+    labels = " | ".join(json.dumps(label) for label in treatment.coded)
+    edges = "" if treatment.bins is None else f" in bins {list(treatment.bins)!r}"
+    return f"arms {labels}{edges}{rest}"
 
 
 def bill_for(
@@ -314,6 +322,8 @@ def _asked(request: Request) -> dict[str, Any]:
     fields = asdict(request)
     if request.design == "unknown":
         del fields["design"]  # so that requests of older ledgers keep their hash
+    if request.among is None:
+        del fields["among"]
     return fields
 
 

@@ -26,6 +26,8 @@ from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.options import options_from_texts
 from private_ate.estimators.refusals import (
+    among_arm,
+    refuse_arms,
     refuse_missing_rule,
     refuse_unanswerable,
     with_outcome_sd,
@@ -67,6 +69,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     target: Target = "balance",
     neighbors: int = 5,
     estimand: Estimand = "ate",
+    among: str | None = None,
     design: Design = "unknown",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
@@ -86,7 +89,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     analyst: str | None = None,
     approval: Approval | None = None,
 ) -> Release:
-    """Release the average treatment effect of a binary treatment with differential privacy.
+    """Release average treatment effects with differential privacy.
 
     Parameters
     ----------
@@ -98,7 +101,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     epsilon
         The budget ε, kept exactly as its decimal text says.
     treatment, outcome, covariates
-        Columns; may be left out when the domain names them. Covariates default to those that the
+        Columns; may be left out when the domain names them. A ``Treatment`` says which labels are
+        compared, two or more. Covariates default to those that the
         domain declares. At label level they are public, so a caller without such a domain names
         them; the word "all" stands for every other column.
     domain : Domain
@@ -107,6 +111,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "auto" for the recommended method of the level, "published" for the paper's.
     target, neighbors, estimand, confidence, rows_per_person
         What is estimated; see the documentation of the methods.
+    among : str, optional
+        The label of an arm: effects among its units, instead of all. Of two arms that is the ATT
+        or the ATC.
     design : "unknown", "observational" or "randomized"
         What you know about how treatment was given. "randomized" compares the arms as they are;
         "observational" lets the method adjust as soon as it can. Decides by your word alone.
@@ -157,7 +164,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design,
     )  # fmt: skip
-    chosen = method_for(method, request)
+    arms = _declared_arms(data, treatment, domain)
+    request = among_arm(request, arms, among)
+    chosen = method_for(method, request, 2 if arms is None else arms.size)
     if outcome_sd is not None:
         told = chosen.options() if options is None else options
         request = replace(request, options=with_outcome_sd(told, outcome_sd))
@@ -236,6 +245,7 @@ def estimate_study(
         msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
         raise ArgumentError(msg)
     outcome = study.domain.outcome
+    refuse_arms(method, request, study.domain.treatment.size)
     refuse_missing_rule(method, request, outcome)
     _refuse_looked_over(study, request)
     require_rows(study.size)
@@ -296,13 +306,27 @@ def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
     return (cost.epsilon, cost.delta) == (epsilon, delta)
 
 
-def method_for(name: str, request: Request) -> Method:
+def _declared_arms(
+    data: object, treatment: str | Treatment | None, domain: Domain | None
+) -> Treatment | None:
+    """Return the treatment as declared; None if a column alone is named."""
+    if isinstance(data, LocalStudy):
+        return data.domain.treatment
+    if isinstance(treatment, Treatment):
+        return treatment
+    return domain.treatment if isinstance(domain, Domain) else None
+
+
+def method_for(name: str, request: Request, arms: int = 2) -> Method:
     """Return the method of that name, if it can answer the request and takes its options."""
     method = method_named(name, request.level)
     if name == "auto":
         listed = [METHODS[each] for each in AUTO[request.level]]
-        method = next((one for one in listed if isinstance(request.options, one.options)), method)
+        able = [one for one in listed if arms <= one.arms]
+        method = next(iter(able), method)
+        method = next((one for one in able if isinstance(request.options, one.options)), method)
     refuse_unanswerable(method, request)
+    refuse_arms(method, request, arms)
     if request.options is not None and not isinstance(request.options, method.options):
         msg = f"method {method.name!r} takes {method.options.__name__} as options"
         raise ArgumentError(msg)

@@ -15,6 +15,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Codes
 from private_ate.domain import Domain
 
 __all__ = [
@@ -49,8 +50,8 @@ class Block:
     ----------
     covariates : array, shape (m, d)
         Encoded covariates in [0, 1], without an intercept.
-    treatment : array of bool, shape (m,)
-        True for treated rows.
+    arm : array of uint8, shape (m,)
+        The arm of each row: 0 is the reference, the others follow as declared.
     outcome : array of int32, shape (m,), or None
         Outcomes on the grid {0, …, 2³⁰} across the declared bounds; None in a public view.
     first : int
@@ -61,19 +62,34 @@ class Block:
     observed : array of bool, shape (m,), or None
         False for rows without an outcome, where the domain says that they are left out; None if
         it does not, and in a public view unless who lacks an outcome is public.
+    arms : int
+        How many arms are declared (K).
     """
 
     covariates: npt.NDArray[np.float64]
-    treatment: npt.NDArray[np.bool_]
+    arm: Codes
     outcome: npt.NDArray[np.int32] | None
     first: int = 0
     takes_part: npt.NDArray[np.bool_] | None = None
     observed: npt.NDArray[np.bool_] | None = None
+    arms: int = 2
+
+    def __post_init__(self) -> None:
+        if self.arm.dtype == np.bool_:  # treated or not is a code too
+            object.__setattr__(self, "arm", self.arm.view(np.uint8))
+
+    @property
+    def treatment(self) -> npt.NDArray[np.bool_]:
+        """True for treated rows, where two arms are declared."""
+        if self.arms != 2:
+            msg = f"this method compares two arms; {self.arms} are declared"
+            raise TypeError(msg)
+        return self.arm.view(np.bool_)
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
         """Which rows have a declared treatment and, where that matters, an outcome."""
-        present = np.ones(self.treatment.size, dtype=np.bool_)
+        present = np.ones(self.arm.size, dtype=np.bool_)
         for mask in (self.takes_part, self.observed):
             if mask is not None:
                 present &= mask
@@ -172,28 +188,61 @@ class Study(Rows, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArmSizes:
-    """How many rows are treated and how many are control; adds up over blocks."""
+    """How many rows each arm holds, the reference first; adds up over blocks."""
 
-    treated: int
-    control: int
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, treated: int, control: int) -> ArmSizes:
+        """Return the sizes of two arms."""
+        return cls((control, treated))
+
+    @classmethod
+    def count(cls, arm: Codes, arms: int) -> ArmSizes:
+        """Count the codes of ``arms`` arms."""
+        return cls(tuple(map(int, np.bincount(arm, minlength=arms))))
 
     def __add__(self, other: ArmSizes) -> ArmSizes:
-        return ArmSizes(self.treated + other.treated, self.control + other.control)
+        pairs = zip(self.counts, other.counts, strict=True)
+        return ArmSizes(tuple(one + another for one, another in pairs))
+
+    def __getitem__(self, arm: int) -> int:
+        return self.counts[arm]
+
+    @property
+    def treated(self) -> int:
+        """The size of the treated arm, where there are two."""
+        return self._pair[1]
+
+    @property
+    def control(self) -> int:
+        """The size of the control arm, where there are two."""
+        return self._pair[0]
 
     @property
     def total(self) -> int:
         """All rows."""
-        return self.treated + self.control
+        return sum(self.counts)
 
     @property
     def smaller(self) -> int:
-        """The size of the smaller arm."""
-        return min(self.treated, self.control)
+        """The size of the smallest arm that is not empty."""
+        return min((count for count in self.counts if count), default=0)
 
     @property
-    def larger(self) -> int:
-        """The size of the larger arm (n₁)."""
-        return max(self.treated, self.control)
+    def has_empty(self) -> bool:
+        """Whether some declared arm holds nobody."""
+        return 0 in self.counts
+
+    @property
+    def others(self) -> int:
+        """How many rows the smallest arm has to stand in for (n₁); of two arms the larger."""
+        return self.total - self.smaller
+
+    @property
+    def _pair(self) -> tuple[int, int]:
+        control, treated = self.counts
+        return control, treated
 
 
 @dataclass(frozen=True, slots=True)

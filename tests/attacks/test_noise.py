@@ -200,6 +200,7 @@ def test_rows_that_would_wrap_are_refused():
         )
 
 
+@pytest.mark.system_bytes
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_processes_never_repeat_a_stream(start):
     context = multiprocessing.get_context(start)
@@ -210,6 +211,7 @@ def test_processes_never_repeat_a_stream(start):
     assert len(set(everything)) == len(everything)
 
 
+@pytest.mark.system_bytes
 def test_threads_and_pickles_never_repeat_a_stream():
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(draw_some, range(100)))

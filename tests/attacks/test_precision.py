@@ -40,6 +40,7 @@ def test_neighbours_reach_the_same_outputs_and_every_output_is_on_the_grid(value
         assert abs(np.log(ratio)) <= 1 + noise_of_counts
 
 
+@pytest.mark.system_bytes
 def test_threads_never_share_a_stream():
     def draw(_turn: int) -> bytes:
         rows = Noise(SecureEntropy()).laplace_rows(
@@ -51,6 +52,7 @@ def test_threads_never_share_a_stream():
         assert len(set(pool.map(draw, range(200)))) == 200
 
 
+@pytest.mark.system_bytes
 def test_a_pickled_source_of_secure_bytes_does_not_repeat_itself():
     source = SecureEntropy()
     copy = pickle.loads(pickle.dumps(source))  # noqa: S301  # our own bytes

@@ -182,6 +182,7 @@ def test_equal_words_are_drawn_anew_and_never_fall_back_on_the_order_of_rows():
     assert random_order(3, Scripted([tied, tied, fresh])).tolist() == [1, 2, 0]
 
 
+@pytest.mark.system_bytes
 def test_every_release_draws_an_order_of_its_own():
     orders = {tuple(Noise(SecureEntropy()).secret_order(50).tolist()) for _ in range(20)}
 

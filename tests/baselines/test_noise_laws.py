@@ -112,6 +112,7 @@ def test_cells_need_a_positive_budget(rho):
         )
 
 
+@pytest.mark.system_bytes
 def test_seeded_generators_repeat_and_secure_ones_do_not():
     first, second = (SeededEntropy(5).generator().integers(1 << 60) for _ in range(2))
     third, fourth = (SecureEntropy().generator().integers(1 << 60) for _ in range(2))

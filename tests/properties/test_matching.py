@@ -134,7 +134,7 @@ def test_greedy_matching_of_many_rows_respects_limits_and_spends_every_unit():
 def test_with_the_floor_every_unit_finds_a_match_and_all_mass_is_spent(seed, k):
     rng = np.random.default_rng(seed)
     scores, treatment, neighbors = draw_case(rng)
-    arms = ArmSizes(int(treatment.sum()), int((~treatment).sum()))
+    arms = ArmSizes.of(int(treatment.sum()), int((~treatment).sum()))
     plan = plan_limits(
         arms, neighbors=neighbors, peak_reuse=int(rng.integers(1, 60)), epsilon=1.0,
         coefficient=0.01, cap_at_peak=bool(seed % 2), k=k,
@@ -196,14 +196,14 @@ def test_without_the_floor_the_published_sensitivity_is_exceeded():
     assert exceeded > 0
 
     plan = plan_limits(
-        ArmSizes(60, 12), neighbors=neighbors, peak_reuse=60, epsilon=1.0, coefficient=0.01,
+        ArmSizes.of(60, 12), neighbors=neighbors, peak_reuse=60, epsilon=1.0, coefficient=0.01,
         cap_at_peak=True, k=k,
     )  # fmt: skip
     assert (plan.treated, plan.control) == (1, 5)
 
 
 def test_the_limits_are_those_of_equations_9_to_12_with_the_floor():
-    arms = ArmSizes(200, 800)
+    arms = ArmSizes.of(200, 800)
     common = {"neighbors": 5, "peak_reuse": 60, "epsilon": 2.0, "coefficient": 0.01}
     ideal = math.sqrt(2.0 * 0.01 * 800 * 12 / 2)  # 9.8
 

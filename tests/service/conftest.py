@@ -12,6 +12,7 @@ from house_people import House, furnish
 
 from postgres_server import location, postgres_url  # noqa: F401  # fixtures are found by name
 from private_ate.privacy.ledger.store import store_for
+from private_ate.service import ticks
 
 
 @pytest.fixture
@@ -19,6 +20,16 @@ def house(location, tmp_path):  # noqa: F811  # a fixture
     found = furnish(location, tmp_path)
     yield found
     found.store.close()
+
+
+@pytest.fixture(autouse=True)
+def no_haste(request, monkeypatch):
+    """Answers are due after minutes, so that a busy machine is not late; tests set clocks forward.
+
+    Tests marked ``real_ticks`` measure when answers appear.
+    """
+    if request.node.get_closest_marker("real_ticks") is None:
+        monkeypatch.setattr(ticks, "_START", 300.0)
 
 
 @pytest.fixture(scope="session")

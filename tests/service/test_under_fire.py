@@ -261,10 +261,12 @@ def compare_delays(tmp_path, answers, capsys):
     assert all(delay % 1000 == 0 for each in delays for delay in each)
 
 
+@pytest.mark.real_ticks
 def test_answers_about_neighbours_appear_at_the_same_times(tmp_path, capsys):
     compare_delays(tmp_path, 2, capsys)
 
 
+@pytest.mark.real_ticks
 @pytest.mark.audit
 def test_five_hundred_answers_about_neighbours_appear_at_the_same_times(tmp_path, capsys):
     compare_delays(tmp_path, 500, capsys)

@@ -6,7 +6,7 @@ from private_ate import Ledger, LedgerError, estimate_ate
 from private_ate.charging import Approval, bill_for_columns
 from private_ate.datasets.clinic import DOMAIN, draw_clinic
 from private_ate.datasets.dummy import draw_dummy
-from private_ate.domain import Binary, Domain, Interval
+from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimation import method_for
 from private_ate.estimators.exact import exact_effect
@@ -107,6 +107,16 @@ def test_what_objects_when_the_release_is_kept_leaves_the_charge(charged):
 
     assert [entry.kind for entry in ledger.history()] == ["create", "charge"]
     assert ledger.accounts()[0].left.epsilon_text == "0.5"
+
+
+@pytest.mark.parametrize("arms", [{"arms": ("no", "some", "much")}, {"bins": (0, 1, 6, 100)}])
+def test_dummy_people_are_in_all_arms(arms):
+    domain = Domain(Treatment("dose", **arms), ("y", Interval(0, 1)), {"a": Interval(0, 1)})
+    frame = draw_dummy(domain, 3000).frame
+
+    means = [part["y"].mean() for _, part in sorted(frame.group_by("dose"))]
+    assert len(means) == 3
+    assert max(means) - min(means) == pytest.approx(0.1, abs=0.06)
 
 
 def test_an_approval_without_a_ledger_is_refused():

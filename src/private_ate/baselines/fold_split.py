@@ -177,7 +177,7 @@ def score_kernel(
     def kernel(block: Block) -> int:
         places = places_of(block.first, block.treatment.size, parts[0].salt)
         fold = np.searchsorted(edges, places, side="right")
-        centred = Block(2.0 * block.covariates - 1.0, block.treatment, block.outcome, block.first)
+        centred = Block(2.0 * block.covariates - 1.0, block.arm, block.outcome, block.first)
         averages = _averages(models, centred, fold, options.overlap)
         outcome = (
             np.full(fold.size, 0.5) if block.outcome is None else block.outcome / OUTCOME_STEPS

@@ -57,7 +57,7 @@ class Part:
         places = places_of(block.first, block.treatment.size, self.salt)
         mine = (places >= self.low) & (places < self.high)
         outcome = None if block.outcome is None else block.outcome[mine]
-        return Block(2.0 * block.covariates[mine] - 1.0, block.treatment[mine], outcome)
+        return Block(2.0 * block.covariates[mine] - 1.0, block.arm[mine], outcome)
 
 
 def split_rows(study: Study, share: float, entropy: Entropy) -> tuple[Part, Part]:

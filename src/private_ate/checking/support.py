@@ -43,7 +43,7 @@ def weigh_arms(
     linear = np.full(study.size, coefficients[0])
     for slope, feature in zip(coefficients[1:], study.covariates, strict=True):
         linear += slope * feature
-    treated = study.treatment
+    treated = study.treated
     outside = _outside(linear, treated)
     np.negative(linear, out=linear, where=treated)
     np.clip(linear, -700.0, 300.0, out=linear)

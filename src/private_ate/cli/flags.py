@@ -11,6 +11,7 @@ from private_ate.errors import PrivateAteError
 from private_ate.estimators.registry import known_estimands
 
 __all__ = [
+    "Among",
     "Bounds",
     "Categories",
     "Confidence",
@@ -40,6 +41,9 @@ _FLAGS: Final = {
     "covariates": "--covariates A,B",
     "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
     "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, or --domain FILE",
+    "method": "--method NAME",
+    "estimand": "--estimand NAME",
+    "among": "--among LABEL",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "half-width": "--half-width W",
@@ -98,6 +102,10 @@ Control = Annotated[str | None, typer.Option(help="Label of control units.")]
 TargetName = Annotated[str, typer.Option(help="balance or track (label level).")]
 Neighbors = Annotated[int, typer.Option(help="Neighbours a unit is matched to.")]
 EstimandName = Annotated[str, typer.Option(help=f"{', '.join(known_estimands())}.")]
+Among = Annotated[
+    str | None,
+    typer.Option(help="Effects among the units of this arm; default: all.", metavar="LABEL"),
+]
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
 RowsPerPerson = Annotated[int, typer.Option(help="Rows one person may have.")]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
-from private_ate.domain import Domain, label_text
+from private_ate.domain import Domain
 
 __all__ = [
     "ARMS",
@@ -168,13 +168,12 @@ class About:
     def of(cls, domain: Domain, *, design: str, bounds_are_declared: bool = True) -> About:
         """Read the subject off a domain; bounds that come from the data are not told."""
         treatment, outcome = domain.treatment, domain.outcome
-        control, treated = label_text(treatment.control), label_text(treatment.treated)
         ends = None
         if bounds_are_declared and outcome.bounds is not None:
             ends = (outcome.bounds.low, outcome.bounds.high)
         return cls(
             design=design,
-            treatment=TreatmentNote(treatment.column, (control, treated), control),
+            treatment=TreatmentNote(treatment.column, treatment.coded, treatment.coded[0]),
             outcome=OutcomeNote(outcome.column, ends, outcome.unit),
             covariates=tuple(domain.covariates),
             dataset=domain.study.dataset,

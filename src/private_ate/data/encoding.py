@@ -1,4 +1,4 @@
-"""Columns as a study holds them: covariates in [0, 1], arms as bits, outcomes on their grid.
+"""Columns as a study holds them: covariates in [0, 1], arms as codes, outcomes on their grid.
 
 Nothing here raises for a value. Rows of public columns are looked over on the way, so that a table
 is parsed once.
@@ -15,15 +15,17 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats
+from private_ate.arrays import Bits, Codes, Floats
 from private_ate.data.public_columns import PublicRows, look_over
 from private_ate.data.rules import Reading
 from private_ate.data.tables import Table
-from private_ate.domain import Categories, Domain, Interval, label_text
+from private_ate.domain import Categories, Domain, Interval, Treatment
 from private_ate.privacy.sums import quantize_outcomes
 
 __all__ = [
     "EncodedRows",
+    "code_type",
+    "encode_arms",
     "encode_covariates",
     "encode_observed",
     "encode_outcome",
@@ -39,10 +41,13 @@ _MANY_ENTRIES = 1 << 23  # covariates of so many rows times columns are encoded 
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Encoded rows of a table or of a chunk of one; ``found`` tells of public columns."""
+    """Encoded rows of a table or of a chunk of one; ``found`` tells of public columns.
+
+    ``treatment`` is True for treated rows of two arms, the code of the arm where there are more.
+    """
 
     covariates: Floats = field(repr=False)
-    treatment: Bits = field(repr=False)
+    treatment: Bits | Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     takes_part: Bits = field(repr=False)
     observed: Bits | None = field(default=None, repr=False)
@@ -83,30 +88,56 @@ def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None
     return encoded
 
 
-def encode_treatment(table: Table, domain: Domain) -> Bits:
-    """Return True where the entry is the treated label, or any but control's if so declared.
+def code_type(domain: Domain) -> type[np.bool_ | np.uint8]:
+    """Return what arms are held as: truth values where there are two."""
+    return np.bool_ if domain.treatment.size == 2 else np.uint8
 
-    Everything else is control, or takes no part; see ``encode_participation``.
+
+def encode_arms(table: Table, domain: Domain) -> tuple[Bits | Codes, Bits]:
+    """Return the arm of every row, and whether its entry says so.
+
+    An entry that is missing or no declared label is in the arm that the domain names for others,
+    and then says so; without one it takes no part, and its code is that of the reference.
     """
     treatment = domain.treatment
     table.require(treatment.column, "treatment")
-    if treatment.treats_others:
-        return ~table.equals(treatment.column, label_text(treatment.control))
-    return table.equals(treatment.column, label_text(treatment.treated))
+    codes, known = _binned(table, treatment) if treatment.bins else _labelled(table, treatment)
+    if treatment.other_code is not None:
+        codes[~known] = treatment.other_code
+        known = np.ones(table.rows, dtype=np.bool_)
+    return (codes if treatment.size > 2 else codes.view(np.bool_)), known
+
+
+def encode_treatment(table: Table, domain: Domain) -> Bits | Codes:
+    """Return the arm of every row: whether it is treated, or a code where more than two are."""
+    return encode_arms(table, domain)[0]
 
 
 def encode_participation(table: Table, domain: Domain) -> Bits:
-    """Return True where the entry is one of the two declared labels of treatment.
+    """Return True where the entry says which arm a row is in."""
+    return encode_arms(table, domain)[1]
 
-    Everywhere, if the domain says which arm any other entry is in.
-    """
-    column = domain.treatment.column
-    table.require(column, "treatment")
-    if domain.treatment.other is not None:
-        return np.ones(table.rows, dtype=np.bool_)
-    labels = (domain.treatment.treated, domain.treatment.control)
-    first, second = (table.equals(column, label_text(label)) for label in labels)
-    return first | second
+
+def _labelled(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:
+    """Return the code of each row's label; rows with another have that of the reference."""
+    codes = np.zeros(table.rows, dtype=np.uint8)
+    known = np.zeros(table.rows, dtype=np.bool_)
+    for code, label in enumerate(treatment.coded):
+        hit = table.equals(treatment.column, label)
+        codes[hit] = code
+        known |= hit
+    return codes, known
+
+
+def _binned(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:
+    """Return the code of each dose's bin; beyond the outer edges it is that of the nearest."""
+    doses = table.numbers(treatment.column)
+    known = ~np.isnan(doses)
+    inner = np.array(treatment.bins)[1:-1]
+    bins = np.searchsorted(inner, np.where(known, doses, inner[0]), side="right")
+    codes = np.array(treatment.codes, dtype=np.uint8)[bins]
+    codes[~known] = 0
+    return codes, known
 
 
 def encode_rows(
@@ -120,8 +151,7 @@ def encode_rows(
     looks = reading is not None and reading.looks
     gaps: dict[str, Bits] | None = {} if looks else None
     covariates = encode_covariates(table, domain, gaps)
-    treatment = encode_treatment(table, domain)
-    takes_part = encode_participation(table, domain)
+    treatment, takes_part = encode_arms(table, domain)
     steps = encode_outcome(table, domain) if outcome else None
     leaves_out = outcome and domain.outcome.missing is not None
     observed = encode_observed(table, domain) if leaves_out else None

@@ -17,7 +17,7 @@ from private_ate.arrays import Bits
 from private_ate.data.entries import has_decimal_comma
 from private_ate.data.rules import MissingRules, Reading, describe_rules
 from private_ate.data.tables import Table
-from private_ate.domain import Domain, Interval, label_text
+from private_ate.domain import Domain, Interval, Treatment
 from private_ate.errors import SchemaError, UndeclaredError
 
 __all__ = ["Entries", "PublicCounts", "PublicRows", "look_over", "settle_public"]
@@ -230,15 +230,24 @@ def _about_arms(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> Iter
         )
     found = counts.undeclared_arms
     if found.count:
-        names = " nor ".join(repr(label_text(x)) for x in (treatment.treated, treatment.control))
         quoted = ""
         if 0 < len(counts.labels) <= _MOST_QUOTED:
             each = (f"{label[:40]!r} in {number}" for label, number in counts.labels.items())
             quoted = f" ({', '.join(each)})"
         yield (
-            f"the treatment {treatment.column!r} is neither {names} in {found.count} of "
+            f"the treatment {treatment.column!r} is {_unlike(treatment)} in {found.count} of "
             f"{counts.rows} rows{quoted}, {_place(found, by_lines=by_lines)}"
         )
+
+
+def _unlike(treatment: Treatment) -> str:
+    """Say what an undeclared label is not."""
+    if treatment.bins is not None:
+        return "no number"
+    quoted = [repr(label) for label in treatment.labels]
+    if len(quoted) == 2:
+        return f"neither {quoted[1]} nor {quoted[0]}"
+    return f"none of {', '.join(quoted)}"
 
 
 def _about_numbers(counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:

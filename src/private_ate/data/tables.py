@@ -333,7 +333,8 @@ def require_declared(
 
 def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -> None:
     """Refuse columns whose types cannot be what the domain declares; looks at no value."""
-    require_labels(columns, domain.treatment.column)
+    arms_are = require_labels if domain.treatment.bins is None else require_numbers
+    arms_are(columns, domain.treatment.column)
     require_numbers(columns, domain.outcome.column)
     for name in covariates:
         if isinstance(domain.covariates.get(name), Interval):

@@ -7,12 +7,13 @@ effect is built in and told, so that a script can be checked against it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from private_ate.arguments import whole_number
-from private_ate.domain import Categories, Domain, Interval, label_text
+from private_ate.domain import Categories, Domain, Interval, Treatment, label_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,8 +39,9 @@ def draw_dummy(domain: Domain, rows: int = 1000, seed: int = _SEED) -> DummyStud
     """Draw people from a domain: treatment follows the covariates, the outcome follows both.
 
     Covariates lie within their bounds or among their labels, the log odds of treatment are linear
-    in them, and treatment adds a tenth of the outcome's range, or, for a binary outcome, a tenth
-    to its probability. Outcomes stay within their bounds, so that the effect is exact.
+    in them, and every arm but the reference adds a tenth of the outcome's range, or, for a binary
+    outcome, a tenth to its probability. Outcomes stay within their bounds, so that the effect is
+    exact.
     """
     import polars as pl
 
@@ -54,8 +56,9 @@ def draw_dummy(domain: Domain, rows: int = 1000, seed: int = _SEED) -> DummyStud
     spread = max(float(np.sqrt(len(domain.covariates))), 1.0)
     treated = rng.random(rows) < 1 / (1 + np.exp(-2.4 * score / spread))
     treated[:2] = (True, False)  # both arms are there, however few the rows
-    labels = (label_text(domain.treatment.control), label_text(domain.treatment.treated))
-    columns[domain.treatment.column] = [labels[int(arm)] for arm in treated]
+    arm = treated * (1 + np.floor(rng.random(rows) * (domain.treatment.size - 1))).astype(np.int64)
+    entries = _arm_entries(domain.treatment)
+    columns[domain.treatment.column] = [entries[code] for code in arm]
     bounds = domain.bounds
     effect = _SHARE if bounds.is_binary else _SHARE * bounds.width
     level = 0.45 + 0.2 * np.tanh(score) - (_SHARE / 2) + _SHARE * treated
@@ -70,6 +73,14 @@ def _entries(kind: Interval | Categories, unit: Floats) -> list[object]:
     if kind.is_binary:
         return [int(value) for value in unit < 0.5]
     return [float(f"{value:.6g}") for value in kind.low + kind.width * unit]
+
+
+def _arm_entries(treatment: Treatment) -> list[object]:
+    """Return what stands in the column for each arm, the reference first; of a bin its middle."""
+    if treatment.bins is None:
+        return list(treatment.coded)
+    middles = [(low + high) / 2 for low, high in pairwise(treatment.bins)]
+    return [middles[treatment.labels.index(label)] for label in treatment.coded]
 
 
 def _outcomes(bounds: Interval, level: Floats, rng: np.random.Generator) -> list[object]:

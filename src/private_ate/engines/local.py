@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats, Integers
+from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.data.rules import MissingRules, Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
@@ -63,11 +63,15 @@ _LARGEST_SCORE = 1 << 61
 
 @dataclass(frozen=True, slots=True)
 class LocalStudy:
-    """Rows in memory or mapped from disk: covariates by feature, treatment, outcomes or none."""
+    """Rows in memory or mapped from disk: covariates by feature, treatment, outcomes or none.
+
+    ``treatment`` is True for treated rows where two arms are declared, and the code of the arm
+    where there are more; ``arm`` is the code in either case.
+    """
 
     domain: Domain
     covariates: Floats | CompactColumns = field(repr=False)
-    treatment: Bits = field(repr=False)
+    treatment: Bits | Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     progress: Progress | None = field(default=None, repr=False, compare=False)
     takes_part: Bits | None = field(default=None, repr=False)
@@ -112,6 +116,24 @@ class LocalStudy:
     def size(self) -> int:
         """The number of rows (n)."""
         return int(self.treatment.size)
+
+    @property
+    def arm(self) -> Codes:
+        """The code of each row's arm: 0 is the reference, the others follow as declared."""
+        return self.treatment.view(np.uint8)
+
+    @property
+    def treated(self) -> Bits:
+        """True for treated rows, where two arms are declared."""
+        if self.arms != 2:
+            msg = f"this method compares two arms; {self.arms} are declared"
+            raise TypeError(msg)
+        return self.treatment.view(np.bool_)
+
+    @property
+    def arms(self) -> int:
+        """How many arms are declared (K)."""
+        return 2 if self.treatment.dtype == np.bool_ else self.domain.treatment.size
 
     @property
     def dimension(self) -> int:
@@ -241,7 +263,7 @@ class LocalStudy:
         return GatheredRows(
             order.start,
             covariates,
-            order.copy(self.treatment),
+            order.copy(self.treated),
             order.copy(self.outcome),  # type: ignore[arg-type]  # by_groups has looked
             None if mask is None else order.copy(mask),
         )
@@ -266,7 +288,7 @@ class LocalStudy:
     def pool(self, coefficients: Floats) -> LocalPool:
         """Order the rows along the propensity score of a logistic model."""
         require_rows(self.size, MOST_SORTED_ROWS)
-        return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treatment)
+        return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treated)
 
     def noisy_pool(
         self,
@@ -278,7 +300,7 @@ class LocalStudy:
         """Order the rows along noisy scores, with arms as the noisy treatment says."""
         require_rows(self.size, MOST_SORTED_ROWS)
         noisy = score_noise(self._scores(coefficients, score_bits))
-        released = treatment_noise(self.treatment)
+        released = treatment_noise(self.treated)
         bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
         return LocalPool.sort(bounded, released)
 
@@ -308,8 +330,9 @@ class LocalStudy:
         takes_part = None if self.takes_part is None else self.takes_part[rows]
         observed = None if self.observed is None else self.observed[rows]
         return Block(
-            self.covariates[:, rows].T, self.treatment[rows], outcome, start, takes_part, observed
-        )
+            self.covariates[:, rows].T, self.arm[rows], outcome, start, takes_part, observed,
+            self.arms,
+        )  # fmt: skip
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""
@@ -378,7 +401,8 @@ class LocalPool:
         from private_ate.engines.matching import ScoreOrder  # numba loads here
 
         treated = int(np.count_nonzero(treatment))
-        return cls(ArmSizes(treated, treatment.size - treated), ScoreOrder.sort(scores, treatment))
+        sizes = ArmSizes.of(treated, treatment.size - treated)
+        return cls(sizes, ScoreOrder.sort(scores, treatment))
 
     def peak_reuse(self, neighbors: int) -> int:
         """Return how often the most used unit is among the first neighbours (M)."""

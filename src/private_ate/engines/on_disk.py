@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.data.encoding import EncodedRows, encode_rows, mark_missing
+from private_ate.arrays import Bits, Codes
+from private_ate.data.encoding import EncodedRows, code_type, encode_rows, mark_missing
 from private_ate.data.public_columns import PublicCounts, settle_public
 from private_ate.data.rules import MissingRules, Reading, describe_rules
 from private_ate.data.streams import StreamedTable
@@ -93,13 +94,14 @@ class CompactColumns:
 class EncodedColumns:
     """Covariates of shape (d, n), treatment and outcomes of shape (n,), in memory or mapped.
 
+    ``treatment`` is True for treated rows of two arms, the code of the arm where there are more.
     ``domain`` has an indicator for each public covariate with missing entries; ``rules`` says what
     missing entries count as. ``takes_part`` is None where every row does, as far as is public.
     """
 
     domain: Domain
     covariates: npt.NDArray[np.float64] | CompactColumns = field(repr=False)
-    treatment: npt.NDArray[np.bool_] = field(repr=False)
+    treatment: Bits | Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
@@ -145,7 +147,7 @@ def encode_stream(
     for name in columns:
         table.require(name, "declared")
     covariates = _compact(domain, table.capacity)
-    treatment = _on_disk((table.capacity,), np.bool_)
+    treatment = _on_disk((table.capacity,), code_type(domain))
     steps = _on_disk((table.capacity,), np.int32) if outcome else None
     takes_part = _on_disk((table.capacity,), np.bool_)
     marks: dict[str, npt.NDArray[np.bool_]] = {}

@@ -192,7 +192,7 @@ class SparkStudy:
         """Return the sum of the kernel over all blocks, partition by partition in order."""
         self._tell(title, 0)
         runner = _runner(
-            kernel, self.starts,
+            kernel, self.starts, self.domain.treatment.size,
             shows_outcome=self.shows_outcome, shows_observed=self._shows_observed,
         )  # fmt: skip
         parts = self.blocks.mapPartitionsWithIndex(runner)
@@ -396,6 +396,7 @@ def _count_rows(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tup
 def _runner(
     kernel: Callable[[Block], S],
     starts: tuple[int, ...],
+    arms: int,
     *,
     shows_outcome: bool,
     shows_observed: bool,
@@ -410,7 +411,7 @@ def _runner(
                 covariates, treatment, outcome, takes_part, observed = pickle.loads(block)  # noqa: S301
                 shown = outcome if shows_outcome else None
                 seen = observed if shows_observed else None
-                part = kernel(Block(covariates.T, treatment, shown, start, takes_part, seen))
+                part = kernel(Block(covariates.T, treatment, shown, start, takes_part, seen, arms))
                 total = part if total is None else total + part
                 start += rows
         if total is not None:

@@ -90,9 +90,9 @@ def diagnose_ate(
     limited = pool.match(request.neighbors, plan.limits)
     shared = pool.match_sharing_ties(request.neighbors)
     unit = table.domain.bounds.width / study.size
-    plain = LocalWeights.summarize(_equal_weights(study), study.treatment)
+    plain = LocalWeights.summarize(_equal_weights(study), study.treated)
     effects = [study.effect(weights) * unit for weights in (shared, limited, plain)]
-    arms = [limited.values[arm] for arm in (study.treatment, ~study.treatment)]
+    arms = [limited.values[arm] for arm in (study.treated, ~study.treated)]
     features = study.domain.features
     balance = {
         name: standardized_differences(column, study.treatment, limited.values)

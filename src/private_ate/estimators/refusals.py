@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
-from private_ate.domain import Outcome
+from private_ate.domain import Outcome, Treatment, label_text
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request, options_for
 
-__all__ = ["options_of", "refuse_missing_rule", "refuse_unanswerable", "with_outcome_sd"]
+__all__ = [
+    "among_arm",
+    "options_of",
+    "refuse_arms",
+    "refuse_missing_rule",
+    "refuse_unanswerable",
+    "with_outcome_sd",
+]
 
 Options = TypeVar("Options")
 
@@ -33,6 +40,43 @@ def refuse_unanswerable(method: Method, request: Request) -> None:
     if request.rows_per_person != 1 and not method.several_rows:
         msg = f"method {method.name!r} protects one row per person; use method 'auto' for more"
         raise ArgumentError(msg)
+
+
+def refuse_arms(method: Method, request: Request, arms: int) -> None:
+    """Refuse more arms than a method compares, and estimands that are named for two."""
+    if arms > method.arms:
+        words = "two arms" if method.arms == 2 else f"at most {method.arms} arms"
+        able = [repr(other.name) for other in METHODS.values()
+                if request.level in other.levels and arms <= other.arms]  # fmt: skip
+        use = f"; use method {' or '.join(able)}" if able else ""
+        msg = f"method {method.name!r} compares {words}; {arms} are declared{use}"
+        raise ArgumentError(msg, parameter="method")
+    if arms > 2 and request.estimand in ("att", "atc"):
+        msg = (
+            f"of {arms} arms none is the treated one: name the arm whose units are meant: among='…'"
+        )
+        raise ArgumentError(msg, parameter="among")
+    if arms > 2 and request.estimand != "ate":
+        msg = f"the {request.estimand.upper()} compares two arms; {arms} are declared"
+        raise ArgumentError(msg, parameter="estimand")
+
+
+def among_arm(request: Request, treatment: Treatment | None, among: object) -> Request:
+    """Return the request for the units of one arm; of two arms that is the ATT or the ATC."""
+    if among is None:
+        return request
+    labels = () if treatment is None else treatment.labels
+    text = label_text(among) if isinstance(among, str | int | float) else ""
+    if text not in labels:
+        known = f": {', '.join(map(repr, labels))}" if labels else ", declared by a Treatment"
+        msg = f"among names one of the arms{known}"
+        raise ArgumentError(msg, parameter="among")
+    if request.estimand != "ate":
+        msg = f"among and the estimand {request.estimand.upper()} say twice who is meant; keep one"
+        raise ArgumentError(msg, parameter="among")
+    if len(labels) > 2:
+        return replace(request, among=text)
+    return replace(request, estimand="atc" if text == labels[0] else "att")
 
 
 def refuse_missing_rule(method: Method, request: Request, outcome: Outcome) -> None:

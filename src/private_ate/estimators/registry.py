@@ -59,7 +59,7 @@ class Method:
         Whether a row without a declared treatment takes no part at sample level; otherwise it
         counts as control, as in the paper.
     arms : int
-        How many arms of treatment it compares.
+        How many arms of treatment it can compare, at most.
     after : str
         Whose method it is; empty for ours.
     adjusts : str

@@ -25,7 +25,8 @@ Options = TypeVar("Options")
 class Request:
     """Public parameters of one estimate, checked here so that no door can be built past it.
 
-    ε may be given as its text; it is kept as the exact fraction.
+    ε may be given as its text; it is kept as the exact fraction. ``among`` is the label of the arm
+    whose units are meant, where more than two are declared; None means all units.
     """
 
     level: Level
@@ -37,6 +38,7 @@ class Request:
     rows_per_person: int = 1
     options: object | None = None
     design: Design = "unknown"
+    among: str | None = None
 
     def __post_init__(self) -> None:
         one_of("level", self.level, get_args(Level))

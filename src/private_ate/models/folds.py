@@ -58,7 +58,7 @@ def by_chunks(kernel: Callable[[Block], S], rows: int = SUM_ROWS) -> Callable[[B
 
 def runs(block: Block, rows: int) -> Iterator[slice]:
     """Go through a block in runs of ``rows`` rows; an empty block is one run."""
-    for start in range(0, max(block.treatment.size, 1), rows):
+    for start in range(0, max(block.arm.size, 1), rows):
         yield slice(start, start + rows)
 
 
@@ -69,5 +69,5 @@ def rows_of(block: Block, rows: slice) -> Block:
     takes_part = None if block.takes_part is None else block.takes_part[rows]
     observed = None if block.observed is None else block.observed[rows]
     return Block(
-        block.covariates[rows], block.treatment[rows], outcome, start, takes_part, observed
+        block.covariates[rows], block.arm[rows], outcome, start, takes_part, observed, block.arms
     )

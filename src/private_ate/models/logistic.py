@@ -14,9 +14,8 @@ from operator import add
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Codes, Floats
 from private_ate.models.folds import LossSums
 from private_ate.study import Block, Rows, Study
 
@@ -69,25 +68,25 @@ class _FewRows:
     """Public rows gathered from all blocks, at hand for as many passes as it takes."""
 
     covariates: tuple[Floats, ...]
-    treatment: tuple[npt.NDArray[np.bool_], ...]
+    arm: tuple[Codes, ...]
 
     def __add__(self, other: _FewRows) -> _FewRows:
-        return _FewRows(self.covariates + other.covariates, self.treatment + other.treatment)
+        return _FewRows(self.covariates + other.covariates, self.arm + other.arm)
 
     def joined(self) -> _FewRows:
         """Return the rows as one piece."""
-        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.treatment),))
+        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.arm),))
 
     def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:  # noqa: ARG002
         """Return the sum of the kernel over the gathered rows."""
-        pairs = zip(self.covariates, self.treatment, strict=True)
+        pairs = zip(self.covariates, self.arm, strict=True)
         return reduce(add, (kernel(Block(rows, arm, None)) for rows, arm in pairs))
 
 
 def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
     def kernel(block: Block) -> _FewRows:
         # Copies: views would keep the whole block alive.
-        return _FewRows((block.covariates[::stride].copy(),), (block.treatment[::stride].copy(),))
+        return _FewRows((block.covariates[::stride].copy(),), (block.arm[::stride].copy(),))
 
     return kernel
 

@@ -34,7 +34,7 @@ class Scaling:
 
     def features(self, block: Block) -> Floats:
         """Return a constant and the scaled covariates, all in [−1, 1]; shape (d + 1, m)."""
-        features = np.empty((self.slope.size + 1, block.treatment.size))
+        features = np.empty((self.slope.size + 1, block.arm.size))
         features[0] = 1.0
         scaled = features[1:]
         np.multiply(block.covariates.T, self.slope[:, None], out=scaled)

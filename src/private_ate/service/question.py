@@ -15,7 +15,7 @@ from private_ate.charging import Bill, bill_for_columns
 from private_ate.errors import ArgumentError
 from private_ate.estimation import method_for
 from private_ate.estimators.options import options_from_values
-from private_ate.estimators.refusals import with_outcome_sd
+from private_ate.estimators.refusals import among_arm, with_outcome_sd
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_epsilon
@@ -34,6 +34,7 @@ class Question:
     epsilon: str
     method: str = "auto"
     estimand: str = "ate"
+    among: str | None = None
     target: str = "balance"
     design: str = "unknown"
     confidence: float | None = 0.95
@@ -105,7 +106,9 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
         cast("Any", question.estimand), cast("Any", question.target), question.confidence,
         dataset.rows_per_person, options, cast("Any", question.design),
     )  # fmt: skip
-    method = method_for(question.method, request)
+    arms = dataset.domain.treatment
+    request = among_arm(request, arms, question.among)
+    method = method_for(question.method, request, arms.size)
     if question.outcome_sd is not None:
         told = method.options() if options is None else options
         request = replace(request, options=with_outcome_sd(told, question.outcome_sd))

@@ -228,6 +228,7 @@ def test_uniform_draws_above_the_bound_are_thrown_away():
     assert script.asked == 3
 
 
+@pytest.mark.system_bytes
 def test_secure_entropy_is_the_default_and_a_seed_repeats_itself():
     assert isinstance(entropy_for(None), SecureEntropy)
     assert entropy_for(3).draw(40) == entropy_for(3).draw(40)

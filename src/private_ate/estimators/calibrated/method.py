@@ -303,7 +303,7 @@ def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
 
 def _require_outcomes(observed: ArmSizes, request: Request) -> None:
     """Refuse what rows that are publicly known to have no outcome leave undone."""
-    if observed.smaller == 0:
+    if observed.has_empty:
         empty = "treated" if observed.treated == 0 else "control"
         msg = f"no {empty} unit has an outcome: check the outcome column"
         raise SchemaError(msg)
@@ -631,12 +631,12 @@ def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, tuple[fl
 
 def _count_arms(block: Block) -> ArmSizes:
     treated = int(np.count_nonzero(block.treatment))
-    return ArmSizes(treated, block.treatment.size - treated)
+    return ArmSizes.of(treated, block.treatment.size - treated)
 
 
 def _count_observed(block: Block) -> ArmSizes:
     treated, control = (int(np.count_nonzero(arm)) for arm in members_of(block))
-    return ArmSizes(treated, control)
+    return ArmSizes.of(treated, control)
 
 
 def _outcomes(block: Block) -> npt.NDArray[np.int32]:

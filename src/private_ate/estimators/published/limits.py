@@ -89,16 +89,16 @@ def plan_limits(
     ``ceil(n_larger/n_smaller)``, below which units would find no match at all. The larger arm's
     limit is in proportion to the sizes, as in Algorithm 3.
     """
-    if k is None or arms.smaller == 0:
+    if k is None or arms.has_empty:
         return LimitsInUse(None, None, neighbors)
     if k == "adaptive":
         reuse = peak_reuse / neighbors
-        ideal: float = round(math.sqrt(epsilon * coefficient * arms.larger * reuse / 2))
+        ideal: float = round(math.sqrt(epsilon * coefficient * arms.others * reuse / 2))
         smaller = max(1, math.ceil(min(ideal, reuse) if cap_at_peak else ideal))
     else:
         smaller = k
-    smaller = max(smaller, -(-arms.larger // arms.smaller))
-    larger = max(1, round(smaller * arms.smaller / arms.larger))
+    smaller = max(smaller, -(-arms.others // arms.smaller))
+    larger = max(1, round(smaller * arms.smaller / arms.others))
     if arms.treated <= arms.control:
         return LimitsInUse(smaller, larger, neighbors)
     return LimitsInUse(larger, smaller, neighbors)

@@ -217,7 +217,7 @@ def private_ate_at_sample_level(
 
 def require_both_arms(arms: ArmSizes) -> None:
     """Refuse an empty arm, which is public at label level."""
-    if arms.smaller == 0:
+    if arms.has_empty:
         empty = "treated" if arms.treated == 0 else "control"
         msg = f"no unit is {empty}: check the treatment column and its two labels"
         raise SchemaError(msg)

@@ -53,6 +53,7 @@ class QuestionBody(_In):
     epsilon: Exact = Field(examples=["0.3"])
     method: str = Field(default="auto", max_length=40)
     estimand: Literal["ate", "att", "atc", "ato"] = "ate"
+    among: str | None = Field(default=None, max_length=200)
     target: Literal["balance", "track"] = "balance"
     design: Literal["unknown", "observational", "randomized"] = "unknown"
     confidence: float | None = Field(default=0.95, ge=0.5, le=0.9999)

@@ -115,7 +115,7 @@ def _estimate(order: Order) -> Report:
         asked: dict[str, Any] = {
             "domain": dataset.domain, "level": dataset.level, "epsilon": request.epsilon,
             "method": settled.method.name, "target": request.target,
-            "neighbors": request.neighbors, "estimand": request.estimand,
+            "neighbors": request.neighbors, "estimand": request.estimand, "among": request.among,
             "design": request.design, "confidence": request.confidence,
             "rows_per_person": request.rows_per_person, "covariates": question.covariates,
             "options": request.options, "leave_out_undeclared": question.leave_out_undeclared,

@@ -1,0 +1,24 @@
+"""Declared knowledge about the columns: bounds, categories and treatment labels.
+
+Nothing here is ever looked up in private data. A domain comes from a code book, is read from and
+written to TOML, and says how each value becomes a number between 0 and 1.
+"""
+
+from private_ate.domain.declared import Domain
+from private_ate.domain.kinds import Binary, Categories, Interval, label_text
+from private_ate.domain.outcome import MissingOutcomes, Outcome, StudyLabel
+from private_ate.domain.toml import toml_text
+from private_ate.domain.treatment import Treatment
+
+__all__ = [
+    "Binary",
+    "Categories",
+    "Domain",
+    "Interval",
+    "MissingOutcomes",
+    "Outcome",
+    "StudyLabel",
+    "Treatment",
+    "label_text",
+    "toml_text",
+]

@@ -1,0 +1,149 @@
+"""What is declared about every column of a study before a record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from private_ate.domain.kinds import Categories, Interval
+from private_ate.domain.outcome import Outcome, StudyLabel
+from private_ate.domain.toml import read_tables, toml_lines
+from private_ate.domain.treatment import Treatment
+from private_ate.errors import DomainError
+
+__all__ = ["Domain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What is known about every column before the data are read.
+
+    ``indicators`` names covariates whose missing entries have a feature of their own; see
+    :meth:`with_indicators`.
+
+    Examples
+    --------
+    >>> domain = Domain(
+    ...     treatment="treat",
+    ...     outcome=("re78", Interval(0, 60308)),
+    ...     covariates={"age": Interval(16, 60), "race": Categories("black", "hispanic", "other")},
+    ... )
+    >>> domain.features
+    ('age', 'race=black', 'race=hispanic', 'race=other')
+    """
+
+    treatment: Treatment
+    outcome: Outcome
+    covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
+    study: StudyLabel = field(default_factory=StudyLabel)
+    indicators: tuple[str, ...] = field(default=(), init=False)
+
+    def __init__(
+        self,
+        treatment: str | Treatment,
+        outcome: str | tuple[str, Interval] | Outcome,
+        covariates: Mapping[str, Interval | Categories] | None = None,
+        *,
+        study: StudyLabel | None = None,
+    ) -> None:
+        object.__setattr__(
+            self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
+        )
+        object.__setattr__(self, "outcome", _as_outcome(outcome))
+        object.__setattr__(self, "covariates", dict(covariates or {}))
+        object.__setattr__(self, "indicators", ())
+        object.__setattr__(self, "study", study or StudyLabel())
+        self._check()
+
+    def _check(self) -> None:
+        if not isinstance(self.treatment, Treatment):
+            msg = "the treatment is a column name or Treatment(column, treated=…, control=…)"
+            raise DomainError(msg)
+        names = [self.treatment.column, self.outcome.column, *self.covariates]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            msg = f"column {repeated[0]!r} is declared twice"
+            raise DomainError(msg)
+        for name, kind in self.covariates.items():
+            if not isinstance(kind, Interval | Categories):
+                msg = f"covariate {name!r} is declared by an Interval or by Categories"
+                raise DomainError(msg)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the encoded columns: one per interval, one per category, one per indicator."""
+        plain = [
+            feature for name, kind in self.covariates.items() for feature in _features(name, kind)
+        ]
+        for name in self.indicators:
+            feature = f"{name} (missing)"
+            while feature in plain:  # somebody's column has that very name
+                feature += " (missing)"
+            plain.append(feature)
+        return tuple(plain)
+
+    def with_indicators(self, names: Collection[str]) -> Domain:
+        """Return the domain with a further feature for each named covariate: whether it is missing.
+
+        For public covariates only. Which of them have missing entries is looked up and never
+        declared, so it is no part of a domain's TOML.
+        """
+        domain = copy(self)
+        kept = tuple(name for name in self.covariates if name in names)
+        object.__setattr__(domain, "indicators", kept)
+        return domain
+
+    @property
+    def bounds(self) -> Interval:
+        """The outcome's bounds; an error that says how to declare them when they were not."""
+        if self.outcome.bounds is None:
+            msg = (
+                f"outcome {self.outcome.column!r} has no declared bounds; "
+                "declare Interval(lo, hi) in the domain"
+            )
+            raise DomainError(msg, parameter="outcome bounds", column=self.outcome.column)
+        return self.outcome.bounds
+
+    @classmethod
+    def read(cls, path: str | Path) -> Domain:
+        """Read a domain from a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as cause:
+            msg = f"the domain file {str(path)!r} cannot be read; is the path right?"
+            raise DomainError(msg) from cause
+        return cls.from_toml(text)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Domain:
+        """Build a domain from TOML text, as written by :meth:`to_toml`."""
+        treatment, outcome, covariates, study = read_tables(text)
+        return cls(treatment, outcome, covariates, study=study)
+
+    def write(self, path: str | Path) -> None:
+        """Write the domain to a TOML file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def to_toml(self) -> str:
+        """Return the domain as TOML text that :meth:`from_toml` reads back."""
+        return "\n".join(toml_lines(self)) + "\n"
+
+
+def _as_outcome(outcome: str | tuple[str, Interval] | Outcome) -> Outcome:
+    if isinstance(outcome, Outcome):
+        return outcome
+    if isinstance(outcome, str):
+        return Outcome(outcome)
+    match outcome:
+        case (str() as column, Interval() as bounds):
+            return Outcome(column, bounds)
+    msg = 'the outcome is a column name or a pair such as ("re78", Interval(0, 60308))'
+    raise DomainError(msg)
+
+
+def _features(name: str, kind: Interval | Categories) -> tuple[str, ...]:
+    if isinstance(kind, Interval):
+        return (name,)
+    return tuple(f"{name}={label}" for label in kind.labels)

@@ -1,0 +1,131 @@
+"""Kinds of columns: numbers between declared bounds, and declared labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from private_ate.errors import DomainError
+
+__all__ = ["Binary", "Categories", "Interval", "Label", "label_text", "require_name"]
+
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number between two declared bounds; values outside are clipped.
+
+    ``missing`` is what a missing value counts as; the middle of the bounds if not given.
+    """
+
+    low: float
+    high: float
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "missing"):
+            value = getattr(self, name)
+            if value is None and name == "missing":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                msg = f"an interval's {name} is a number, not {type(value).__name__}"
+                raise DomainError(msg)
+            # Compared, not converted: a whole number may be too long for a float.
+            if not abs(value) <= 1e150:
+                msg = f"an interval's {name} is a finite number below 1e150 in size"
+                raise DomainError(msg)
+            object.__setattr__(self, name, float(value))
+        if self.low > self.high:
+            msg = f"an interval's low bound ({self.low:g}) is above its high bound ({self.high:g})"
+            raise DomainError(msg)
+        if self.missing is not None and not self.low <= self.missing <= self.high:
+            msg = f"the value for missing entries ({self.missing:g}) lies outside the bounds"
+            raise DomainError(msg)
+
+    @property
+    def width(self) -> float:
+        """The range ``high − low`` (B for the outcome)."""
+        return self.high - self.low
+
+    @property
+    def middle(self) -> float:
+        """The midpoint of the bounds."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def fill(self) -> float:
+        """What a missing value counts as."""
+        return self.middle if self.missing is None else self.missing
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether only the two ends are possible values, as declared."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Interval):
+    """An outcome declared to be 0 or 1, so that risks and ratios make sense."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        # Named, because zero-argument super() does not survive slots=True.
+        Interval.__post_init__(self)
+        if (self.low, self.high) != (0.0, 1.0):
+            msg = "a binary outcome is 0 or 1; declare an Interval for other bounds"
+            raise DomainError(msg)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether only the two ends are possible values, as declared."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Categories:
+    """Declared labels; each becomes a column of zeros and ones.
+
+    Missing and undeclared values count as ``other``, if one of the labels is declared to be it.
+    Otherwise they are a category of their own: zero in every column.
+    """
+
+    labels: tuple[str, ...]
+    other: str | None
+
+    def __init__(self, *labels: Label, other: Label | None = None) -> None:
+        texts = tuple(label_text(label) for label in labels)
+        if len(texts) < 2 or len(set(texts)) != len(texts):
+            msg = "categories are at least two different labels"
+            raise DomainError(msg)
+        catch_all = None if other is None else label_text(other)
+        if catch_all is not None and catch_all not in texts:
+            msg = f"the catch-all category {catch_all!r} is not among the declared labels"
+            raise DomainError(msg)
+        object.__setattr__(self, "labels", texts)
+        object.__setattr__(self, "other", catch_all)
+
+
+def label_text(label: object) -> str:
+    """Return the text under which a label is compared: 1, 1.0, True and "1" are one label."""
+    if isinstance(label, bool):
+        return "1" if label else "0"
+    if isinstance(label, int) and abs(label) < 1 << 64:
+        return str(label)
+    if isinstance(label, float) and math.isfinite(label):
+        return str(int(label)) if label.is_integer() else repr(float(label))
+    if not isinstance(label, str) or not label.strip():
+        msg = "a label is a non-empty text, a finite number or a truth value"
+        raise DomainError(msg)
+    return label.strip()
+
+
+def require_name(what: str, text: object) -> None:
+    """Refuse a text that would not fit on a line of a release."""
+    if text is None:
+        return
+    if not isinstance(text, str) or not 0 < len(text) <= 200 or not text.isprintable():
+        msg = f"the {what} is named by a printable text of 1 to 200 characters"
+        raise DomainError(msg)

@@ -1,0 +1,70 @@
+"""The outcome as declared, and what the curator calls the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from private_ate.domain.kinds import Interval, require_name
+from private_ate.errors import DomainError
+
+__all__ = ["MissingOutcomes", "Outcome", "StudyLabel"]
+
+MissingOutcomes = Literal["public", "private"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome column and its declared bounds, None until a level needs them.
+
+    ``missing`` says what becomes of rows without an outcome: "public" if anybody may know who
+    lacks one, "private" if not; either way they are left out. With None a missing outcome counts
+    as the number that the bounds declare for it, or as their middle.
+    ``unit`` is what it is measured in, for people who read a release.
+    """
+
+    column: str
+    bounds: Interval | None = None
+    missing: MissingOutcomes | None = None
+    unit: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        require_name("unit of the outcome", self.unit)
+        if self.missing is None:
+            return
+        if self.missing not in get_args(MissingOutcomes):
+            msg = (
+                'missing outcomes are "public" or "private"; a number that they count as belongs '
+                "to the bounds: Interval(lo, hi, missing=number)"
+            )
+            raise DomainError(msg, parameter="missing outcomes", column=self.column)
+        if self.bounds is not None and self.bounds.missing is not None:
+            msg = f"outcome {self.column!r} has two rules for missing values; keep one of them"
+            raise DomainError(msg, parameter="missing outcomes", column=self.column)
+
+    @property
+    def fills_undeclared(self) -> bool:
+        """Whether a missing outcome counts as the middle of the bounds for want of a rule."""
+        return self.missing is None and (self.bounds is None or self.bounds.missing is None)
+
+    def with_missing(self, rule: MissingOutcomes | float) -> Outcome:
+        """Return the outcome under another rule: "public", "private" or a number."""
+        if isinstance(rule, str):
+            kept = None if self.bounds is None else replace(self.bounds, missing=None)
+            return replace(self, bounds=kept, missing=rule)
+        if self.bounds is None:
+            msg = f"outcome {self.column!r} needs bounds before a number for missing values"
+            raise DomainError(msg, parameter="outcome bounds", column=self.column)
+        return replace(self, bounds=replace(self.bounds, missing=rule), missing=None)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLabel:
+    """What the curator calls the data and this state of them; goes into releases as it is."""
+
+    dataset: str | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        require_name("data set", self.dataset)
+        require_name("data set's version", self.version)

@@ -1,0 +1,178 @@
+"""A domain as TOML text: what a person fills in from the code book, and back."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from private_ate.domain.kinds import Binary, Categories, Interval
+from private_ate.domain.outcome import Outcome, StudyLabel
+from private_ate.domain.treatment import Treatment
+from private_ate.errors import DomainError
+
+if TYPE_CHECKING:
+    from private_ate.domain.declared import Domain
+
+__all__ = ["read_tables", "toml_lines", "toml_text"]
+
+
+def read_tables(
+    text: str,
+) -> tuple[Treatment, Outcome, dict[str, Interval | Categories], StudyLabel]:
+    """Read the tables of a domain's TOML text."""
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
+        msg = f"the domain is not valid TOML: {cause}"
+        if "???" in text:
+            msg += "; fill in every ??? from the code book"
+        raise DomainError(msg) from cause
+    unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates"})
+    if unknown:
+        known = "study, treatment, outcome, covariates"
+        msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
+        raise DomainError(msg)
+    for required in ("treatment", "outcome"):
+        if not isinstance(table.get(required), dict):
+            msg = f"the domain lacks the table [{required}]"
+            raise DomainError(msg)
+    covariates = table.get("covariates", {})
+    if not isinstance(covariates, dict):
+        msg = "[covariates] is a table of columns"
+        raise DomainError(msg)
+    return (
+        _treatment_from(table["treatment"]),
+        _outcome_from(table["outcome"]),
+        {name: _covariate_from(name, entry) for name, entry in covariates.items()},
+        _study_from(table.get("study", {})),
+    )
+
+
+def _study_from(entry: object) -> StudyLabel:
+    if not isinstance(entry, dict):
+        msg = "[study] is a table with the data set's name and version"
+        raise DomainError(msg)
+    _only(entry, "study", {"dataset", "version"})
+    return StudyLabel(entry.get("dataset"), entry.get("version"))
+
+
+def _treatment_from(entry: dict[str, Any]) -> Treatment:
+    keys = ("treated", "control", "other", "arms", "reference", "bins", "labels")
+    _only(entry, "treatment", {"column", *keys})
+    return Treatment(
+        _text(entry, "treatment", "column"), **{key: entry[key] for key in keys if key in entry}
+    )
+
+
+def _outcome_from(entry: dict[str, Any]) -> Outcome:
+    _only(entry, "outcome", {"column", "low", "high", "missing", "binary", "unit"})
+    column, unit = _text(entry, "outcome", "column"), entry.get("unit")
+    rule = entry.get("missing")
+    number = None if isinstance(rule, str) else rule
+    named: Any = rule if isinstance(rule, str) else None  # checked where it is kept
+    if entry.get("binary") is True:
+        return Outcome(column, Binary(missing=number), named, unit=unit)
+    if "low" not in entry and "high" not in entry:
+        return Outcome(column, None, named, unit=unit)
+    bounds = _interval_from("outcome", {**entry, "missing": number})
+    return Outcome(column, bounds, named, unit=unit)
+
+
+def _covariate_from(name: str, entry: object) -> Interval | Categories:
+    if not isinstance(entry, dict):
+        msg = f"covariate {name!r} is a table with low and high, or with categories"
+        raise DomainError(msg)
+    if "categories" not in entry:
+        _only(entry, name, {"low", "high", "missing"})
+        return _interval_from(name, entry)
+    _only(entry, name, {"categories", "other"})
+    if not isinstance(entry["categories"], list):
+        msg = f"the categories of {name!r} are a list of labels"
+        raise DomainError(msg)
+    return Categories(*entry["categories"], other=entry.get("other"))
+
+
+def _interval_from(name: str, entry: dict[str, Any]) -> Interval:
+    missing = [key for key in ("low", "high") if key not in entry]
+    if missing:
+        msg = f"{name!r} lacks its {missing[0]} bound; fill it in from the code book"
+        raise DomainError(msg)
+    return Interval(entry["low"], entry["high"], entry.get("missing"))
+
+
+def _only(entry: dict[str, Any], name: str, known: set[str]) -> None:
+    unknown = sorted(set(entry) - known)
+    if unknown:
+        msg = f"{name!r} has an unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}"
+        raise DomainError(msg)
+
+
+def _text(entry: dict[str, Any], table: str, key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value:
+        msg = f"[{table}] lacks its {key}"
+        raise DomainError(msg)
+    return value
+
+
+def toml_lines(domain: Domain) -> Iterator[str]:
+    """Yield the lines of all tables; what was not declared has none."""
+    study, treatment, outcome = domain.study, domain.treatment, domain.outcome
+    if study != StudyLabel():
+        yield from _table("study", {"dataset": study.dataset, "version": study.version})
+        yield ""
+    arms = {**_arm_entries(treatment), "other": treatment.other}
+    yield from _table("treatment", {"column": treatment.column, **arms})
+    yield ""
+    bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
+    rules = {} if outcome.missing is None else {"missing": outcome.missing}
+    yield from _table(
+        "outcome", {"column": outcome.column, **bounds, **rules, "unit": outcome.unit}
+    )
+    for name, kind in domain.covariates.items():
+        yield ""
+        entries = (
+            _interval_entries(kind)
+            if isinstance(kind, Interval)
+            else {"categories": kind.labels, "other": kind.other}
+        )
+        yield from _table(f"covariates.{toml_text(name)}", entries)
+
+
+def _arm_entries(treatment: Treatment) -> dict[str, object]:
+    if treatment.arms is None:
+        return {"treated": treatment.treated, "control": treatment.control}
+    names: dict[str, object] = {"arms": treatment.arms}
+    if treatment.bins is not None:
+        names = {"bins": treatment.bins, "labels": treatment.arms}
+    return {**names, "reference": treatment.control}
+
+
+def _interval_entries(bounds: Interval) -> dict[str, object]:
+    ends: dict[str, object] = {"low": bounds.low, "high": bounds.high}
+    return {**({"binary": True} if bounds.is_binary else ends), "missing": bounds.missing}
+
+
+def _table(title: str, entries: Mapping[str, object]) -> Iterator[str]:
+    yield f"[{title}]"
+    for key, value in entries.items():
+        if isinstance(value, tuple):
+            yield f"{key} = [{', '.join(toml_text(item) for item in value)}]"
+        elif value is not None:
+            yield f"{key} = {toml_text(value)}"
+
+
+def toml_text(value: object) -> str:
+    """Write one TOML value; texts as basic strings with every odd character escaped."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    escaped = "".join(
+        character
+        if character.isprintable() and character not in '"\\'
+        else f"\\U{ord(character):08x}"
+        for character in str(value)
+    )
+    return f'"{escaped}"'
