@@ -156,7 +156,7 @@ def test_from_a_plan_to_a_release_over_http(web):
     assert "sandbox" in page.headers["content-security-policy"]
     lines = [json.loads(line) for line in web.call("GET", "/v1/audit.ndjson", "olga").iter_lines()]
     assert {line["chain"] for line in lines} == {"ledger", "event"}
-    assert not any(token.rpartition("_")[2] in str(lines) for token in web.house.tokens.values())
+    assert not any(token.split("_", 2)[2] in str(lines) for token in web.house.tokens.values())
 
 
 def test_duplicate_posts_are_one_charge(web):
