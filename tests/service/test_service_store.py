@@ -326,6 +326,17 @@ def test_the_ledger_of_the_service_is_a_ledger(house):
     opened.close()
 
 
+def test_what_was_asked_before_counts_in_the_time_of_an_answer(small_house):
+    first, second = small_house.ask("a"), small_house.ask("b")
+    small_house.add(replace(CLINIC, name="other", source="other.csv"))
+    other = small_house.ask("c", dataset="other")
+    bound = running_bound("calibrated", "label", 400, len(CLINIC.domain.features))
+
+    assert second.due - first.due >= 1000 * bound - 1000
+    assert second.ends == first.ends + round(1000 * bound)
+    assert other.due - other.queued == first.due - first.queued
+
+
 def test_due_times_are_whole_ticks_that_cover_the_bound():
     assert due_time(1_000, 61.0, 60.0) == 121_000
     assert visible_time(121_000, 100_000, 60.0) == 121_000

@@ -115,7 +115,7 @@ class Desk:
             return [(item, self._balance(execute, item)) for item in list_populations(execute)]
 
     def _balance(self, execute: Execute, population: Population) -> Balance:
-        gone = spent_and_reserved(execute, population.name, self.clock(), told=True)
+        gone = spent_and_reserved(execute, population.name, self.clock())
         return Balance(population.total, population.total - gone)
 
     # Asking -------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Desk:
         fresh = RequestRow(
             name, dataset.name, actor.name, canonical(question.plain), bill.plan,
             bill.cost.epsilon, bill.cost.delta, int(question.dummy), "planned", "", "", moment,
-            0, 0, 0, 0, "[]", "", "", "",
+            0, 0, 0, 0, 0, "[]", "", "", "",
         )  # fmt: skip
         with self.store.transaction() as execute:
             known = one(execute, "SELECT id FROM service_requests WHERE id = ?", name)
@@ -190,8 +190,8 @@ class Desk:
             "SELECT COALESCE(SUM(r.epsilon), 0) FROM service_requests r "
             "JOIN service_datasets d ON d.name = r.dataset WHERE r.analyst = ? "
             "AND d.population = ? AND r.dummy = 0 AND r.submitted > ? "
-            "AND r.state NOT IN ('refused', 'cancelled')",
-            analyst, dataset.population, self.clock() - _MONTH,
+            "AND NOT (r.state IN ('refused', 'cancelled') AND r.visible <= ?)",
+            analyst, dataset.population, self.clock() - _MONTH, self.clock(),
         )  # fmt: skip
         wish = Wish(
             settled.method.name, settled.request.estimand, settled.bill.cost.epsilon,
@@ -203,8 +203,17 @@ class Desk:
     def _approve(
         self, execute: Execute, row: RequestRow, dataset: Dataset, settled: Settled, actor: str
     ) -> None:
-        """Approve and queue; the times of start and answer follow from public numbers."""
+        """Approve and queue; the times of start and answer follow from public numbers.
+
+        A data set has one job at a time, so the bounds of what was asked of it before count too:
+        otherwise one answer would be late by how long another took.
+        """
         moment = self.clock()
+        start = moment + round(1000 * self.grace)
+        before = one(
+            execute, "SELECT MAX(ends) FROM service_requests WHERE dataset = ?", dataset.name
+        )
+        begin = max(start, int(str(before[0])) if before and before[0] else 0)
         features = len(dataset.domain.features)
         bound = running_bound(settled.method.name, dataset.level, dataset.size, features)
         names = json.dumps([*row.has_approved, actor])
@@ -212,8 +221,8 @@ class Desk:
         move(execute, row.id, row.state, "approved", actor, facts=facts, approvers=names, reason="")
         move(
             execute, row.id, "approved", "queued", actor,
-            queued=moment, start=moment + round(1000 * self.grace),
-            due=due_time(moment, self.grace + bound, self.tick),
+            queued=moment, start=start, ends=begin + round(1000 * bound),
+            due=due_time(moment, (begin - moment) / 1000 + bound, self.tick),
         )  # fmt: skip
 
     # Deciding -----------------------------------------------------------------------------------

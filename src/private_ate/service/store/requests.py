@@ -55,8 +55,9 @@ MOVES: Final[dict[State, frozenset[State]]] = {
 class RequestRow:
     """A request as it is kept; times are milliseconds, zero where they have not come.
 
-    ``start`` is when work may begin, ``due`` when its answer appears, ``visible`` when it does. The
-    body is the release of a dummy request; the ledger keeps the others.
+    ``start`` is when work may begin, ``ends`` when it is over by public bounds, its own and those
+    of what was asked of the data set before; ``due`` is when its answer appears, ``visible`` when it
+    does. The body is the release of a dummy request; the ledger keeps the others.
     """
 
     id: str
@@ -73,6 +74,7 @@ class RequestRow:
     submitted: int
     queued: int
     start: int
+    ends: int
     due: int
     visible: int
     approvers: str
@@ -185,13 +187,11 @@ def move(  # the step, who makes it and what it writes
     return True
 
 
-def spent_and_reserved(
-    execute: Execute, population: str, now: int, *, told: bool = False
-) -> BudgetUnits:
+def spent_and_reserved(execute: Execute, population: str, now: int) -> BudgetUnits:
     """Return what a population's data sets have spent, and what requests under way will.
 
-    What is spent is the ledger's word. ``told`` counts also what ended without a charge but may
-    not be told yet, so that a balance which people see never moves while work goes on.
+    What is spent is the ledger's word. What ended without a charge counts until it may be told, so
+    that neither a balance nor a refusal moves while work goes on.
     """
     datasets = "SELECT name FROM service_datasets WHERE population = ?"
     spent = one(
@@ -200,13 +200,12 @@ def spent_and_reserved(
         f"WHERE analyst = '' AND dataset IN ({datasets})",
         population,
     )
-    silent = " OR (state IN ('refused', 'cancelled') AND visible > ?)" if told else ""
     waiting = one(
         execute,
         "SELECT COALESCE(SUM(epsilon), 0), COALESCE(SUM(delta), 0) FROM service_requests "  # noqa: S608
-        f"WHERE dummy = 0 AND dataset IN ({datasets}) "
-        f"AND (state IN ('approved', 'queued'){silent})",
-        population, *((now,) if told else ()),
+        f"WHERE dummy = 0 AND dataset IN ({datasets}) AND (state IN ('approved', 'queued') "
+        "OR (state IN ('refused', 'cancelled') AND visible > ?))",
+        population, now,
     )  # fmt: skip
     first, second = cast("tuple[int, int]", spent), cast("tuple[int, int]", waiting)
     return BudgetUnits(int(first[0]) + int(second[0]), int(first[1]) + int(second[1]))

@@ -50,7 +50,8 @@ _SERVICE: Final = (
         "dummy BIGINT NOT NULL, state TEXT NOT NULL, code TEXT NOT NULL DEFAULT '', "
         "reason TEXT NOT NULL DEFAULT '', submitted BIGINT NOT NULL, "
         "queued BIGINT NOT NULL DEFAULT 0, start BIGINT NOT NULL DEFAULT 0, "
-        "due BIGINT NOT NULL DEFAULT 0, visible BIGINT NOT NULL DEFAULT 0, "
+        "ends BIGINT NOT NULL DEFAULT 0, due BIGINT NOT NULL DEFAULT 0, "
+        "visible BIGINT NOT NULL DEFAULT 0, "
         "approvers TEXT NOT NULL DEFAULT '[]', worker TEXT NOT NULL DEFAULT '', "
         "claim TEXT NOT NULL DEFAULT '', body TEXT NOT NULL DEFAULT '')"
     ),
