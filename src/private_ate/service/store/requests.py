@@ -55,9 +55,9 @@ MOVES: Final[dict[State, frozenset[State]]] = {
 class RequestRow:
     """A request as it is kept; times are milliseconds, zero where they have not come.
 
-    ``start`` is when work may begin, ``ends`` when it is over by public bounds, its own and those
-    of what was asked of the data set before; ``due`` is when its answer appears, ``visible`` when it
-    does. The body is the release of a dummy request; the ledger keeps the others.
+    ``start`` is when work may begin, ``ends`` when it is over by public bounds: its own, and those
+    of what was asked of the data set before. ``due`` is when its answer appears, ``visible`` when
+    it does. The body is the release of a dummy request; the ledger keeps the others.
     """
 
     id: str
