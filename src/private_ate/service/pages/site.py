@@ -50,6 +50,16 @@ def style() -> Response:
     return Response(SHEET, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
 
+@router.get("/favicon.ico")
+def icon() -> Response:
+    """Serve the picture that browsers ask for: a balance."""
+    bar = element("path", d="M3 5h10M8 3v10M5 13h6", stroke="#0b4f8a", fill="none")
+    pans = element("path", d="M1 9l2-4 2 4zM11 9l2-4 2 4z", fill="#0b4f8a")
+    picture = element("svg", bar, pans, xmlns="http://www.w3.org/2000/svg", viewBox="0 0 16 16")
+    keep = {"Cache-Control": "max-age=86400"}
+    return Response(picture, media_type="image/svg+xml", headers=keep)
+
+
 @router.get("/login")
 def door() -> HTMLResponse:
     """Ask for a token."""
