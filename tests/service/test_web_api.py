@@ -31,6 +31,8 @@ MAY = {
     "GET /v1/datasets/{name}/dummy.csv": {"alice", "reader", "carol", "olga"},
     "POST /v1/datasets": {"carol"},
     "POST /v1/datasets/{name}/close": {"carol"},
+    "PUT /v1/datasets/{name}/policy": {"carol"},
+    "DELETE /v1/users/{name}": {"carol"},
     "POST /v1/plans": {"alice", "reader", "carol"},
     "GET /v1/requests": {"alice", "reader", "carol", "olga"},
     "POST /v1/requests": {"alice"},
@@ -50,6 +52,7 @@ MAY = {
     "GET /v1/healthz": set(ROLES),
 }
 BODIES = {
+    "PUT /v1/datasets/{name}/policy": {"automatic": False},
     "POST /v1/datasets": NEW, "POST /v1/plans": PLAIN, "POST /v1/requests": PLAIN,
     "POST /v1/requests/{name}/refuse": {"reason": "cost"},
     "POST /v1/tokens": {"owner": "new", "role": "analyst"},
@@ -102,9 +105,12 @@ def test_the_matrix_names_every_operation(web):
 def test_each_role_may_do_what_the_matrix_says(web, operation, who):
     method, _, path = operation.partition(" ")
     row = web.house.ask("mine", epsilon="0.6")
-    name = {"tokens": web.house.tokens["reader"].split("_")[1], "datasets": "clinic"}.get(
-        path.split("/")[2], row.id
-    )
+    names = {
+        "tokens": web.house.tokens["reader"].split("_")[1],
+        "datasets": "clinic",
+        "users": "bob",
+    }
+    name = names.get(path.split("/")[2], row.id)
     body = BODIES.get(operation, {"plan": row.plan} if "approve" in path else None)
     headers = {"Idempotency-Key": "new"} if operation == "POST /v1/requests" else {}
 
@@ -208,6 +214,19 @@ def test_a_new_data_set_is_bound_and_its_domain_comes_back(web):
     assert odd.status_code == 400
     missing = {**NEW, "name": "x", "epsilon": None, "columns": ["drug"], "source": "x.csv"}
     assert web.call("POST", "/v1/datasets", "carol", json=missing).status_code == 400
+
+
+def test_a_policy_is_replaced_and_a_user_is_revoked(web):
+    strict = {"automatic": False, "methods": ["calibrated"]}
+    told = web.call("PUT", "/v1/datasets/clinic/policy", "carol", json=strict).json()["policy"]
+    assert (told["automatic"], told["methods"]) == (False, ["calibrated"])
+    assert web.ask().json()["state"] == "waiting"
+    odd = {"methods": ["magic"]}
+    assert web.call("PUT", "/v1/datasets/clinic/policy", "carol", json=odd).status_code == 400
+    assert web.call("DELETE", "/v1/users/alice", "carol").status_code == 204
+    assert web.call("GET", "/v1/datasets").status_code == 401
+    assert web.call("DELETE", "/v1/users/alice", "carol").status_code == 404
+    assert web.call("DELETE", "/v1/users/carol", "carol").status_code == 409
 
 
 def test_dummy_people_come_with_their_effect(web):

@@ -103,7 +103,13 @@ def add_user(execute: Execute, name: str, role: str, actor: str, now: int) -> No
 
 
 def revoke_user(execute: Execute, name: str, actor: str, now: int) -> None:
-    """Revoke a user with all tokens and sessions."""
+    """Revoke a user with all tokens and sessions; nobody revokes herself, who might be the last."""
+    if name == actor:
+        msg = "another curator revokes you"
+        raise Conflict(msg)
+    if not name.isprintable():
+        msg = "there is no such user"
+        raise Missing(msg)
     done = execute(
         "UPDATE service_users SET revoked = ? WHERE name = ? AND revoked = 0", (now, name)
     )

@@ -28,6 +28,7 @@ from private_ate.service.store.catalogue import (
     add_dataset,
     add_population,
     close_dataset,
+    set_policy,
 )
 from private_ate.service.store.events import Event, read_events
 from private_ate.service.store.people import (
@@ -36,6 +37,7 @@ from private_ate.service.store.people import (
     issue_token,
     list_tokens,
     revoke_token,
+    revoke_user,
 )
 from private_ate.service.store.requests import RequestRow
 from private_ate.service.web.identity import actor_of, desk_of
@@ -76,6 +78,7 @@ Who = Annotated[Actor, Depends(actor_of)]
 At = Annotated[Desk, Depends(desk_of)]
 DatasetName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 RequestName = Annotated[str, Path(pattern=r"^r[0-9a-f]{31}$")]
+UserName = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f/]{1,200}$")]
 TokenName = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 HeadHash = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
@@ -134,6 +137,25 @@ def close(name: DatasetName, actor: Who, desk: At) -> CloseOut:
     with desk.store.transaction() as execute:
         close_dataset(execute, name, actor.name, desk.clock())
     return CloseOut(name=name, closed=True)
+
+
+@router.put("/datasets/{name}/policy")
+def policy(name: DatasetName, body: PolicyModel, actor: Who, desk: At) -> DatasetOut:
+    """Replace what a data set's policy approves by itself; requests made before keep theirs."""
+    actor.require("curator", write=True)
+    new = Policy.read(body.model_dump())
+    with desk.store.transaction() as execute:
+        set_policy(execute, name, new, actor.name)
+    return dataset_out(*desk.dataset(name))
+
+
+@router.delete("/users/{name}", status_code=204, response_class=Response)
+def revoke_person(name: UserName, actor: Who, desk: At) -> Response:
+    """Revoke a user with all tokens and sessions; what was asked stays in the history."""
+    actor.require("curator", write=True)
+    with desk.store.transaction() as execute:
+        revoke_user(execute, name, actor.name, desk.clock())
+    return Response(status_code=204)
 
 
 @router.post("/plans")
