@@ -70,7 +70,7 @@ def attack(house, examples, capsys):
             known_names(case, row, turn // 2)
             who = ("alice", "carol")[turn % 2]
             headers = {"Authorization": f"Bearer {house.tokens[who]}"}
-            answer = case.call_and_validate(checks=CHECKS, headers=headers)
+            answer = case.call_and_validate(checks=CHECKS, headers=headers, timeout=120)
             seen[answer.status_code] += 1
             assert CANARY not in answer.text
 

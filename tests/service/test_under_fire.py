@@ -120,7 +120,7 @@ def race(house, *, webs, workers, clients, each, released):
             thread.join()
         wait_for(
             lambda: all(row.state in FINAL for row in house.desk.requests(CAROL)),
-            60 + 5 * released,
+            60 + 15 * released,
         )
     assert statuses == {202: released, 409: clients * each - released}
     found = verify_service(house.store)
