@@ -227,7 +227,7 @@ def test_a_thousand_duplicate_posts_over_four_processes_are_one_charge(location,
 
 
 def visible_delays(folder, shift, answers):
-    """Return by how much each answer of a data set comes after the time that public numbers give."""
+    """Return by how much each answer comes after the time that public numbers give."""
     house = furnish(folder / "service.db", folder, epsilon="10")
     path = folder / "data" / "clinic.csv"
     lines = path.read_text().splitlines()
