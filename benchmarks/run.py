@@ -1,6 +1,7 @@
 """Speed and memory as ratios within one run: noise, matching and whole estimates.
 
-Run: make bench, or python benchmarks/run.py [--largest 10000000]
+Run: make bench, or python benchmarks/run.py [--largest 10000000]. Several arms against two alone:
+python benchmarks/run.py --arms 4 --rows 1000000
 
 The yardstick is one stable argsort of a million doubles, measured between the other measurements,
 because machines are noisy. Times are CPU seconds of this process, all threads together.
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from private_ate import Domain, Interval, estimate_ate
+from private_ate import Domain, Interval, Treatment, estimate_ate
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.entropy import SecureEntropy
@@ -42,6 +43,52 @@ def cpu(job, repeats=3):
 def yardstick():
     values = np.random.default_rng(1).random(10**6)
     return cpu(lambda: np.argsort(values, kind="stable"))
+
+
+METHODS = (
+    ("published, label", {"level": "label", "method": "published"}),
+    ("calibrated balance, label", {"level": "label", "method": "calibrated"}),
+    ("calibrated track, label", {"level": "label", "method": "calibrated", "target": "track"}),
+    ("published, sample", {"level": "sample", "method": "published"}),
+    ("orthogonal, sample", {"level": "sample", "method": "orthogonal"}),
+)
+
+
+def draw_arms(rows, arms, seed=0):
+    """Return a confounded study of twenty covariates and that many arms, and its domain."""
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal(size=(arms, DIMENSION)) / np.sqrt(2)
+    columns, scores = {}, np.zeros((arms, rows))
+    for index in range(DIMENSION):
+        columns[f"x{index}"] = rng.random(rows)
+        scores += np.outer(slopes[:, index], columns[f"x{index}"] - 0.5)
+    # The largest of scores with Gumbel noise: a draw from the multinomial logit.
+    codes = (scores + rng.gumbel(size=(arms, rows))).argmax(axis=0)
+    outcome = 0.3 * columns["x0"] + 0.2 * codes / (arms - 1) + rng.normal(0.2, 0.1, rows)
+    labels = np.array([f"arm {code}" for code in range(arms)])
+    frame = pl.DataFrame(columns | {"t": labels[codes], "y": np.clip(outcome, 0, 1)})
+    treatment = Treatment("t", arms=labels.tolist())
+    domain = Domain(treatment, ("y", Interval(0, 1)), dict.fromkeys(columns, Interval(0, 1)))
+    return frame, domain
+
+
+def arms_ratios(arms, rows):
+    """Print the time of several arms over that of two, method by method, in one run."""
+    studies = [draw_arms(rows, count) for count in (2, arms)]
+    print(f"{rows} rows, {DIMENSION} covariates, ε = 1, {arms} arms against two")
+    for name, request in METHODS:
+        took = []
+        for frame, domain in studies:
+            estimate_ate(frame[:2000], domain=domain, epsilon=1, **request)  # compiles
+            took.append(
+                cpu(
+                    lambda f=frame, d=domain, r=request: estimate_ate(f, domain=d, epsilon=1, **r),
+                    2,
+                )
+            )
+        print(
+            f"{name:28}{took[0]:8.2f} s{took[1]:8.2f} s  ratio {took[1] / took[0]:5.2f}", flush=True
+        )
 
 
 def draw_frame(rows, seed=0):
@@ -137,12 +184,18 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=10**7)
     parser.add_argument("--one")
     parser.add_argument("--rows", type=int, default=10**4)
+    parser.add_argument("--arms", type=int, help="compare that many arms with two, and no more")
     arguments = parser.parse_args()
+    if arguments.arms:
+        arms_ratios(arguments.arms, max(arguments.rows, 10**4))
+        return
     if arguments.one:
         one(arguments.one, arguments.rows)
         return
     noise_speeds()
     matching_ratios()
+    print()
+    arms_ratios(4, 10**6)
     growth(arguments.largest)
 
 

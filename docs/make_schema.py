@@ -16,12 +16,14 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 import private_ate
 from private_ate.contents.about import Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
-from private_ate.contents.reading import DESIGNS, FIELDS, OLD_FIELDS, SCHEMA
+from private_ate.contents.arms import Arm
+from private_ate.contents.reading import ARM_FIELDS, DESIGNS, FIELDS, OLD_FIELDS, SCHEMA
 from private_ate.settings import Absent, LedgerNote, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +35,7 @@ MARK = "<!-- what follows is written by docs/make_schema.py -->\n"
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _TEXT_OR_NULL: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-_VALUES = (TreatmentNote, OutcomeNote, Effect, Step, LedgerNote)
+_VALUES = (TreatmentNote, OutcomeNote, Effect, Arm, Step, LedgerNote)
 _DESCRIBED: dict[str, dict[str, Any]] = {
     "schema": {"const": SCHEMA, "description": "The version of this schema."},
     "warnings": _TEXTS | {"description": "What to know before the number is used."},
@@ -66,7 +68,15 @@ _DESCRIBED: dict[str, dict[str, Any]] = {
         "type": "array",
         "items": {"$ref": "#/$defs/Effect"},
         "minItems": 1,
-        "description": "The table of effects; its first row is the headline.",
+        "description": "The table of effects. Of two arms its first row is the headline; of more "
+        "it has a row for every pair, those against the reference first, and the headline is the "
+        "last of these.",
+    },
+    "arms": {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Arm"},
+        "minItems": 3,
+        "description": "Three arms or more, the reference first; not there for two.",
     },
     "not_protected": _TEXTS | {"description": "What the promise does not cover."},
     "steps": {
@@ -121,7 +131,7 @@ _DESCRIBED: dict[str, dict[str, Any]] = {
     },
     "version": {"type": "string", "description": "The version of private-ate."},
 }
-_FIELDS = {name: _DESCRIBED[name] for name in FIELDS}
+_FIELDS = {name: _DESCRIBED[name] for name in ARM_FIELDS}
 _OLD_FIELDS = {name: _DESCRIBED[name] for name in OLD_FIELDS}
 
 
@@ -136,7 +146,7 @@ def schema() -> dict[str, Any]:
         "$ref": "#/$defs/envelope",
         "allOf": [_condition(kind) for kind in kinds],
         "$defs": {
-            "envelope": _object(_FIELDS, list(_FIELDS)),
+            "envelope": _object(_FIELDS, list(FIELDS)),
             "envelope_1": _object(_OLD_FIELDS, list(_OLD_FIELDS)),
             "number": {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST},
             "interval": {
@@ -151,6 +161,14 @@ def schema() -> dict[str, Any]:
 def _values() -> dict[str, Any]:
     found = {kind.__name__: _of_dataclass(kind) for kind in _VALUES}
     found["TreatmentNote"]["properties"]["arms"]["minItems"] = 2
+    arm = found["Arm"]["properties"]
+    for name in ("interval", "noise_interval"):
+        arm[name] = {"$ref": "#/$defs/interval", "description": arm[name]["description"]}
+    arm["units"]["anyOf"][0]["minimum"] = 0
+    arm["variances"]["items"] = {"$ref": "#/$defs/number", "minimum": 0}
+    for law in (arm["noise"], arm["mean_noise"]["anyOf"][0]):
+        law["properties"]["unit"]["minimum"] = 0
+        law["properties"]["epsilon"]["exclusiveMinimum"] = 0
     return found
 
 
@@ -170,11 +188,24 @@ def settings_types() -> list[type[Settings]]:
 
 
 def _condition(kind: type[Settings]) -> dict[str, Any]:
-    asked = {"method": {"enum": list(kind.methods)}, "level": {"enum": list(kind.levels)}}
+    asked: dict[str, Any] = {
+        "method": {"enum": list(kind.methods)},
+        "level": {"enum": list(kind.levels)},
+    }
+    if kind.several_arms:
+        asked["arms"] = {"minItems": 3}
+    elif (kind.methods, kind.levels) in _of_several_arms():
+        asked["arms"] = False
+    needed = [name for name, shape in asked.items() if shape is not False]
     return {
-        "if": {"properties": asked, "required": list(asked)},
+        "if": {"properties": asked, "required": needed},
         "then": {"properties": {"settings": {"$ref": f"#/$defs/{kind.__name__}"}}},
     }
+
+
+def _of_several_arms() -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return methods and levels that have settings of their own for three arms or more."""
+    return {(kind.methods, kind.levels) for kind in settings_types() if kind.several_arms}
 
 
 def _settings(kind: type[Settings]) -> dict[str, Any]:
@@ -194,7 +225,8 @@ def _of_dataclass(kind: type) -> dict[str, Any]:
         if Absent not in options:
             required.append(item.name)
         described = {"description": told[item.name]} if item.name in told else {}
-        properties[item.name] = _any_of([one for one in options if one is not Absent]) | described
+        kept = [one for one in options if one not in (Absent, Fraction)]  # ε is written as a number
+        properties[item.name] = _any_of(kept) | described
     return _object(properties, required)
 
 
@@ -249,12 +281,14 @@ def _tuple(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def descriptions(kind: type) -> dict[str, str]:
-    """Return the sentence that the docstring says of each attribute."""
-    _, _, listed = (inspect.getdoc(kind) or "").partition("Attributes\n----------\n")
-    entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
-    return {
-        name.strip(): " ".join(text.split()) for names, text in entries for name in names.split(",")
-    }
+    """Return the sentence that the docstring says of each attribute, of a base class first."""
+    told: dict[str, str] = {}
+    for one in reversed([each for each in kind.__mro__ if is_dataclass(each)]):
+        _, _, listed = (inspect.getdoc(one) or "").partition("Attributes\n----------\n")
+        entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
+        for names, text in entries:
+            told |= {name.strip(): " ".join(text.split()) for name in names.split(",")}
+    return told
 
 
 def tables() -> str:
@@ -264,12 +298,14 @@ def tables() -> str:
     for kind in settings_types():
         names = ", ".join(f"`{name}`" for name in kind.methods)
         where = " and ".join(kind.levels)
-        parts += [f"## Settings of {names}, {where} level\n"]
+        arms = ", three arms or more" if kind.several_arms else ""
+        parts += [f"## Settings of {names}, {where} level{arms}\n"]
         parts += [*_table(whole["$defs"][kind.__name__]), ""]
     titles = {
         "TreatmentNote": "Treatment",
         "OutcomeNote": "Outcome",
         "Effect": "A row of the effects",
+        "Arm": "An arm of several",
         "Step": "A step",
         "LedgerNote": "Note of a ledger",
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 _SECTIONS = {
-    "Tutorial": ["tutorial.md"],
+    "Tutorial": ["tutorial.md", "tutorial-birth-weight.md"],
     "How to": [
         "how-to/choose-epsilon.md",
         "how-to/declare-bounds.md",
@@ -15,7 +15,11 @@ _SECTIONS = {
         "how-to/missing-outcomes.md",
         "how-to/read-the-interval.md",
         "how-to/binary-outcomes.md",
+        "how-to/trials.md",
+        "how-to/several-arms.md",
         "how-to/several-outcomes.md",
+        "how-to/several-sites.md",
+        "how-to/before-and-after.md",
         "how-to/repeated-rows.md",
         "how-to/large-files.md",
         "how-to/spark.md",
@@ -28,9 +32,13 @@ _SECTIONS = {
     "Explanation": [
         "explanation/levels.md",
         "explanation/matching.md",
+        "explanation/several-arms.md",
+        "explanation/several-arms-sample.md",
+        "explanation/several-arms-intervals.md",
         "explanation/blocks.md",
         "explanation/published-sample-level.md",
         "explanation/intervals.md",
+        "explanation/several-sites.md",
         "explanation/pitfalls.md",
         "explanation/service.md",
         "explanation/unmeasured-confounding.md",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
     from private_ate.checking.check import check_data
     from private_ate.checking.findings import DataCheck, Finding
+    from private_ate.combining.door import combine
+    from private_ate.combining.values import Combined, CombinedEffect
     from private_ate.domain import (
         Binary,
         Categories,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         EValue,
         arm_means,
         e_value,
+        monotone_means,
         odds_ratio,
         risk_ratio,
         standard_error,
@@ -52,27 +55,38 @@ if TYPE_CHECKING:
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.blocks.plan import BlocksOptions
     from private_ate.estimators.calibrated.options import CalibratedOptions
-    from private_ate.estimators.exact import diagnose_ate, exact_effect
+    from private_ate.estimators.exact import diagnose_ate, exact_effect, exact_means
     from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.privacy.ledger.ledger import Ledger
-    from private_ate.release import Diagnostics, Effect, Release
+    from private_ate.release import (
+        Arm,
+        ArmDiagnostics,
+        Combination,
+        Contrast,
+        Diagnostics,
+        Effect,
+        Release,
+    )
     from private_ate.report.html import PublicFacts
 
 _HOMES = {
     "domain": ("Binary", "Categories", "Domain", "Interval", "Outcome", "StudyLabel", "Treatment"),
     "checking.check": ("check_data",),
     "checking.findings": ("DataCheck", "Finding"),
+    "combining.door": ("combine",),
+    "combining.values": ("Combined", "CombinedEffect"),
     "estimation": ("estimate_ate",),
-    "estimators.exact": ("diagnose_ate", "exact_effect"),
+    "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
     "estimators.overlap": ("describe_overlap",),
     "effects": (
         "ArmMeans",
         "EValue",
         "arm_means",
         "e_value",
+        "monotone_means",
         "odds_ratio",
         "risk_ratio",
         "standard_error",
@@ -80,7 +94,15 @@ _HOMES = {
     "report.html": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
-    "release": ("Diagnostics", "Effect", "Release"),
+    "release": (
+        "Arm",
+        "ArmDiagnostics",
+        "Combination",
+        "Contrast",
+        "Diagnostics",
+        "Effect",
+        "Release",
+    ),
     "errors": (
         "ArgumentError",
         "BudgetError",
@@ -98,12 +120,18 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AimOptions",
     "ArgumentError",
+    "Arm",
+    "ArmDiagnostics",
     "ArmMeans",
     "Binary",
     "BlocksOptions",
     "BudgetError",
     "CalibratedOptions",
     "Categories",
+    "Combination",
+    "Combined",
+    "CombinedEffect",
+    "Contrast",
     "DataCheck",
     "DatasetError",
     "Diagnostics",
@@ -138,11 +166,14 @@ __all__ = [
     "__version__",
     "arm_means",
     "check_data",
+    "combine",
     "describe_overlap",
     "diagnose_ate",
     "e_value",
     "estimate_ate",
     "exact_effect",
+    "exact_means",
+    "monotone_means",
     "odds_ratio",
     "plan_ate",
     "risk_ratio",

@@ -272,7 +272,7 @@ def bill_for(
         binding = binding_of(prepared.declared, prepared.table)
     plan = {
         "method": method,
-        "request": _plain(_asked(request)),
+        "request": _plain(_asked(request, domain.treatment.size)),
         "options": type(request.options).__name__,
         "treatment": domain.treatment.column,
         "outcome": domain.outcome.column,
@@ -317,13 +317,17 @@ def bill_for_columns(
     )
 
 
-def _asked(request: Request) -> dict[str, Any]:
+def _asked(request: Request, arms: int) -> dict[str, Any]:
     """Return the fields of a request; one that came later is left out at its usual value."""
     fields = asdict(request)
+    of_two_arms = getattr(request.options, "of_two_arms", None)
+    if arms == 2 and of_two_arms is not None:
+        fields["options"] = of_two_arms()
     if request.design == "unknown":
         del fields["design"]  # so that requests of older ledgers keep their hash
-    if request.among is None:
-        del fields["among"]
+    for name in ("among", "probability"):
+        if getattr(request, name) is None:
+            del fields[name]
     return fields
 
 

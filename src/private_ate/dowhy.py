@@ -9,17 +9,19 @@ uses some of the rows as they are; it spends ε again and needs a ledger to coun
 
 from __future__ import annotations
 
+import copy
 import inspect
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from private_ate.domain import Domain, label_text
+from private_ate.data.entries import label_of
+from private_ate.domain import Domain, Treatment, label_text
 from private_ate.effects import standard_error
 from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimation import estimate_ate
-from private_ate.estimators.request import Estimand
+from private_ate.estimators.request import Design, Estimand
 from private_ate.privacy.budget import Level
 from private_ate.release import Pair, Release
 from private_ate.report.words import estimand_name
@@ -41,19 +43,22 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
     """Average treatment effect released with differential privacy, with its own interval.
 
     Parameters go into DoWhy's ``method_params``. ``fit`` makes the one release and spends ε;
-    everything else reads it. The estimate holds no data, but DoWhy's ``CausalModel`` keeps the
+    everything else reads it. Of more than two arms DoWhy's ``treatment_value`` and
+    ``control_value`` pick the contrast, any of them for the one ε: ask again with
+    ``fit_estimator=False``. The estimate holds no data, but DoWhy's ``CausalModel`` keeps the
     whole frame: never save or send the model.
 
     Parameters
     ----------
-    level, epsilon, domain, method, estimand, confidence, rows_per_person, options
+    level, epsilon, domain, method, estimand, among, design, confidence, rows_per_person, options
         As for ``estimate_ate``. The domain names treatment and outcome; the covariates are the
         back-door variables that DoWhy identified.
     leave_out_undeclared : bool
         As for ``estimate_ate``, at label level.
-    ledger, dataset : str, optional
-        The path or URL of a ledger and the data set's name in it. With one, DoWhy's
-        ``data_subset_refuter`` is allowed as long as the budget lasts.
+    ledger, dataset, dataset_version : str, optional
+        The path or URL of a ledger, the data set's name in it and what this state of the data is
+        called. With a ledger, DoWhy's ``data_subset_refuter`` is allowed as long as the budget
+        lasts.
     """
 
     def __init__(  # noqa: PLR0913  # one keyword per question, and DoWhy's own
@@ -65,12 +70,15 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         domain: Domain,
         method: str = "auto",
         estimand: Estimand = "ate",
+        among: str | None = None,
+        design: Design = "unknown",
         confidence: float | None = 0.95,
         rows_per_person: int = 1,
         leave_out_undeclared: bool = False,
         options: object | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
+        dataset_version: str | None = None,
         test_significance: bool | str = False,
         evaluate_effect_strength: bool = False,
         confidence_intervals: bool | str = False,
@@ -92,18 +100,17 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         )
         self._request: dict[str, Any] = {
             "level": level, "epsilon": epsilon, "domain": domain, "method": method,
-            "estimand": estimand, "confidence": confidence,
+            "estimand": estimand, "among": among, "design": design, "confidence": confidence,
             "rows_per_person": rows_per_person, "leave_out_undeclared": leave_out_undeclared,
-            "options": options,
+            "options": options, "dataset": dataset, "dataset_version": dataset_version,
         }  # fmt: skip
         self._ledger = None if ledger is None else str(ledger)
-        self._dataset = dataset
         # What DoWhy's refits ask an estimator for.
         self._effect_modifier_names: list[str] = []
         self._target_units = estimand
         self._treatment_value, self._control_value = (
-            domain.treatment.treated,
-            domain.treatment.control,
+            label_text(domain.treatment.treated),
+            label_text(domain.treatment.control),
         )
         self.release: Release | None = None
 
@@ -129,7 +136,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
                 raise ArgumentError(message)
         account: dict[str, Any] = {}
         if self._ledger is not None:
-            account = {"ledger": self._ledger, "dataset": self._dataset}
+            account = {"ledger": self._ledger}
         self.release = estimate_ate(
             data,
             covariates=[str(name) for name in estimand.get_backdoor_variables()],
@@ -159,23 +166,26 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         target_units: object = None,
         **_: object,
     ) -> Any:  # noqa: ANN401  # DoWhy's
-        """Return the release as DoWhy's estimate; reads no data and spends nothing."""
+        """Return a contrast of the release as DoWhy's estimate; reads no data, spends nothing."""
         del data
         release = self._released()
-        self._require_same(treatment_value, control_value, target_units)
+        self._require_units(target_units)
+        arm, against = self._arms(treatment_value, control_value)
         domain: Domain = self._request["domain"]
         estimate = CausalEstimate(
             data=None,  # DoWhy would keep it
             treatment_name=[domain.treatment.column],
             outcome_name=[domain.outcome.column],
-            estimate=release.ate,
+            estimate=release.contrast(arm, against).effect,
             target_estimand=self._target_estimand,
             realized_estimand_expr=self.construct_symbolic_estimator(self._target_estimand),
             control_value=control_value,
             treatment_value=treatment_value,
             release=release,
         )
-        estimate.add_estimator(self)
+        self._treatment_value, self._control_value = arm, against
+        # A copy of its own: the next estimate of this release may be of another contrast.
+        estimate.add_estimator(copy.copy(self))
         return estimate
 
     def construct_symbolic_estimator(self, estimand: object) -> str:
@@ -201,7 +211,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         if confidence_level is not None and abs(confidence_level - paid) > 1e-9:
             message = f"the release paid for an interval of {paid:g}; ask for that confidence"
             raise ArgumentError(message)
-        return release.interval
+        return release.contrast(self._treatment_value, self._control_value).interval
 
     def estimate_std_error(
         self, data: object = None, method: object = None, **options: object
@@ -210,7 +220,9 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         del data, options
         if method == "bootstrap":
             _refuse_resampling("a bootstrap")
-        return standard_error(self._released())
+        return standard_error(
+            self._released(), arm=self._treatment_value, against=self._control_value
+        )
 
     def test_significance(self, *arguments: object, **options: object) -> NoReturn:
         """Refuse: DoWhy tests by permuting outcomes among persons."""
@@ -231,18 +243,32 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
             )
             raise BudgetError(message)
 
-    def _require_same(self, treated: object, control: object, units: object) -> None:
-        """Refuse other arms or units than those the release speaks of."""
-        labels = self._request["domain"].treatment
-        asked = (label_text(treated), label_text(control))
-        declared = (label_text(labels.treated), label_text(labels.control))
-        # DoWhy's defaults 1 and 0 stand for whatever the domain declares.
-        if asked not in (declared, ("1", "0")):
-            message = f"the domain declares {declared[0]!r} against {declared[1]!r}"
-            raise ArgumentError(message)
+    def _arms(self, treated: object, control: object) -> tuple[str, str]:
+        """Return the arms to compare; refuse those that the release does not compare."""
+        treatment: Treatment = self._request["domain"].treatment
+        asked = (_label(treated), _label(control))
+        headline = (label_text(treatment.treated), label_text(treatment.control))
+        if treatment.size > 2 and asked[0] != asked[1] and set(asked) <= set(treatment.labels):
+            return asked
+        # DoWhy's defaults 1 and 0 stand for the headline unless both are declared arms.
+        if asked in (headline, ("1", "0")):
+            return headline
+        message = f"the domain declares {headline[0]!r} against {headline[1]!r}"
+        if treatment.size > 2:
+            listed = ", ".join(map(repr, treatment.labels))
+            message = f"treatment_value and control_value are two of the declared arms {listed}"
+        raise ArgumentError(message)
+
+    def _require_units(self, units: object) -> None:
+        """Refuse other units than those the release speaks of."""
         if units not in (None, self._request["estimand"]):
             message = f"this release speaks of the {self._request['estimand']}; set estimand"
             raise ArgumentError(message)
+
+
+def _label(value: object) -> str:
+    """Return a value as labels are written; what is no label matches none."""
+    return label_of(value) or ""
 
 
 def _refuse_resampling(what: str) -> NoReturn:

@@ -14,13 +14,15 @@ from private_ate.errors import ArgumentError
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
+    from private_ate.domain.kinds import Label
+    from private_ate.release import Arm, Contrast, Release
 
 __all__ = [
     "ArmMeans",
     "EValue",
     "arm_means",
     "e_value",
+    "monotone_means",
     "odds_ratio",
     "risk_ratio",
     "standard_error",
@@ -33,7 +35,10 @@ _RISK_PER_DEVIATION = 0.91
 
 @dataclass(frozen=True, slots=True)
 class ArmMeans:
-    """Released means of the outcome if all were treated and if none were."""
+    """Released means of the outcome if all were treated and if none were.
+
+    Of several arms: if all were given the arm, and if all were given the one it is compared with.
+    """
 
     treated: float
     control: float
@@ -60,26 +65,78 @@ class EValue:
     risk_ratio: float
 
 
-def arm_means(release: Release) -> ArmMeans:
-    """Return both means; the release must have been made with ``CalibratedOptions(means=True)``."""
+def arm_means(
+    release: Release, *, arm: Label | None = None, against: Label | None = None
+) -> ArmMeans:
+    """Return both means; a release of two arms was made with ``CalibratedOptions(means=True)``.
+
+    Parameters
+    ----------
+    release : Release
+        A release that holds means.
+    arm, against : label, optional
+        The arms that are meant; those of the headline if not given.
+    """
+    row = _row(release, arm, against)
+    if release.arms:
+        means_of = {one.label: one.mean for one in release.arms}
+        first, second = means_of[row.arm], means_of[row.against]
+        if first is None or second is None:
+            msg = "this release holds contrasts and no arm means; ask for the means"
+            raise ArgumentError(msg)
+        return ArmMeans(first, second)
     means = Facts.of(release.settings).means
     if means is None:
         msg = "this release holds no arm means; make one with CalibratedOptions(means=True)"
         raise ArgumentError(msg)
-    return ArmMeans(float(means.treated), float(means.control))
+    both = ArmMeans(float(means.treated), float(means.control))
+    is_turned = row.arm == release.contrasts[0].against
+    return ArmMeans(both.control, both.treated) if is_turned else both
 
 
-def risk_ratio(release: Release) -> float:
-    """Return the ratio of both risks of a binary outcome; infinite if the control risk is 0."""
-    means = _risks(release)
+def _row(release: Release, arm: Label | None, against: Label | None) -> Contrast:
+    """Return the contrast that is asked for; without any word the headline."""
+    facts = Facts.of(release.settings)
+    head = release.contrasts[0]
+    if facts.headline is not None and release.arms:
+        head = release.contrast(facts.headline.arm, facts.headline.against)
+    if arm is None and against is None:
+        return head
+    return release.contrast(
+        head.arm if arm is None else arm, head.against if against is None else against
+    )
+
+
+def _effect(
+    release: Release, arm: Label | None, against: Label | None
+) -> tuple[float, tuple[float, float] | None]:
+    if arm is None and against is None:
+        return release.ate, release.interval
+    row = _row(release, arm, against)
+    return row.effect, row.interval
+
+
+def risk_ratio(
+    release: Release, *, arm: Label | None = None, against: Label | None = None
+) -> float:
+    """Return the ratio of both risks of a binary outcome; infinite if the control risk is 0.
+
+    ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
+    """
+    means = _risks(release, arm, against)
     if means.control == 0:
         return math.inf if means.treated > 0 else math.nan
     return means.treated / means.control
 
 
-def odds_ratio(release: Release) -> float:
-    """Return the ratio of both odds of a binary outcome; infinite if the control odds are 0."""
-    means = _risks(release)
+def odds_ratio(
+    release: Release, *, arm: Label | None = None, against: Label | None = None
+) -> float:
+    """Return the ratio of both odds of a binary outcome; infinite if the control odds are 0.
+
+    ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
+    """
+    means = _risks(release, arm, against)
     above = means.treated * (1 - means.control)
     below = means.control * (1 - means.treated)
     if below == 0:
@@ -87,23 +144,78 @@ def odds_ratio(release: Release) -> float:
     return above / below
 
 
-def standard_error(release: Release) -> float | None:
+def monotone_means(release: Release) -> dict[str, float]:
+    """Return the means of doses as a curve that rises or falls throughout, by dose.
+
+    Isotonic regression of the released means by their variances, noise and sampling together, in
+    the direction that fits better. It assumes a shape that the release itself does not.
+    """
+    doses = list(Facts.of(release.settings).doses)
+    arms = {arm.label: arm for arm in release.arms}
+    if not doses or set(doses) != set(arms):
+        msg = "a curve needs arms that are bins of a dose: declare them by Treatment(bins=…)"
+        raise ArgumentError(msg)
+    held = [arms[label] for label in doses]
+    means = [arm.mean for arm in held if arm.mean is not None]
+    if len(means) < len(held):
+        msg = "this release holds contrasts and no arm means; ask for the means"
+        raise ArgumentError(msg)
+    precisions = [1 / max(_noise_variance(arm) + (arm.variance or 0.0), 1e-300) for arm in held]
+    rising = _isotonic(means, precisions)
+    falling = [-value for value in _isotonic([-mean for mean in means], precisions)]
+    fits = [
+        math.fsum(p * (mean - value) ** 2
+                  for p, mean, value in zip(precisions, means, curve, strict=True))
+        for curve in (rising, falling)
+    ]  # fmt: skip
+    return dict(zip(doses, rising if fits[0] <= fits[1] else falling, strict=True))
+
+
+def _noise_variance(arm: Arm) -> float:
+    from private_ate.privacy.quantiles import staircase_variance  # loads scipy
+
+    epsilon = float(arm.noise.epsilon)
+    unit = 2 / epsilon**2 if arm.noise.name == "laplace" else staircase_variance(epsilon)
+    return arm.noise.unit**2 * unit
+
+
+def _isotonic(values: list[float], weights: list[float]) -> list[float]:
+    """Return the rising numbers nearest to the values, pooling neighbours that fall."""
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    for value, weight in zip(values, weights, strict=True):
+        pools.append((value, weight, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (first, left, few), (second, right, more) = pools[-2:]
+            mean = (first * left + second * right) / (left + right)
+            pools[-2:] = [(mean, left + right, few + more)]
+    return [mean for mean, _, count in pools for _ in range(count)]
+
+
+def standard_error(
+    release: Release, *, arm: Label | None = None, against: Label | None = None
+) -> float | None:
     """Return the standard error of a normal estimate whose interval would be as wide.
 
     It holds whatever the interval covers (``settings["interval_covers"]``): noise and sampling,
     and at label level also doubt about the imbalance that weights have left. None if the release
-    has no interval.
+    has no interval. ``arm`` and ``against`` name a contrast other than the headline.
     """
-    if release.interval is None:
+    effect, interval = _effect(release, arm, against)
+    if interval is None:
         return None
     # The longer side: the shorter one may have been cut at the outcome's range.
-    half = max(release.interval[1] - release.ate, release.ate - release.interval[0])
+    half = max(interval[1] - effect, effect - interval[0])
     confidence = Facts.of(release.settings).confidence
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def e_value(
-    release: Release, *, outcome_sd: float | None = None, baseline_risk: float | None = None
+    release: Release,
+    *,
+    outcome_sd: float | None = None,
+    baseline_risk: float | None = None,
+    arm: Label | None = None,
+    against: Label | None = None,
 ) -> EValue:
     """Return the E-value of a released effect and of its interval.
 
@@ -116,6 +228,8 @@ def e_value(
     baseline_risk : float, optional
         For a binary outcome: the risk of the controls, from public knowledge. May be left out if
         the release holds arm means of a binary outcome. It is taken as known.
+    arm, against : label, optional
+        The arms that are meant; those of the headline if not given.
 
     Examples
     --------
@@ -124,15 +238,16 @@ def e_value(
     >>> round(_e_value(3.9), 2), round(_e_value(1.8), 1)
     (7.26, 3.0)
     """
+    effect, interval = _effect(release, arm, against)
     if baseline_risk is None and outcome_sd is None and Facts.of(release.settings).has_risks:
-        baseline_risk = arm_means(release).control
+        baseline_risk = arm_means(release, arm=arm, against=against).control
     if (outcome_sd is None) == (baseline_risk is None):
         msg = (
             "an E-value needs outcome_sd (continuous outcomes) or baseline_risk (binary ones), "
             "from public knowledge"
         )
         raise ArgumentError(msg)
-    ends = (release.ate, *(release.interval or ()))
+    ends = (effect, *(interval or ()))
     if outcome_sd is not None:
         ratios = [_standardised(end, outcome_sd) for end in ends]
     else:
@@ -144,11 +259,12 @@ def e_value(
     return EValue(_e_value(ratios[0]), limit, ratios[0])
 
 
-def _risks(release: Release) -> ArmMeans:
+def _risks(release: Release, arm: Label | None, against: Label | None) -> ArmMeans:
     if not Facts.of(release.settings).has_risks:
-        msg = "ratios need a declared binary outcome and CalibratedOptions(means=True)"
+        paid = "" if release.arms else " and CalibratedOptions(means=True)"
+        msg = f"ratios need a declared binary outcome{paid}"
         raise ArgumentError(msg)
-    return arm_means(release)
+    return arm_means(release, arm=arm, against=against)
 
 
 def _standardised(effect: float, deviation: float) -> float:

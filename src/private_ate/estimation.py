@@ -29,11 +29,13 @@ from private_ate.estimators.refusals import (
     among_arm,
     refuse_arms,
     refuse_missing_rule,
+    refuse_probability,
     refuse_unanswerable,
     with_outcome_sd,
 )
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Design, Estimand, Request, Target
+from private_ate.estimators.trial.probability import probability_note
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
@@ -71,6 +73,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     estimand: Estimand = "ate",
     among: str | None = None,
     design: Design = "unknown",
+    probability: float | str | None = None,
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     outcome_sd: float | None = None,
@@ -117,6 +120,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     design : "unknown", "observational" or "randomized"
         What you know about how treatment was given. "randomized" compares the arms as they are;
         "observational" lets the method adjust as soon as it can. Decides by your word alone.
+    probability : float or str, optional
+        Of a trial: the probability of treatment, or the covariate that holds everybody's, with
+        declared bounds between 0 and 1. Nothing is then paid to learn it.
     outcome_sd : float, optional
         A public guess of the outcome's standard deviation among people who are treated alike, in
         its own units, as in a plan; for methods that take one: "calibrated" at label level.
@@ -162,11 +168,12 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     asked_at = datetime.now(UTC).isoformat(timespec="seconds")
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
-        options, design,
+        options, design, probability=probability,
     )  # fmt: skip
     arms = _declared_arms(data, treatment, domain)
     request = among_arm(request, arms, among)
     chosen = method_for(method, request, 2 if arms is None else arms.size)
+    _refuse_declared_rule(chosen, request, arms, domain)
     if outcome_sd is not None:
         told = chosen.options() if options is None else options
         request = replace(request, options=with_outcome_sd(told, outcome_sd))
@@ -183,6 +190,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     for role, name in (("data set", dataset), ("data set's version", dataset_version)):
         if name is not None:
             check_name(role, name)
+    refuse_probability(chosen, request, domain)
     payer = payer_for(
         ledger, dataset=dataset, request_id=request_id, analyst=analyst, approval=approval
     )
@@ -246,7 +254,8 @@ def estimate_study(
         raise ArgumentError(msg)
     outcome = study.domain.outcome
     refuse_arms(method, request, study.domain.treatment.size)
-    refuse_missing_rule(method, request, outcome)
+    refuse_probability(method, request, study.domain)
+    refuse_missing_rule(method, request, outcome, study.domain.treatment.size)
     _refuse_looked_over(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
@@ -268,7 +277,10 @@ def estimate_study(
     if study.dimension == 0:  # nothing to adjust for
         estimate = replace(estimate, adjusted=False)
     size = study.size if estimate.size is None else estimate.size
-    notes = rule_notes(outcome, request.level, leaves_out=method.leaves_out)
+    notes = (
+        *probability_note(request.probability),
+        *rule_notes(outcome, request.level, leaves_out=method.leaves_out),
+    )
     told = replace(estimate, settings=with_notes(estimate.settings, notes))
     about = _about(study, request, told, is_declared=not void)
     return Release.of(
@@ -315,6 +327,14 @@ def _declared_arms(
     if isinstance(treatment, Treatment):
         return treatment
     return domain.treatment if isinstance(domain, Domain) else None
+
+
+def _refuse_declared_rule(
+    method: Method, request: Request, arms: Treatment | None, domain: Domain | None
+) -> None:
+    """Refuse a rule for missing outcomes before a record is read, where it is already known."""
+    if arms is not None and isinstance(domain, Domain):
+        refuse_missing_rule(method, request, domain.outcome, arms.size)
 
 
 def method_for(name: str, request: Request, arms: int = 2) -> Method:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from private_ate.arguments import one_of
 from private_ate.contents.about import (
     ARMS,
     About,
@@ -19,15 +21,40 @@ from private_ate.contents.about import (
     TreatmentNote,
     released_estimand,
 )
+from private_ate.contents.arms import Arm, ArmEstimate, Combination, Comparison, Contrast
+from private_ate.contents.combinations import combine_arms, scale_contrast
 from private_ate.contents.protection import list_unprotected, warn_of_epsilon
-from private_ate.contents.reading import FIELDS, OLD_FIELDS, SCHEMA, plain_field, read_fields
+from private_ate.contents.reading import (
+    ARM_FIELDS,
+    FIELDS,
+    OLD_FIELDS,
+    SCHEMA,
+    plain_field,
+    read_fields,
+)
+from private_ate.domain.kinds import Label, label_text
+from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee, Level
 from private_ate.settings import Facts, Settings, plain_settings
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from private_ate.report.html import PublicFacts
 
-__all__ = ["Diagnostics", "Effect", "Estimate", "Overlap", "Pair", "Release"]
+__all__ = [
+    "Arm",
+    "ArmDiagnostics",
+    "ArmOverlap",
+    "Combination",
+    "Contrast",
+    "Diagnostics",
+    "Effect",
+    "Estimate",
+    "Overlap",
+    "Pair",
+    "Release",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +65,8 @@ class Estimate:
     ``adjacency``, a noisy ``size`` where n itself is private, ``numerics`` where the proof speaks
     of ideal numbers, and ``void`` with the reason why nothing is promised. ``adjusted`` and
     ``estimand`` say what the number is where that is not what the settings and the request say;
-    ``warnings`` head the release and rest on public facts alone.
+    ``warnings`` head the release and rest on public facts alone. Three arms or more are in
+    ``arms``, and ``comparison`` is what a release shows of them; the effect is then the headline.
     """
 
     ate: float
@@ -53,6 +81,8 @@ class Estimate:
     adjusted: bool | None = None
     estimand: ReleasedEstimand | None = None
     warnings: tuple[str, ...] = ()
+    arms: tuple[ArmEstimate, ...] = ()
+    comparison: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +115,8 @@ class Release:
     treatment, outcome, covariates : TreatmentNote, OutcomeNote, tuple of str
         Columns, arms, bounds and unit.
     effects : tuple of Effect
-        The table of effects; its first row is the headline.
+        The table of effects. Of two arms its first row is the headline; of more it has a row for
+        every pair, those against the reference first, and the headline is the last of these.
     warnings : tuple of str
         What to know before the number is used.
     missing : mapping
@@ -96,6 +127,8 @@ class Release:
         Every step that saw private values, with its mechanism, cost and public noise.
     not_protected : tuple of str
         What the promise does not cover.
+    arms : tuple of Arm
+        Three arms or more, the reference first; empty for two.
     """
 
     ate: float
@@ -125,10 +158,20 @@ class Release:
     released_at: str | None = None
     steps: tuple[Step, ...] = ()
     not_protected: tuple[str, ...] = ()
+    arms: tuple[Arm, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.effects:
             object.__setattr__(self, "effects", (self._headline(),))
+
+    def __getstate__(self) -> list[Any]:
+        """Return what a pickle holds; that of two arms has no field for several."""
+        state = [getattr(self, item.name) for item in fields(self)]
+        return state if self.arms else state[:-1]
+
+    def __setstate__(self, state: list[Any]) -> None:
+        for item, value in zip_longest(fields(self), state, fillvalue=()):
+            object.__setattr__(self, cast("Field[Any]", item).name, value)
 
     def _headline(self) -> Effect:
         """Return the headline as a row of the table of effects."""
@@ -157,6 +200,9 @@ class Release:
         facts = Facts.of(settings)
         said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
         adjusted = said is not False  # who does not say adjusts
+        estimand = released_estimand(
+            estimate.estimand or facts.estimand, about.design, adjusted=adjusted
+        )
         return cls(
             ate=estimate.ate,
             interval=estimate.interval,
@@ -171,9 +217,8 @@ class Release:
             settings=settings,
             version=version,
             schema=SCHEMA,
-            estimand=released_estimand(
-                estimate.estimand or facts.estimand, about.design, adjusted=adjusted
-            ),
+            estimand=estimand,
+            effects=_rows(estimate.comparison, about, estimand),
             adjusted=adjusted,
             design=about.design,
             treatment=about.treatment,
@@ -184,6 +229,7 @@ class Release:
             dataset=about.dataset,
             dataset_version=about.dataset_version,
             steps=steps,
+            arms=() if estimate.comparison is None else estimate.comparison.arms,
             not_protected=list_unprotected(
                 guarantee.level,
                 is_private=guarantee.is_private,
@@ -197,9 +243,69 @@ class Release:
         """Whether the release keeps a differential privacy promise."""
         return not self.guarantee.startswith("none")
 
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Every arm compared with every other: the table of effects without its subject."""
+        return tuple(
+            Contrast(
+                row.arm, row.against, row.estimate,
+                row.interval, row.simultaneous, row.noise_interval,
+            )
+            for row in self.effects
+            if row.subgroup is None and row.outcome == self.effects[0].outcome
+        )  # fmt: skip
+
+    def contrast(self, arm: Label, against: Label) -> Contrast:
+        """Return an arm compared with another, in either order."""
+        asked = self._labels(arm, against)
+        for row in self.contrasts:
+            if (row.arm, row.against) == asked:
+                return row
+            if (row.against, row.arm) == asked:
+                return row.flipped()
+        msg = f"arm {asked[0]!r} is compared with another arm, not with itself"
+        raise ArgumentError(msg, parameter="against")
+
+    def combination(self, weights: Mapping[Any, float]) -> Combination:
+        """Return a weighted sum of the arms' means, such as a trend; it costs nothing.
+
+        Parameters
+        ----------
+        weights : mapping
+            A weight for each label; arms that are left out have weight zero. Weights that add up
+            to zero ask for a sum of contrasts, which needs no means.
+        """
+        told = dict(zip(self._labels(*weights), weights.values(), strict=True))
+        if not self.arms:
+            return scale_contrast(self.contrasts[0], told)
+        facts = Facts.of(self.settings)
+        return combine_arms(
+            self.arms, self.contrasts, told,
+            coverage=facts.confidence, rule=facts.interval_rule,
+            bounds=None if self.outcome is None else self.outcome.bounds,
+        )  # fmt: skip
+
+    def _labels(self, *labels: Label) -> tuple[str, ...]:
+        """Return labels as the release writes them; others than its own are refused."""
+        known = ARMS if self.treatment is None else self.treatment.arms
+        texts = tuple(map(label_text, labels))
+        wrong = next((text for text in texts if text not in known), None)
+        if wrong is not None:
+            msg = f"{wrong!r} is none of the release's arms {', '.join(map(repr, known))}"
+            raise ArgumentError(msg, parameter="arm")
+        return texts
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the table of effects as a polars frame, a row per contrast."""
+        from private_ate.report.frames import effects_frame  # report reads releases
+
+        return effects_frame(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain values; ε as the decimal number it was given as."""
-        names = FIELDS if self.schema == SCHEMA else OLD_FIELDS
+        names: tuple[str, ...] = OLD_FIELDS
+        if self.schema == SCHEMA:
+            names = ARM_FIELDS if self.arms else FIELDS
         plain = {name: plain_field(getattr(self, name)) for name in names}
         plain["epsilon"] = float(self.epsilon)
         return plain
@@ -208,11 +314,33 @@ class Release:
         """Return the release as one JSON object."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
-    def to_html(self, facts: PublicFacts | None = None) -> str:
-        """Return the release as one self-contained page; ``facts`` adds public knowledge."""
+    def to_text(self, contrasts: Literal["all", "reference"] = "all") -> str:
+        """Return the release as aligned plain text.
+
+        Of three arms or more "reference" shows the contrasts with the reference alone, whose
+        simultaneous intervals then cover these and are narrower.
+        """
+        from private_ate.report.text import summarize  # report reads releases
+
+        one_of("contrasts", contrasts, ("all", "reference"))
+        return summarize(self, contrasts)
+
+    def to_html(
+        self,
+        facts: PublicFacts | None = None,
+        *,
+        contrasts: Literal["all", "reference"] = "all",
+        monotone: bool = False,
+    ) -> str:
+        """Return the release as one self-contained page; ``facts`` adds public knowledge.
+
+        ``contrasts`` is as in :meth:`to_text`. ``monotone`` adds to the means of several doses a
+        curve that never turns; see ``private_ate.effects.monotone_means``.
+        """
         from private_ate.report.html import release_page  # report reads releases
 
-        return release_page(self, facts)
+        one_of("contrasts", contrasts, ("all", "reference"))
+        return release_page(self, facts, contrasts=contrasts, monotone=monotone)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
@@ -229,6 +357,22 @@ class Release:
         from private_ate.report.text import summarize  # report reads releases
 
         return summarize(self)
+
+
+def _rows(
+    comparison: Comparison | None, about: About, estimand: ReleasedEstimand
+) -> tuple[Effect, ...]:
+    """Return the table of effects of several arms; empty for two, whose headline is the table."""
+    if comparison is None:
+        return ()
+    return tuple(
+        Effect(
+            outcome=about.outcome.column, subgroup=None, arm=row.arm, against=row.against,
+            estimand=estimand, estimate=row.effect, interval=row.interval,
+            simultaneous=row.simultaneous, noise_interval=row.noise_interval,
+        )
+        for row in comparison.contrasts
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +394,18 @@ class Overlap:
             for first, second in zip(self.treated, self.control, strict=True)
             if not (first and second)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmOverlap:
+    """Counts of units of three arms or more by the score of each arm, in equal bins from 0 to 1.
+
+    ``counts[t][s]`` are the units of arm s by the probability of arm t; arms are in the order of
+    ``labels``. Public at label level, the curator's otherwise. Its repr shows no count.
+    """
+
+    labels: tuple[str, ...]
+    counts: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,3 +448,46 @@ class Diagnostics:
         from private_ate.report.curator import curator_page  # as above
 
         return curator_page(self, release)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDiagnostics:
+    """The curator's view of a study of three arms or more. Not private.
+
+    Never part of a release; made only by ``diagnose_ate``, and its repr shows no value. Numbers by
+    arm are mappings from its label, the reference first.
+
+    Attributes
+    ----------
+    exact_means, limited_means, plain_means : mapping
+        Of each arm the mean by matching without limits, by matching within the published method's
+        limits, and as it is; none carries noise. Contrasts are differences of them.
+    sizes, effective : mapping
+        Sizes of the arms, and Kish's effective sizes under the limited weights.
+    balance : mapping
+        Standardised mean differences of each feature before and after weighting, the greatest
+        over all pairs of arms.
+    arm_balance : mapping
+        The standardised mean of each feature in each arm, less that of all units.
+    weights : mapping
+        Smallest, median, 90 %, 99 % and largest weight of each arm.
+    overlap : ArmOverlap
+        Every arm's propensity scores, by arm.
+    """
+
+    exact_means: Mapping[str, float] = field(repr=False)
+    limited_means: Mapping[str, float] = field(repr=False)
+    plain_means: Mapping[str, float] = field(repr=False)
+    sizes: Mapping[str, int] = field(repr=False)
+    effective: Mapping[str, float] = field(repr=False)
+    balance: Mapping[str, Pair] = field(repr=False)
+    arm_balance: Mapping[str, Mapping[str, Pair]] = field(repr=False)
+    weights: Mapping[str, tuple[float, ...]] = field(repr=False)
+    overlap: ArmOverlap = field(repr=False)
+    note: str = "not private, do not share"
+
+    def to_html(self, release: Release | None = None) -> str:
+        """Return the curator's page, watermarked; it compares with a release if given one."""
+        from private_ate.report.curator_arms import arms_page  # as above
+
+        return arms_page(self, release)

@@ -12,15 +12,17 @@ import enum
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 __all__ = [
     "ABSENT",
     "Absent",
     "ArmCounts",
     "ArmNumbers",
+    "ArmsSettings",
     "ColumnSizes",
     "Facts",
+    "HeadlineNote",
     "LedgerNote",
     "PublicUse",
     "Settings",
@@ -48,6 +50,7 @@ class Settings:
     Its fields are the keys in the order in which JSON shows them; one that may be left out has
     the default ``ABSENT``. ``methods`` and ``levels`` say whose settings they are. The published
     schema of a release is made from these types and their docstrings (``docs/make_schema.py``).
+    ``several_arms`` says whether they are those of three arms or more, or of two.
 
     Attributes
     ----------
@@ -60,6 +63,7 @@ class Settings:
     __slots__ = ()
     methods: ClassVar[tuple[str, ...]] = ()
     levels: ClassVar[tuple[str, ...]] = ("label", "sample")
+    several_arms: ClassVar[bool] = False
 
     confidence: float
     population: str
@@ -83,6 +87,57 @@ class ArmNumbers:
 
     treated: float
     control: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlineNote:
+    """The contrast that a release of several arms has as its headline.
+
+    Attributes
+    ----------
+    arm : str
+        The arm whose effect it is: the last declared that is not the reference.
+    against : str
+        The reference.
+    """
+
+    arm: str
+    against: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmsSettings(Settings):
+    """What every method says of three arms or more; numbers by arm are mappings from its label.
+
+    ``estimators.contrasts.estimate_from_arms`` fills these fields in: a method leaves them out.
+
+    Attributes
+    ----------
+    headline : object
+        The contrast that is the release's headline.
+    among : str
+        The arm whose units are meant; absent for all units.
+    simultaneous_factor : mapping
+        How much wider than its own interval the one is that covers together with others: with
+        those of all pairs of arms, or with those against the reference.
+    interval_rule : str
+        How noise and sampling were put together: "convolved" for the law of their sum,
+        "in_squares" for the root of both squared half-widths; absent without intervals.
+    binary_outcome : bool
+        True where the outcome is declared as binary, so that means are risks; absent otherwise.
+    doses : mapping
+        The ends of each arm's bin, in declared order, where arms are bins of a dose; absent
+        otherwise.
+    """
+
+    several_arms: ClassVar[bool] = True
+
+    headline: HeadlineNote | Absent = ABSENT
+    among: str | Absent = ABSENT
+    simultaneous_factor: Mapping[str, float] | Absent = ABSENT
+    interval_rule: Literal["convolved", "in_squares"] | Absent = ABSENT
+    binary_outcome: bool | Absent = ABSENT
+    doses: Mapping[str, tuple[float, float]] | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +250,25 @@ class Facts:
         Whether the means are risks of a declared binary outcome, so that ratios make sense.
     risk_ratio, odds_ratio : float or None
         The ratios, where they exist.
+    several_arms, several_effective : mapping
+        Of three arms or more: their sizes and effective sizes by label, where they are public.
+    several_shares : mapping
+        Of three arms or more: the share of all units in each, where that was released.
+    doses : mapping
+        The ends of each arm's bin, where arms are bins of a dose.
+    arm_balance : mapping
+        Of three arms or more: the standardised mean of each covariate in each arm, before and
+        after weighting; a pair's difference is that of its arms.
+    headline : HeadlineNote or None
+        Of three arms or more: the contrast that is the headline.
+    among : str or None
+        Of three arms or more: the arm whose units are meant; None for all units.
+    simultaneous_factor : mapping
+        How much wider simultaneous intervals are, for all pairs and against the reference.
+    interval_rule : str or None
+        How noise and sampling were put together for intervals of several arms.
+    path : str or None
+        How much a method of several arms adjusted, where released sizes decide that.
     """
 
     estimand: str = "ate"
@@ -218,6 +292,16 @@ class Facts:
     has_risks: bool = False
     risk_ratio: float | None = None
     odds_ratio: float | None = None
+    several_arms: Mapping[str, int] = field(default_factory=dict)
+    several_effective: Mapping[str, float] = field(default_factory=dict)
+    several_shares: Mapping[str, float] = field(default_factory=dict)
+    doses: Mapping[str, Pair] = field(default_factory=dict)
+    arm_balance: Mapping[str, Mapping[str, Pair]] = field(default_factory=dict)
+    headline: HeadlineNote | None = None
+    among: str | None = None
+    simultaneous_factor: Mapping[str, float] = field(default_factory=dict)
+    interval_rule: Literal["convolved", "in_squares"] | None = None
+    path: str | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Facts:
@@ -241,9 +325,19 @@ class Facts:
             effective_arms=_arm_numbers(settings.get("effective_arms")),
             balance=_pairs(settings.get("balance")),
             means=_arm_numbers(settings.get("means")),
-            has_risks="risk_ratio" in settings,
+            has_risks="risk_ratio" in settings or settings.get("binary_outcome") is True,
             risk_ratio=_number(settings.get("risk_ratio")),
             odds_ratio=_number(settings.get("odds_ratio")),
+            several_arms=_counts(settings.get("arms")),
+            several_effective=_by_label(settings.get("effective_arms")),
+            several_shares=_by_label(settings.get("arm_shares")),
+            doses=_pairs(settings.get("doses")),
+            arm_balance=_pairs_by_arm(settings.get("arm_balance")),
+            headline=_headline(settings.get("headline")),
+            among=_text(settings.get("among")),
+            simultaneous_factor=_numbers(settings.get("simultaneous_factor")),
+            interval_rule=_rule(settings.get("interval_rule")),
+            path=_text(settings.get("path")),
         )
 
 
@@ -327,6 +421,33 @@ def _arm_counts(value: object) -> ArmCounts | None:
 def _arm_numbers(value: object) -> ArmNumbers | None:
     held = _numbers(value)
     return ArmNumbers(**held) if held.keys() == {"treated", "control"} else None
+
+
+def _by_label(value: object) -> dict[str, float]:
+    """Return numbers of three arms or more; two are read as treated and control."""
+    held = _numbers(value)
+    return held if len(held) > 2 else {}
+
+
+def _counts(value: object) -> dict[str, int]:
+    held = _by_label(value)
+    counts = {label: count for label, count in held.items() if isinstance(count, int)}
+    return counts if counts.keys() == held.keys() else {}
+
+
+def _pairs_by_arm(value: object) -> dict[str, dict[str, Pair]]:
+    held = value if isinstance(value, Mapping) else {}
+    return {label: _pairs(pairs) for label, pairs in held.items()}
+
+
+def _headline(value: object) -> HeadlineNote | None:
+    held = value if isinstance(value, Mapping) else {}
+    arm, against = _text(held.get("arm")), _text(held.get("against"))
+    return None if arm is None or against is None else HeadlineNote(arm, against)
+
+
+def _rule(value: object) -> Literal["convolved", "in_squares"] | None:
+    return value if value in ("convolved", "in_squares") else None
 
 
 def _pairs(value: object) -> dict[str, Pair]:

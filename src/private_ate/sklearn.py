@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from private_ate.data.entries import numbers_of
-from private_ate.domain import Categories, Domain, Interval, Outcome
+from private_ate.data.entries import label_of, numbers_of
+from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.estimation import estimate_ate
 from private_ate.privacy.budget import Level
@@ -32,10 +32,11 @@ except ImportError as cause:
 __all__ = ["PrivateATE"]
 
 Bounds = Pair | Sequence[Pair] | None
+Label = str | int | float | bool
 
 
 class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no annotations
-    """Average treatment effect of a binary treatment, released with differential privacy.
+    """Average effects of a treatment with two or more arms, released with differential privacy.
 
     Without a ledger an object makes one release: fitting it again is refused, and so is every fit
     of a clone, which is what searches and cross-validation do. With a ledger each fit is charged.
@@ -55,10 +56,19 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         Declared bounds; needed at sample level.
     treatment_column : int, optional
         Column of X that holds the treatment, if ``fit`` is not given one.
-    method, confidence, rows_per_person, leave_out_undeclared
+    arms : sequence of labels, optional
+        The treatment's classes, 2 to 20; 0 and 1 if not given.
+    bins : sequence of float, optional
+        The edges of a dose's bins, in place of ``arms``.
+    reference : label, optional
+        The arm that others are compared with; the first if not given.
+    among : label, optional
+        Effects among the units of this arm, instead of all.
+    design, method, confidence, rows_per_person, leave_out_undeclared
         As for ``estimate_ate``.
-    ledger, dataset : str, optional
-        A budget ledger that every fit is charged to, and the data set's name in it.
+    ledger, dataset, dataset_version : str, optional
+        A budget ledger that every fit is charged to, the data set's name in it and in the release,
+        and what this state of the data is called.
     seed : int, optional
         For experiments only: the release then says that it guarantees nothing.
 
@@ -68,7 +78,10 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         What may be shown to anybody.
     ate_, interval_ : float, pair or None
         The effect and its interval, from the release; a difference in means that was not adjusted
-        for covariates where ``release_.estimand`` says "difference".
+        for covariates where ``release_.estimand`` says "difference". Of several arms the last
+        declared one against the reference.
+    arms_, contrasts_ : tuple
+        The arms of a release of more than two, and all pairs of arms with their intervals.
     """
 
     _is_clone: ClassVar[bool] = False
@@ -82,12 +95,18 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         outcome_bounds: Pair | None = None,
         covariate_bounds: Bounds = None,
         treatment_column: int | None = None,
+        arms: Sequence[Label] | None = None,
+        bins: Sequence[float] | None = None,
+        reference: Label | None = None,
+        among: Label | None = None,
+        design: str = "unknown",
         method: str = "auto",
         confidence: float | None = 0.95,
         rows_per_person: int = 1,
         leave_out_undeclared: bool = False,
         ledger: str | Path | None = None,
         dataset: str | None = None,
+        dataset_version: str | None = None,
         seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -95,12 +114,18 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         self.outcome_bounds = outcome_bounds
         self.covariate_bounds = covariate_bounds
         self.treatment_column = treatment_column
+        self.arms = arms
+        self.bins = bins
+        self.reference = reference
+        self.among = among
+        self.design = design
         self.method = method
         self.confidence = confidence
         self.rows_per_person = rows_per_person
         self.leave_out_undeclared = leave_out_undeclared
         self.ledger = ledger
         self.dataset = dataset
+        self.dataset_version = dataset_version
         self.seed = seed
 
     def fit(self, X: object, y: object, treatment: object = None) -> PrivateATE:
@@ -113,7 +138,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         y : array, shape (n,)
             Outcomes; missing and non-numeric ones count as the middle of the bounds.
         treatment : array, shape (n,), optional
-            1 for treated units, 0 for control; at label level any other entry is an error. Ask a
+            The arm of each unit: its label, or its dose if ``bins`` are given; without either 1
+            for treated units and 0 for control. At label level any other entry is an error. Ask a
             pipeline for it with ``set_fit_request(treatment=True)``.
         """
         self._require_count()
@@ -126,10 +152,14 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         covariates, arm = self._split(matrix, treatment)
         check_consistent_length(matrix, outcome, arm)
         columns = {f"x{index}": covariates[:, index] for index in range(covariates.shape[1])}
-        frame = pl.DataFrame({"treatment": arm, "outcome": outcome, **columns})
+        schema = {"treatment": pl.String} if isinstance(arm, list) else None
+        named = {"treatment": arm, "outcome": outcome, **columns}
+        frame = pl.DataFrame(named, schema_overrides=schema)
         self.release_ = self._release(frame, list(columns))
         self.ate_ = self.release_.ate
         self.interval_ = self.release_.interval
+        self.arms_ = self.release_.arms
+        self.contrasts_ = self.release_.contrasts
         return self
 
     def __sklearn_clone__(self) -> PrivateATE:
@@ -150,9 +180,12 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
                 level=cast("Level", self.level),
                 epsilon=self.epsilon,
                 method=self.method,
+                among=cast("Any", self.among),
+                design=cast("Any", self.design),
                 confidence=self.confidence,
                 rows_per_person=self.rows_per_person,
                 leave_out_undeclared=self.leave_out_undeclared,
+                dataset_version=self.dataset_version,
                 seed=self.seed,
                 **self._account(),
             )
@@ -182,11 +215,15 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
 
     def _split(
         self, matrix: npt.NDArray[Any], treatment: object
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return covariates and treatment, which is an argument or a column of X."""
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | list[str | None]]:
+        """Return covariates and treatment, which is an argument or a column of X.
+
+        Declared labels are compared as texts, doses and the usual 1 and 0 as numbers.
+        """
         values = matrix.astype(np.float64)
         if treatment is not None:
-            return values, _numbers(column_or_1d(treatment))
+            given = column_or_1d(treatment)
+            return values, _numbers(given) if self.arms is None else _labels(given)
         if self.treatment_column is None:
             message = "give fit a treatment, or name the column of X that holds it"
             raise ArgumentError(message)
@@ -194,7 +231,10 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
 
     def _domain(self, names: list[str]) -> Domain:
         bounds = None if self.outcome_bounds is None else Interval(*self.outcome_bounds)
-        return Domain("treatment", Outcome("outcome", bounds), self._covariates(names))
+        arms = None if self.arms is None else tuple(self.arms)
+        bins = None if self.bins is None else tuple(self.bins)
+        treatment = Treatment("treatment", arms=arms, bins=bins, reference=self.reference)
+        return Domain(treatment, Outcome("outcome", bounds), self._covariates(names))
 
     def _covariates(self, names: list[str]) -> dict[str, Interval | Categories]:
         declared = self.covariate_bounds
@@ -209,7 +249,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         return {name: Interval(*pair) for name, pair in zip(names, pairs, strict=True)}
 
     def _account(self) -> dict[str, Any]:
-        return {} if self.ledger is None else {"ledger": self.ledger, "dataset": self.dataset}
+        return {"ledger": self.ledger, "dataset": self.dataset}
 
 
 class _Clone(PrivateATE):
@@ -226,3 +266,8 @@ def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
     return numbers_of(values)
+
+
+def _labels(values: npt.NDArray[Any]) -> list[str | None]:
+    """Return entries as labels are compared; what is none becomes a missing one, without a word."""
+    return [label_of(entry) for entry in values.tolist()]

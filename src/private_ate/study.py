@@ -7,9 +7,9 @@ person, engines never know ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -44,7 +44,7 @@ S = TypeVar("S", bound=Summable)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A run of encoded rows.
+    """A run of encoded rows; its repr shows none of them.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class Block:
         How many arms are declared (K).
     """
 
-    covariates: npt.NDArray[np.float64]
-    arm: Codes
-    outcome: npt.NDArray[np.int32] | None
+    covariates: npt.NDArray[np.float64] = field(repr=False)
+    arm: Codes = field(repr=False)
+    outcome: npt.NDArray[np.int32] | None = field(repr=False)
     first: int = 0
-    takes_part: npt.NDArray[np.bool_] | None = None
-    observed: npt.NDArray[np.bool_] | None = None
+    takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     arms: int = 2
 
     def __post_init__(self) -> None:
@@ -112,10 +112,10 @@ class Groups:
         False for padding and for rows that take no part.
     """
 
-    covariates: npt.NDArray[np.float64]
-    treatment: npt.NDArray[np.bool_]
-    outcome: npt.NDArray[np.int32]
-    takes_part: npt.NDArray[np.bool_]
+    covariates: npt.NDArray[np.float64] = field(repr=False)
+    treatment: npt.NDArray[np.bool_] = field(repr=False)
+    outcome: npt.NDArray[np.int32] = field(repr=False)
+    takes_part: npt.NDArray[np.bool_] = field(repr=False)
 
 
 class Grouping(Protocol):
@@ -247,14 +247,34 @@ class ArmSizes:
 
 @dataclass(frozen=True, slots=True)
 class MatchingLimits:
-    """How often a unit of each arm may be used in matching; None for no limit."""
+    """How often a unit of each arm may be used in matching; None for no limit.
+
+    Of several arms ``control`` is the reference, ``treated`` the next one in the order of codes,
+    and ``more`` are those that follow.
+    """
 
     treated: int | None
     control: int | None
+    more: tuple[int | None, ...] = ()
+
+    @classmethod
+    def by_arm(cls, limits: Sequence[int | None]) -> MatchingLimits:
+        """Return limits that are given in the order of the arms' codes."""
+        control, treated, *more = limits
+        return cls(treated, control, tuple(more))
+
+    @property
+    def counts(self) -> tuple[int | None, ...]:
+        """The limits in the order of the arms' codes, the reference first."""
+        return self.control, self.treated, *self.more
 
 
 class RowWeights(Protocol):
     """One weight per row, kept by the engine; only summaries are shown."""
+
+    @property
+    def largest(self) -> tuple[int, ...]:
+        """The largest weight of each arm on the grid of 2⁻²⁴, in the order of their codes."""
 
     @property
     def largest_treated(self) -> int:
@@ -288,10 +308,21 @@ class MatchPool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArmSums:
-    """Weighted sums of centred outcomes in either arm, as exact integers."""
+    """Weighted sums of centred outcomes in each arm, as exact integers; the reference first."""
 
-    treated: int
-    control: int
+    totals: tuple[int, ...]
+
+    @property
+    def treated(self) -> int:
+        """The sum of the treated arm, where there are two."""
+        _, treated = self.totals
+        return treated
+
+    @property
+    def control(self) -> int:
+        """The sum of the control arm, where there are two."""
+        control, _ = self.totals
+        return control
 
 
 class MatchingStudy(Study, Protocol):
@@ -306,6 +337,9 @@ class MatchingStudy(Study, Protocol):
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""
 
+    def arm_pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
+        """Order the rows along each arm's probability by a multinomial model, shape (K, d + 1)."""
+
     def noisy_pool(
         self,
         coefficients: npt.NDArray[np.float64],
@@ -314,6 +348,15 @@ class MatchingStudy(Study, Protocol):
         treatment_noise: Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.bool_]],
     ) -> MatchPool:
         """Order the rows along noisy scores, with arms as the noisy treatment says."""
+
+    def noisy_arm_pool(
+        self,
+        coefficients: npt.NDArray[np.float64],
+        score_bits: int,
+        score_noise: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.generic]],
+        arm_noise: Callable[[Codes], Codes],
+    ) -> MatchPool:
+        """Order the rows along noisy scores of every arm, shape (K, n), in noisy arms."""
 
     def fold_with(
         self,

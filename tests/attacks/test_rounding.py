@@ -13,7 +13,7 @@ from studies import make_study
 
 from private_ate.baselines.perturbation import Budget, release_vector
 from private_ate.estimators.published import regression
-from private_ate.estimators.published.regression import release_coefficients
+from private_ate.estimators.published.regression import ScoreNoise, release_coefficients
 from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -105,3 +105,22 @@ def test_vectors_of_the_baselines_that_round_apart_stay_within_what_is_declared(
     assert broken_promises(first, second) == []
     if delta:  # Laplace has a slack of 1e-9 beside the rounding
         assert moved_share(first.calls[0], second.calls[0]) > 1 - 2.0**-38
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_scores_of_several_arms_that_round_up_together_stay_within_what_is_declared(rows):
+    scores = ScoreNoise(Fraction(rows, 10), rows, arms=4)
+    grid = 1 << scores.bits
+    # Three scores lie just above a half step: all four add up to one, and rounded to more.
+    third = (grid - 2) / 3 + 0.51
+    spread = np.array([[third], [third], [third], [grid - 3 * third]])
+    alone = np.array([[0.0], [0.0], [0.0], [grid]])
+    first, second = Tape(), Tape()
+    for tape, exact in zip((first, second), (spread, alone), strict=True):
+        steps = np.repeat(np.rint(exact).astype(np.int64), rows, axis=1)
+        answer = scores.add(steps, Noise(SeededEntropy(1), tape))
+        assert answer.shape == (4, rows)
+
+    assert broken_promises(first, second) == []
+    moved = moved_share(first.calls[0], second.calls[0]) * first.spends[0].sensitivity[0]
+    assert moved > rows * 2 * grid >= rows * np.abs(spread - alone).sum()

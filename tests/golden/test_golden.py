@@ -22,6 +22,7 @@ from private_ate import (
     exact_effect,
 )
 from private_ate.datasets.clinic import draw_clinic
+from private_ate.domain import Domain, Treatment
 
 FOLDER = Path(__file__).parent
 
@@ -35,8 +36,10 @@ class Case:
     method: str
     asked: dict = field(default_factory=dict)
     patients: int = 1000
+    arms: tuple[str, ...] = ()  # smokers' labels, where those are compared
 
 
+SMOKERS = ("never", "former", "current")
 CASES = (
     Case("published-label", "label", "published"),
     Case("published-sample", "sample", "published"),
@@ -73,17 +76,47 @@ CASES = (
     Case("fold-split", "sample", "fold_split"),
     Case("aim", "sample", "aim", {"options": AimOptions()}, patients=300),
     Case("privsyn", "sample", "privsyn", {"options": PrivSynOptions()}, patients=300),
+    Case("published-label-three-arms", "label", "published", arms=SMOKERS),
+    Case("published-sample-three-arms", "sample", "published", arms=SMOKERS),
+    Case("orthogonal-three-arms", "sample", "orthogonal", arms=SMOKERS),
+    Case(
+        "orthogonal-prognosis-three-arms",
+        "sample",
+        "orthogonal",
+        {"options": OrthogonalOptions(adjust_threshold=0), "confidence": None},
+        arms=SMOKERS,
+    ),
+    Case(
+        "orthogonal-score-three-arms",
+        "sample",
+        "orthogonal",
+        {"options": OrthogonalOptions(adjust=True, means=True)},
+        arms=SMOKERS,
+    ),
+    Case("calibrated-three-arms", "label", "calibrated", arms=SMOKERS),
+    Case("calibrated-track-three-arms", "label", "calibrated", {"target": "track"}, arms=SMOKERS),
+    Case(
+        "calibrated-among-three-arms",
+        "label",
+        "calibrated",
+        {"among": "current", "rows_per_person": 2},
+        arms=SMOKERS,
+    ),
 )
 
 
 def golden_release(case: Case) -> dict[str, object]:
     study = draw_clinic(patients=case.patients, seed=7)
+    domain = study.domain
+    if case.arms:
+        others = {name: kind for name, kind in domain.covariates.items() if name != "smoker"}
+        domain = Domain(Treatment("smoker", arms=case.arms), domain.outcome, others)
     release = estimate_ate(
-        study.frame, domain=study.domain, level=case.level, epsilon="1.5", method=case.method,
+        study.frame, domain=domain, level=case.level, epsilon="1.5", method=case.method,
         seed=42, **case.asked,
     )  # fmt: skip
     plain = release.to_dict() | {"version": "any"}
-    plain["exact_effect"] = exact_effect(study.frame, domain=study.domain)
+    plain["exact_effect"] = exact_effect(study.frame, domain=domain)
     plain["text"] = str(release)
     return plain
 

@@ -22,6 +22,7 @@ from private_ate import (
     Release,
     estimate_ate,
 )
+from smoking import arm_estimates, sample_settings, smoking_release
 
 SCHEMA = json.loads((Path(private_ate.__file__).parent / "release.schema.json").read_text("utf-8"))
 RELEASES = sorted((Path(__file__).parent / "releases").glob("*.json"))
@@ -54,11 +55,14 @@ def settings_schema(plain: dict) -> dict | None:
         for rule in SCHEMA["allOf"]
         if plain["method"] in rule["if"]["properties"]["method"]["enum"]
         and plain["level"] in rule["if"]["properties"]["level"]["enum"]
+        and rule["if"]["properties"].get("arms", False)
+        == ({"minItems": 3} if "arms" in plain else False)
     ]
     assert len(found) <= 1
     return SCHEMA["$defs"][found[0].rpartition("/")[2]] if found else None
 
 
+SEVERAL = json.loads(smoking_release().to_json())
 SOME = golden(Path(__file__).parent / "releases" / "calibrated.json")
 # tests/meta/test_settings.py lists the methods whose settings have no type yet.
 TYPED = [path for path in RELEASES if settings_schema(golden(path)) is not None]
@@ -81,7 +85,9 @@ def test_a_release_fits_the_schema(path):
 
     assert objections(plain) == []
     assert can_be_read(plain)
-    assert list(plain) == list(SCHEMA["$defs"]["envelope"]["properties"])
+    listed = list(SCHEMA["$defs"]["envelope"]["properties"])
+    several = "three-arms" in path.name
+    assert list(plain) == [name for name in listed if name != "arms" or several]
 
 
 @every_typed_release
@@ -114,10 +120,35 @@ def test_settings_of_another_method_are_refused(path):
         golden(other)["settings"]
         for other in TYPED
         if settings_schema(golden(other)) != settings_schema(plain)
+        and (golden(other)["method"], golden(other)["level"]) != (plain["method"], plain["level"])
     ]
 
     assert len(others) > 5
     assert all(objections(plain | {"settings": settings}) for settings in others)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        smoking_release(),
+        smoking_release(arm_estimates(means=False), among="1-5 daily"),
+        smoking_release(confidence=None),
+        smoking_release(level="sample", settings=sample_settings("score")),
+    ],
+    ids=["label", "among", "no interval", "sample"],
+)
+def test_a_release_of_several_arms_fits_the_schema_and_its_settings_are_held_to_it(release):
+    plain = json.loads(release.to_json())
+
+    assert objections(plain) == []
+    listed = list(settings_schema(plain)["properties"])
+    assert list(plain["settings"]) == [name for name in listed if name in plain["settings"]]
+    for name in plain["settings"]:
+        assert objections(plain | {"settings": plain["settings"] | {name: {"odd": True}}}), name
+    assert objections(plain | {"settings": SOME["settings"]})
+    assert objections(plain | {"arms": plain["arms"][:2]})
+    two = {name: held for name, held in plain.items() if name != "arms"}
+    assert objections(two)
 
 
 def spoiled(value: object) -> list[object]:
@@ -134,7 +165,7 @@ def spoiled(value: object) -> list[object]:
 
 @pytest.mark.parametrize("name", list(SCHEMA["$defs"]["envelope"]["properties"]))
 def test_the_schema_and_from_json_refuse_the_same_fields(name):
-    plain = SOME
+    plain = SEVERAL if name == "arms" else SOME
     values = [
         None, True, False, 0, 1, -1, 0.5, -0.0, 0.999, 1e-13, 1e-12, 10**6, 1000001, 10**308,
         10**400, -(10**400), "", "1", "label", "sample", "Label", [], [1], [1, 2], [2, 1], [1, "a"],
@@ -154,7 +185,7 @@ def test_the_schema_and_from_json_refuse_the_same_fields(name):
     assert {text: both for text, both in verdicts.items() if both[0] is not both[1]} == {}
     assert {both[0] for both in verdicts.values()} == {True, False}
     lacking = {key: value for key, value in plain.items() if key != name}
-    for wrong in (lacking, plain | {"truth": 1}):
+    for wrong in (lacking, plain | {"truth": 1}) if name != "arms" else (plain | {"truth": 1},):
         assert not ENVELOPE.is_valid(wrong)
         assert not can_be_read(wrong)
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("dowhy", reason="DOWHY WAS NOT TESTED: install the extra dowhy")
 
-from private_ate import Domain
+from private_ate import Domain, Interval, Treatment
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, BudgetError, UndeclaredError
 
@@ -231,3 +231,108 @@ def test_an_unadjusted_difference_is_called_one_in_the_estimate(model, study):
     assert estimate.release.estimand == "difference"
     told = str(estimate.realized_estimand_expr)
     assert told.startswith("difference in means, not adjusted for covariates; private-ate, blocks")
+
+
+@pytest.fixture(scope="module")
+def doses():
+    """A study of three arms whose effects against none are 2 and 5."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(5)
+    x = rng.random(1200)
+    arm = np.clip(np.floor(3 * (0.6 * x + 0.4 * rng.random(1200))), 0, 2).astype(int)
+    outcome = 3 * x + np.array([0.0, 2.0, 5.0])[arm] + rng.normal(0, 0.3, 1200)
+    frame = pl.DataFrame(
+        {"drug": np.array(["none", "low", "high"])[arm], "pressure_drop": outcome, "age": x}
+    )
+    treatment = Treatment("drug", arms=("none", "low", "high"))
+    domain = Domain(treatment, ("pressure_drop", Interval(-2, 10)), {"age": Interval(0, 1)})
+    return SimpleNamespace(frame=frame, domain=domain)
+
+
+def model_of_doses(doses):
+    from dowhy import CausalModel
+
+    return CausalModel(
+        data=doses.frame.to_pandas(), treatment="drug", outcome="pressure_drop",
+        common_causes=["age"],
+    )  # fmt: skip
+
+
+def test_values_of_treatment_and_control_pick_the_contrast_of_one_release(doses):
+    model = model_of_doses(doses)
+    estimand, first = ask(model, doses, epsilon="8")
+    release = first.release
+    again = {"method_name": METHOD, "fit_estimator": False}
+    low = model.estimate_effect(
+        estimand, treatment_value="low", control_value="none", confidence_intervals=True, **again
+    )
+    turned = model.estimate_effect(
+        estimand, treatment_value="low", control_value="high", confidence_intervals=True, **again
+    )
+
+    assert low.release is turned.release is release  # one charge for all of them
+    assert first.value == release.ate == release.contrast("high", "none").effect
+    assert first.value == pytest.approx(5.0, abs=1)
+    assert low.value == pytest.approx(2.0, abs=1)
+    assert turned.value == -release.contrast("high", "low").effect
+    # Asked after the last one was made: every estimate keeps its own contrast.
+    for estimate, pair in ((low, ("low", "none")), (turned, ("low", "high")), (first, None)):
+        wanted = release.interval if pair is None else release.contrast(*pair).interval
+        assert tuple(estimate.get_confidence_intervals()) == wanted
+        assert estimate.get_standard_error() > 0
+
+
+@pytest.mark.parametrize(
+    "values", [("low", "low"), ("low", "odd"), ("odd", "none"), (["low"], ["none"]), (None, 0)]
+)
+def test_values_that_are_no_two_declared_arms_are_refused(doses, values):
+    model = model_of_doses(doses)
+    estimand, _ = ask(model, doses)
+    with pytest.raises(ArgumentError, match=r"two of the declared arms 'none', 'low', 'high'"):
+        model.estimate_effect(
+            estimand, method_name=METHOD, fit_estimator=False,
+            treatment_value=values[0], control_value=values[1],
+        )  # fmt: skip
+
+
+def test_one_and_zero_are_a_contrast_of_their_own_where_they_are_declared(doses):
+    codes = {"none": 0, "low": 1, "high": 2}
+    frame = doses.frame.with_columns(doses.frame["drug"].replace_strict(codes))
+    numbered = SimpleNamespace(
+        frame=frame,
+        domain=Domain(
+            Treatment("drug", arms=(0, 1, 2)), doses.domain.outcome, doses.domain.covariates
+        ),
+    )
+    _, estimate = ask(model_of_doses(numbered), numbered, epsilon="8")
+    assert estimate.value == estimate.release.contrast(1, 0).effect
+    assert estimate.value == pytest.approx(2.0, abs=1)
+
+
+def test_a_subset_of_the_rows_keeps_the_contrast(doses, tmp_path):
+    from private_ate import Ledger
+
+    path = tmp_path / "budget.db"
+    Ledger.create(path, "clinic", epsilon="100").close()
+    model = model_of_doses(doses)
+    estimand, _ = ask(model, doses, epsilon="8", ledger=str(path), dataset="clinic")
+    low = model.estimate_effect(
+        estimand, method_name=METHOD, fit_estimator=False, treatment_value="low",
+        control_value="none",
+    )  # fmt: skip
+    refuted = model.refute_estimate(
+        estimand, low, method_name="data_subset_refuter", num_simulations=2, n_jobs=1
+    )
+    assert refuted.new_effect == pytest.approx(2.0, abs=1)
+    assert spent_on({"ledger": str(path)}) == ["24"]
+
+
+def test_the_release_knows_the_design_and_the_version_of_the_data(model, study):
+    _, estimate = ask(
+        model, study, design="randomized", dataset="clinic", dataset_version="2024-05"
+    )
+    release = estimate.release
+    assert (release.design, release.dataset) == ("randomized", "clinic")
+    assert release.dataset_version == "2024-05"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from private_ate.estimation import METHODS
-from private_ate.settings import Settings
+from private_ate.settings import ArmsSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "private_ate"
@@ -99,7 +99,13 @@ def test_no_module_but_one_looks_a_setting_up_by_its_text():
 
 
 def test_every_method_has_typed_settings_at_each_of_its_levels():
-    typed = [(name, level) for kind in KINDS for name in kind.methods for level in kind.levels]
+    typed = [
+        (name, level)
+        for kind in KINDS
+        for name in kind.methods
+        for level in kind.levels
+        if not kind.several_arms
+    ]
     wanted = [(method.name, level) for method in METHODS.values() for level in method.levels]
 
     assert len(typed) == len(set(typed))
@@ -108,13 +114,29 @@ def test_every_method_has_typed_settings_at_each_of_its_levels():
     assert set(typed) <= set(wanted)
 
 
+def test_every_method_of_several_arms_has_typed_settings_for_them():
+    several = [kind for kind in KINDS if kind.several_arms]
+    typed = [(name, level) for kind in several for name in kind.methods for level in kind.levels]
+    known = {(method.name, level) for method in METHODS.values() for level in method.levels}
+    able = {
+        (method.name, level)
+        for method in METHODS.values()
+        for level in method.levels
+        if method.arms > 2
+    }
+
+    assert len(typed) == len(set(typed))
+    assert able <= set(typed) <= known
+    assert all(issubclass(kind, ArmsSettings) for kind in several)
+
+
 @every_kind
 def test_settings_are_frozen_and_say_what_each_key_means(kind):
     names = [item.name for item in fields(kind)]
 
     assert kind.__dataclass_params__.frozen
     assert not hasattr(kind, "__dict__") or "__slots__" in vars(kind)
-    assert set(Settings.__annotations__) - {"methods", "levels"} <= set(names)
+    assert set(Settings.__annotations__) - {"methods", "levels", "several_arms"} <= set(names)
     assert list(MAKER.descriptions(kind)) == names
 
 
@@ -128,6 +150,8 @@ def test_a_key_holds_the_same_kind_of_value_in_every_method():
     shared = 0
 
     for pair in combinations(KINDS, 2):
+        if pair[0].several_arms is not pair[1].several_arms:
+            continue
         one, other = (defined[kind.__name__]["properties"] for kind in pair)
         for name in one.keys() & other.keys():
             shared += 1

@@ -1,11 +1,51 @@
+from dataclasses import replace
+
 import pytest
 
-from private_ate import CalibratedOptions, Domain, Interval, diagnose_ate, estimate_ate
+from private_ate import (
+    CalibratedOptions,
+    Domain,
+    Interval,
+    Treatment,
+    combine,
+    diagnose_ate,
+    estimate_ate,
+)
+from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
 from private_ate.report.html import PublicFacts, releases_page
+from sites import effect_row, halves, made_up_site
+from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
-WIDTHS = (360, 1280)
+WIDTHS = (360, 390, 1280)
+PAGES = ("label", "sample", "seeded", "both", "curator", "several", "curator of several",
+         "long names", "combined", "combined-table")  # fmt: skip
+
+
+def many_effects(shift):
+    """Return a release of 24 effects: three arms' contrasts, subgroups and outcomes."""
+    half = halves(1.0, 0.5, 0.9, 0.95)
+    rows = [
+        effect_row(3.0 + shift + place, *half, arm=arm, subgroup=group, outcome=outcome)
+        for place, outcome in enumerate(("pressure", "days in hospital after the first visit"))
+        for arm in ("yes", "a dose that is twice as high")
+        for group in (None, "women", "men", "age<65", "age>=65", "smokers who have never stopped")
+    ]
+    return made_up_site(0, effects=tuple(rows))
+
+
+LONG = replace(
+    WEIGHT,
+    treatment=Treatment(
+        "t", arms=[f"{place} {'cigarettes a day or what is like them ' * 3}" for place in range(4)]
+    ),
+)
+
+
+def birth_weight_diagnostics():
+    babies = birth_weight(500)
+    return diagnose_ate(babies.frame, domain=babies.domain)
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +74,25 @@ def folder(tmp_path_factory):
             [(label, facts), (sample, PublicFacts())], title="Two", introduction="x"
         ),
         "curator": diagnose_ate(study.frame, domain=study.domain).to_html(sample),
+        "several": smoking_release().to_html(
+            PublicFacts(domain=WEIGHT.to_toml(), overlap=ARM_OVERLAP), monotone=True
+        ),
+        "long names": smoking_release(domain=LONG).to_html(
+            PublicFacts(overlap=replace(ARM_OVERLAP, labels=LONG.treatment.labels))
+        ),
+        "curator of several": birth_weight_diagnostics().to_html(smoking_release()),
+        "combined": combine(
+            {"a hospital with a name that is longer than a phone is wide": made_up_site(3.0),
+             "b": made_up_site(41.0)}
+        ).to_html(),
+        "combined-table": combine([many_effects(0.2), many_effects(-0.3)]).to_html(),
     }.items():  # fmt: skip
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return folder
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["label", "sample", "seeded", "both", "curator"])
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_loads_quietly_alone_and_readably(browser, inspection, folder, name, width):
     url = (folder / f"{name}.html").as_uri()
 
@@ -73,7 +125,7 @@ def test_the_inspection_finds_planted_faults(browser, inspection, tmp_path):
         assert fault in found, fault
 
 
-@pytest.mark.parametrize("name", ["label", "curator"])
+@pytest.mark.parametrize("name", ["label", "curator", "combined"])
 def test_a_page_prints_on_a_few_sheets_without_losing_text(browser, inspection, folder, name):
     browser.use_paper(paper=True)
 

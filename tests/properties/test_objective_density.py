@@ -30,7 +30,7 @@ def objective_of(features, shares):
 
 def log_density(objective, law, weights):
     """Log density of the ideal minimiser, up to a constant: that of b plus the log Jacobian."""
-    sums = objective._fold(objective.study, weights, curved=True)
+    sums = objective.sums(objective.study, weights, curved=True)
     linear = -sums.gradient - law.ridge * weights
     curvature = sums.hessian + law.ridge * np.eye(weights.size)
     return -np.abs(linear).max() / float(law.radius_unit) + np.linalg.slogdet(curvature)[1]

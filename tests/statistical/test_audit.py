@@ -9,13 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from private_ate.audit import run, run_audit
-from private_ate.audit.bounds import epsilon_bound, largest_gap
-from private_ate.audit.neighbours import EPSILON, neighbours_for, noisy_steps
+from private_ate.audit.bounds import epsilon_bound, joint_evidence, largest_gap
+from private_ate.audit.neighbours import EPSILON, arm_neighbours, neighbours_for, noisy_steps
 from private_ate.audit.plots import plot_findings
+from private_ate.audit.replay import Tape
 from private_ate.audit.run import Finding, audit_release, audit_steps
 from private_ate.audit.samplers import check_samplers
 from private_ate.cli.app import app
 from private_ate.estimation import METHODS, Method
+from private_ate.estimators.request import Request
 from private_ate.privacy import noise
 from private_ate.privacy.entropy import SeededEntropy
 
@@ -145,6 +147,116 @@ def test_neighbours_differ_in_one_record_only(level):
         if level == "label":
             assert (pair.first.treatment == pair.second.treatment).all()
             assert (pair.first.covariates == pair.second.covariates).all()
+
+
+@pytest.mark.parametrize("level", ["label", "sample"])
+def test_neighbours_of_several_arms_differ_in_one_record_only(level):
+    changed_arm = 0
+    for pair in arm_neighbours(level):
+        absent = [
+            np.zeros(study.size, bool) if study.takes_part is None else ~study.takes_part
+            for study in (pair.first, pair.second)
+        ]
+        differs = np.flatnonzero(
+            (pair.first.outcome != pair.second.outcome)
+            | (pair.first.arm != pair.second.arm)
+            | (absent[0] != absent[1])
+            | (pair.first.covariates != pair.second.covariates).any(axis=0)
+        )
+        assert differs.size == 1
+        changed_arm += int((pair.first.arm != pair.second.arm).sum())
+
+    assert (changed_arm > 0) == (level == "sample")
+
+
+def levels_bound(runs=1_500):
+    """Return the claimed ε and a bound for a unit that moves two levels as far as it can."""
+    pairs = {pair.title: pair for pair in arm_neighbours("sample")}
+    pair = pairs["a unit of one rare arm becomes one of another"]
+    exact = {"arm sizes", "arm sums"}  # without noise, so that the unit lies at the levels' bounds
+    method, request = METHODS["orthogonal"].run, Request("sample", 3 * EPSILON, confidence=None)
+
+    def steer(spend, values):
+        return [2 * int(value) for value in values] if spend.step in exact else None
+
+    first = Tape(steer=steer)
+    method(pair.first, request, noise.Noise(SeededEntropy(1), first))
+    second = Tape(source=first)
+    method(pair.second, request, noise.Noise(SeededEntropy(2), second))
+    calls = next(calls for calls in zip(first.calls, second.calls, strict=True)
+                 if calls[0].spend.step == "levels")  # fmt: skip
+    samples = [np.array([call.draw() for _ in range(runs)], dtype=np.float64) for call in calls]
+    seen = runs // 5
+    bound = epsilon_bound(*(part[seen:] for part in joint_evidence(*samples, seen)))
+    return float(calls[0].spend.epsilon), bound
+
+
+def test_the_levels_of_several_arms_show_nothing():
+    claimed, bound = levels_bound()
+
+    assert 0.3 < bound <= claimed
+
+
+def test_levels_that_share_no_budget_where_a_unit_changes_arm_are_found(monkeypatch):
+    """Twice the sensitivity at ε is right within an arm, and loses 2ε between two."""
+
+    def planted(self, step, values, *, sensitivities, moves, epsilon):
+        assert step == "levels"
+        spend = noise.Spend(
+            step, "staircase_by_arm", epsilon, tuple(sensitivities), len(values),
+            metric=noise.Metric.MOVES, moves=moves,
+        )  # fmt: skip
+        pairs = list(zip(values, sensitivities, strict=True))
+        return self._release(
+            spend, list(values),
+            lambda: [2 * value + self._stair(moves * size, epsilon) for value, size in pairs],
+        )  # fmt: skip
+
+    monkeypatch.setattr(noise.Noise, "staircase_by_arm", planted)
+
+    claimed, bound = levels_bound()
+    assert bound > claimed
+
+
+def test_numbers_that_lose_little_each_are_weighed_together():
+    rng = np.random.default_rng(3)
+    first, second = (rng.laplace(mean, 2, (20_000, 4)) for mean in (0, 1))
+
+    alone = max(epsilon_bound(first[2000:, k], second[2000:, k]) for k in range(4))
+    together = joint_evidence(first, second, 2000)
+
+    assert alone <= 0.5
+    assert 1.0 < epsilon_bound(*(part[2000:] for part in together)) <= 2.0
+
+
+several_arms = pytest.mark.parametrize(
+    ("method", "level"),
+    [
+        pytest.param(method, level, id=f"{method.name}-{level}")
+        for method in METHODS.values()
+        if method.arms > 2
+        for level in method.levels
+    ],
+)
+
+
+@several_arms
+def test_some_neighbours_of_several_arms_move_the_steps_of_every_method(method, level):
+    moved = {
+        step.spend.step
+        for pair in arm_neighbours(level)
+        for step in noisy_steps(method, level, pair)
+        if step.moved
+    }
+    assert moved >= ({"levels"} if method.name == "orthogonal" else set())
+    assert moved
+
+
+@pytest.mark.audit
+@several_arms
+def test_no_step_of_several_arms_claims_too_little(method, level):
+    for line in audit_steps(method, level, 20_000, several_arms=True):
+        assert line.passed, line
 
 
 @every_method

@@ -76,6 +76,9 @@ def test_two_bins_are_a_binary_treatment():
         ({"arms": ("a",)}, "at least two arms"),
         ({"arms": ("a", "b", "a")}, "'a' is declared twice"),
         ({"arms": (1, "1.0", 2, 1.0)}, "'1' is declared twice"),
+        ({"arms": ("2", "1", "1.0")}, "'1' and '1.0' are the same number"),
+        ({"arms": ("a", 1, "TRUE")}, "'1' and 'TRUE' are the same number"),
+        ({"treated": "1e0", "control": "1"}, "'1' and '1e0' are the same number"),
         ({"arms": tuple(range(21))}, "declare bins or merge arms"),
         ({"arms": "abc"}, "arms are a list"),
         ({"arms": ("a", "b", "c"), "reference": "d"}, "reference 'd' is none of"),
@@ -122,6 +125,11 @@ def test_a_block_of_more_than_two_arms_has_no_treated_rows():
     pair = Block(np.zeros((2, 1)), np.array([True, False]), None)
     assert pair.arm.tolist() == [1, 0]
     assert np.shares_memory(pair.arm, pair.treatment)
+
+
+def test_a_block_shows_no_value_of_its_rows():
+    block = Block(np.full((2, 1), 0.4711), np.array([True, False]), np.full(2, 4711, np.int32))
+    assert repr(block) == "Block(first=0, arms=2)"
 
 
 def test_sizes_of_arms_add_up_and_name_the_smallest_that_is_not_empty():

@@ -45,7 +45,8 @@ def domains(draw: st.DrawFn) -> Domain:
     names = draw(st.lists(NAMES, min_size=2, max_size=6, unique=True))
     treated, control = draw(st.lists(LABELS, min_size=2, max_size=2, unique_by=label_text))
     bounds = draw(st.one_of(st.none(), intervals(), st.just(Binary()), st.just(Binary(missing=1))))
-    covariates = {name: draw(st.one_of(intervals(), categories())) for name in names[2:]}
+    kinds = st.one_of(intervals(), categories(), st.sampled_from([Binary(), Binary(missing=0)]))
+    covariates = {name: draw(kinds) for name in names[2:]}
     return Domain(Treatment(names[0], treated, control), Outcome(names[1], bounds), covariates)
 
 
@@ -54,6 +55,7 @@ def test_a_domain_survives_the_way_to_toml_and_back(domain):
     again = Domain.from_toml(domain.to_toml())
     assert again == domain
     assert list(again.covariates) == list(domain.covariates)
+    assert [*map(type, again.covariates.values())] == [*map(type, domain.covariates.values())]
     assert again.outcome.bounds is None or again.bounds.is_binary is domain.bounds.is_binary
 
 

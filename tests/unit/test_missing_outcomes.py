@@ -150,11 +150,12 @@ def test_the_command_line_takes_the_rule(tmp_path, flag, expected):
 
 
 def test_the_command_line_keeps_a_declared_number_when_bounds_are_given(tmp_path):
+    from private_ate.cli.arms import ArmFlags
     from private_ate.cli.estimate import declared_domain
 
     path = tmp_path / "domain.toml"
     domain_with(None, Interval(0, 10, missing=3)).write(path)
-    asked = {"binary": False, "bounds": [], "categories": [], "treated": None, "control": None}
+    asked = {"binary": False, "bounds": [], "categories": [], "arms": ArmFlags()}
 
     wider = declared_domain(None, None, path, outcome_bounds=(0.0, 40.0), **asked)
     other = declared_domain(

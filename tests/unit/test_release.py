@@ -45,7 +45,9 @@ def test_the_json_holds_exactly_the_promised_fields(release):
 
 def test_a_release_is_pickled_and_shown_with_public_facts_only(release):
     assert pickle.loads(pickle.dumps(release)) == release  # noqa: S301  # our own bytes
-    assert {name: getattr(release, name) for name in FIELDS}.keys() == set(release.__slots__)
+    assert {name: getattr(release, name) for name in [*FIELDS, "arms"]}.keys() == set(
+        release.__slots__
+    )
     plain = ("neighbors", "matching_limit", "ridge", "confidence", "rows_per_person", "population",
              "budget", "largest_weight", "noise_interval_covers", "matching_order")  # fmt: skip
     level = {

@@ -14,22 +14,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.audit.replay import Tape, moved_share
-from private_ate.domain import Domain, Interval, Outcome
+from private_ate.audit.replay import Call, Tape, moved_share
+from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import Method
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import Level
 from private_ate.privacy.entropy import SecureEntropy
 from private_ate.privacy.levels import has_public_covariates
+from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise, Spend
 from private_ate.privacy.sums import OUTCOME_STEPS
 
-__all__ = ["EPSILON", "Neighbours", "Step", "neighbours_for", "noisy_steps"]
+__all__ = ["EPSILON", "Neighbours", "Step", "arm_neighbours", "neighbours_for", "noisy_steps"]
 
 EPSILON = Fraction(1)  # where an audit sees most
 _ROWS, _FEW = 24, 2
 _DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+_ARMS = Domain(Treatment("t", arms=("a", "b", "c")), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 _MISSING_DOMAIN = Domain("t", Outcome("y", Interval(0, 1), "private"), {"x": Interval(0, 1)})
 
 
@@ -44,10 +46,14 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of the choke point on both neighbours, ready to be drawn again and again."""
+    """One call of the choke point on both neighbours, ready to be drawn again and again.
+
+    ``spread`` says whether neighbours move several sums of arms, each of which has its own noise.
+    """
 
     spend: Spend
     moved: bool
+    spread: bool
     first: Callable[[], Any]
     second: Callable[[], Any]
 
@@ -77,6 +83,25 @@ def neighbours_for(level: Level, *, missing: bool = False) -> Iterator[Neighbour
             yield Neighbours(f"low outcome of a {title} unit goes missing", low, gone)
 
 
+def arm_neighbours(level: Level) -> Iterator[Neighbours]:
+    """Yield pairs of neighbours of three arms: outcomes moved, and at sample level arms too."""
+    base = _study_of_arms()
+    yield Neighbours("outcome of a rare arm's unit", *_ends(base, 0))
+    yield Neighbours("outcome of a reference unit", *_ends(base, _ROWS - 1))
+    if not has_public_covariates(level):
+        for title, arms in (
+            ("a unit of one rare arm becomes one of another", (1, 2)),
+            ("a unit of a rare arm becomes one of the reference", (2, 0)),
+        ):
+            yield Neighbours(title, *(_in_arm(base, 0, 1.0, arm) for arm in arms))
+        ends = (_in_arm(base, 0, 0.0, 1), _in_arm(base, 0, 1.0, 2, outcome=0))
+        yield Neighbours("a unit changes ends and arm", *ends)
+        present = np.ones(_ROWS, dtype=np.bool_)
+        gone = replace(base, takes_part=np.arange(_ROWS) > 0)
+        whole = replace(_in_arm(base, 0, 1.0, 1), takes_part=present)
+        yield Neighbours("a unit of a rare arm takes no part", whole, gone)
+
+
 def noisy_steps(
     method: Method, level: Level, pair: Neighbours, epsilon: Fraction = EPSILON
 ) -> list[Step]:
@@ -90,9 +115,15 @@ def noisy_steps(
     replayed = Tape(source=recorded)
     method.run(pair.second, request, Noise(SecureEntropy(), replayed))
     return [
-        Step(one.spend, moved_share(one, other) > 0, one.draw, other.draw)
+        Step(one.spend, moved_share(one, other) > 0, _is_spread(one, other), one.draw, other.draw)
         for one, other in zip(recorded.calls, replayed.calls, strict=True)
     ]
+
+
+def _is_spread(one: Call, other: Call) -> bool:
+    if one.spend.metric is not Metric.MOVES:
+        return False
+    return int(np.count_nonzero(one.values != other.values)) > 1
 
 
 def _study(treated: int = _FEW) -> LocalStudy:
@@ -100,6 +131,22 @@ def _study(treated: int = _FEW) -> LocalStudy:
     # All others at the low end: moving one then moves squared differences as far as sums.
     low = np.zeros(_ROWS, dtype=np.int32)
     return LocalStudy(_DOMAIN, places, np.arange(_ROWS) < treated, low)
+
+
+def _study_of_arms() -> LocalStudy:
+    """Return a study of three arms, two of them of two units each."""
+    places = np.linspace(0.0, 1.0, _ROWS)[None]
+    arm = np.zeros(_ROWS, dtype=np.uint8)
+    arm[:_FEW], arm[_FEW : 2 * _FEW] = 1, 2
+    return LocalStudy(_ARMS, places, arm, np.zeros(_ROWS, dtype=np.int32))
+
+
+def _in_arm(
+    study: LocalStudy, row: int, place: float, arm: int, outcome: int = OUTCOME_STEPS
+) -> LocalStudy:
+    covariates, codes = study.covariates[:, :].copy(), study.arm.copy()
+    covariates[:, row], codes[row] = place, arm
+    return LocalStudy(study.domain, covariates, codes, _outcomes(study, row, outcome))
 
 
 def _ends(study: LocalStudy, row: int) -> tuple[LocalStudy, LocalStudy]:

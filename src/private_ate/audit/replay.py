@@ -21,10 +21,12 @@ from private_ate.privacy.accounting import smoothing_rate
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Spend
 from private_ate.privacy.objective import Objective
+from private_ate.privacy.zero_sum import largest_column
 
 __all__ = ["Call", "Tape", "broken_promises", "moved_share"]
 
 _ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
+_OBJECTIVES = {Metric.GRADIENT, Metric.ARM_GRADIENT}  # inputs that are kept themselves
 _FAR = 50  # probes of a gradient also lie this many times further out than the answer
 
 
@@ -75,7 +77,7 @@ class Tape:
 
     def hear(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
         """Keep a copy of the input and answer."""
-        kept = values if spend.metric is Metric.GRADIENT else np.array(values, object, copy=True)
+        kept = values if spend.metric in _OBJECTIVES else np.array(values, object, copy=True)
         output = self._known(spend)
         if output is None and self.steer is not None:
             output = self.steer(spend, kept)
@@ -127,7 +129,7 @@ def broken_promises(first: Tape, second: Tape) -> list[str]:
 
 def moved_share(one: Call, other: Call) -> Fraction | float:
     """Return how far two inputs are apart, as a share of what the mechanism declares."""
-    if one.spend.metric is Metric.GRADIENT:
+    if one.spend.metric in _OBJECTIVES:
         return _gradient_share(one, other.values)
     if one.values.shape != other.values.shape:
         return math.inf
@@ -135,6 +137,8 @@ def moved_share(one: Call, other: Call) -> Fraction | float:
         return _smooth_share(one.spend, one.values, other.values)
     pairs = zip(one.values.flat, other.values.flat, strict=True)
     moved = [abs(int(before) - int(after)) for before, after in pairs]
+    if one.spend.metric is Metric.MOVES:
+        return _moves_share(one.spend, moved)
     return _SHARES[one.spend.metric](moved, one.spend.sensitivity)
 
 
@@ -147,6 +151,12 @@ def _one_of_share(moved: list[int], declared: tuple[int, ...]) -> Fraction | flo
     if sum(size > 0 for size in moved) > 1:
         return math.inf  # the smallest second move may cost all of ε again
     return _disjoint_shares(moved, declared)
+
+
+def _moves_share(spend: Spend, moved: list[int]) -> Fraction:
+    """Count the moves of one coordinate each that it takes, as a share of those declared."""
+    pairs = zip(moved, spend.sensitivity, strict=True)
+    return Fraction(sum(-(-size // limit) for size, limit in pairs), spend.moves)
 
 
 _SHARES: dict[Metric, Callable[[list[int], tuple[int, ...]], Fraction | float]] = {
@@ -171,7 +181,10 @@ def _gradient_share(call: Call, neighbour: Objective) -> float:
     weights = np.asarray(call.output, dtype=np.float64)
     probes = (np.zeros(weights.size), weights, _FAR * weights, -_FAR * weights)
     moved = [call.values.gradient(probe) - neighbour.gradient(probe) for probe in probes]
-    largest = max(float(np.abs(difference).max()) for difference in moved)
+    if call.spend.metric is Metric.ARM_GRADIENT:
+        largest = max(largest_column(difference, call.values.arms) for difference in moved)
+    else:
+        largest = max(float(np.abs(difference).max()) for difference in moved)
     return largest / call.spend.sensitivity[0] / (1 + _ROUNDING)
 
 

@@ -12,8 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Floats
-from private_ate.audit.bounds import epsilon_bound, largest_gap
-from private_ate.audit.neighbours import EPSILON, Neighbours, Step, neighbours_for, noisy_steps
+from private_ate.audit.bounds import epsilon_bound, joint_evidence, largest_gap
+from private_ate.audit.neighbours import (
+    EPSILON,
+    Neighbours,
+    Step,
+    arm_neighbours,
+    neighbours_for,
+    noisy_steps,
+)
 from private_ate.audit.samplers import RATES, SMALLEST_P, check_samplers
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.estimation import METHODS, Method, estimate_study
@@ -62,21 +69,32 @@ def run_audit(runs: int | None = None, progress: Progress | None = None) -> Iter
     yield _sampler_line(draws, progress)
     for method in METHODS.values():
         for level in method.levels:
-            yield from audit_steps(method, level, runs or _USUAL_RUNS, progress)
-            yield audit_release(method, level, runs, progress)
+            for several in (False, True)[: 1 + (method.arms > 2)]:
+                yield from audit_steps(
+                    method, level, runs or _USUAL_RUNS, progress, several_arms=several
+                )
+                yield audit_release(method, level, runs, progress, several_arms=several)
 
 
 def audit_steps(
-    method: Method, level: Level, runs: int, progress: Progress | None = None
+    method: Method,
+    level: Level,
+    runs: int,
+    progress: Progress | None = None,
+    *,
+    several_arms: bool = False,
 ) -> Iterator[Finding]:
     """Yield a line for each noisy step that a record can move, on its worst neighbours.
 
     Each step is looked at with a total budget that leaves it about ε = 1, where a bound says most.
+    With ``several_arms`` the neighbours are those of three arms.
     """
-    for name, (_, pair, share) in _worst_steps(method, level).items():
+    pairs = _pairs(method, level, several_arms=several_arms)
+    for (name, spread), (_, pair, share) in _worst_steps(method, level, pairs).items():
         steps = noisy_steps(method, level, pair, _total_for(share))
         step = next(step for step in steps if step.spend.step == name)
-        title = f"{method.name}, {level} level: {name}"
+        title = f"{_title(method, level, several_arms=several_arms)}: {name}"
+        title += ", several moved" if spread else ""
 
         def measure(title: str = title, step: Step = step) -> tuple[Outputs, Outputs]:
             return _draw_both(_values(step.first), _values(step.second), runs, title, progress)
@@ -85,16 +103,22 @@ def audit_steps(
         yield _bound_line(title, float(step.spend.epsilon), delta, measure)
 
 
-def _worst_steps(method: Method, level: Level) -> dict[str, tuple[float, Neighbours, Fraction]]:
-    """Find for each step the neighbours that move its input most, and its share of ε."""
-    worst: dict[str, tuple[float, Neighbours, Fraction]] = {}
-    for pair in neighbours_for(level, missing=_leaves_out(method, level)):
+def _worst_steps(
+    method: Method, level: Level, pairs: list[Neighbours]
+) -> dict[tuple[str, bool], tuple[float, Neighbours, Fraction]]:
+    """Find for each step the neighbours that move its input most, and its share of ε.
+
+    Sums of arms are looked at twice: where one of them moves, and where several do.
+    """
+    worst: dict[tuple[str, bool], tuple[float, Neighbours, Fraction]] = {}
+    for pair in pairs:
         for step in noisy_steps(method, level, pair):
             share = step.spend.epsilon / EPSILON
             if step.moved and share > 0:
                 gap = _pilot_gap(_values(step.first), _values(step.second))
-                if gap >= worst.get(step.spend.step, (0.0,))[0]:
-                    worst[step.spend.step] = (gap, pair, share)
+                key = (step.spend.step, step.spread)
+                if gap >= worst.get(key, (0.0,))[0]:
+                    worst[key] = (gap, pair, share)
     return worst
 
 
@@ -103,17 +127,32 @@ def _total_for(share: Fraction) -> Fraction:
     return Fraction(f"{float(min(EPSILON / share, _LARGEST_TOTAL)):.6g}")
 
 
+def _pairs(method: Method, level: Level, *, several_arms: bool) -> list[Neighbours]:
+    if several_arms:
+        return list(arm_neighbours(level))
+    return list(neighbours_for(level, missing=_leaves_out(method, level)))
+
+
+def _title(method: Method, level: Level, *, several_arms: bool) -> str:
+    return f"{method.name}, {level} level" + (", three arms" if several_arms else "")
+
+
 def _leaves_out(method: Method, level: Level) -> bool:
     """Say whether a method leaves out rows whose missing outcome is private."""
     return level in method.follows_at and "private" in method.follows
 
 
 def audit_release(
-    method: Method, level: Level, runs: int | None, progress: Progress | None = None
+    method: Method,
+    level: Level,
+    runs: int | None,
+    progress: Progress | None = None,
+    *,
+    several_arms: bool = False,
 ) -> Finding:
     """Return the line of a method's whole releases, on its worst neighbours."""
     request = Request(level, EPSILON)
-    pairs = list(neighbours_for(level, missing=_leaves_out(method, level)))
+    pairs = _pairs(method, level, several_arms=several_arms)
     start = time.monotonic()
     delta = estimate_study(pairs[0].first, request, method).delta
     cost = max(time.monotonic() - start, 1e-4)
@@ -121,7 +160,7 @@ def audit_release(
     gaps = [_pilot_gap(*_makers(method, request, pair), pilot) for pair in pairs]
     pair = pairs[int(np.argmax(gaps))]
     fitting = int(np.clip(_PATIENCE / (2 * cost), 20, _USUAL_RUNS))
-    title = f"{method.name}, {level} level: releases"
+    title = f"{_title(method, level, several_arms=several_arms)}: releases"
 
     def measure() -> tuple[Outputs, Outputs]:
         return _draw_both(*_makers(method, request, pair), runs or fitting, title, progress)
@@ -133,11 +172,11 @@ def _bound_line(
     title: str, claimed: float, delta: float, measure: Callable[[], tuple[Outputs, Outputs]]
 ) -> Finding:
     """Measure once; a bound above the claim must be found a second time to count."""
-    outputs = measure()
+    outputs = _with_evidence(measure())
     bound, column = _best_bound(outputs, delta)
     passed = bound <= claimed
     if not passed:
-        outputs = measure()
+        outputs = _with_evidence(measure())
         bound, column = _best_bound(outputs, delta)
         passed = bound <= claimed
     first, second = outputs
@@ -146,10 +185,21 @@ def _bound_line(
     return Finding(title, promise, f"ε ≥ {bound:.3f}", len(first), passed, samples)
 
 
+def _with_evidence(outputs: tuple[Outputs, Outputs]) -> tuple[Outputs, Outputs]:
+    """Add a column for what all numbers of a run say together."""
+    first, second = outputs
+    together = joint_evidence(first, second, _pilot_size(first))
+    return np.column_stack((first, together[0])), np.column_stack((second, together[1]))
+
+
+def _pilot_size(outputs: Outputs) -> int:
+    return max(10, len(outputs) // 10)
+
+
 def _best_bound(outputs: tuple[Outputs, Outputs], delta: float) -> tuple[float, int]:
     """Choose the most telling number on the first tenth of the runs, bound ε on the rest."""
     first, second = outputs
-    tenth = max(10, len(first) // 10)
+    tenth = _pilot_size(first)
     gaps = [
         largest_gap(first[:tenth, column], second[:tenth, column])
         for column in range(first.shape[1])

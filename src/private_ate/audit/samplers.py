@@ -17,7 +17,7 @@ from private_ate.privacy.ranks import CentreRule
 
 __all__ = [
     "RATES", "SMALLEST_P", "SamplerTest",
-    "check_centre", "check_flips", "check_rate", "check_samplers",
+    "check_centre", "check_flips", "check_rate", "check_responses", "check_samplers",
 ]  # fmt: skip
 
 
@@ -46,7 +46,7 @@ class SamplerTest:
 
 
 def check_samplers(draws: int, entropy: Entropy | None = None) -> Iterator[SamplerTest]:
-    """Test the noise of rows and of single values at every rate, and randomised response."""
+    """Test the noise of rows and of single values at every rate, and all responses."""
     source = SecureEntropy() if entropy is None else entropy
     for rate in RATES:
         yield from check_rate(rate, _rows(rate, draws, source))
@@ -54,6 +54,7 @@ def check_samplers(draws: int, entropy: Entropy | None = None) -> Iterator[Sampl
         yield from check_rate(rate, _singles(rate, draws // 20, source), "single ")
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(7, 3)):
         yield check_flips(epsilon, draws, source)
+        yield check_responses(epsilon, draws, source)
     for epsilon in (Fraction(1, 2), Fraction(5)):
         yield check_centre(epsilon, max(draws // 40, 200), source)
 
@@ -84,6 +85,19 @@ def check_flips(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:
         f"randomised response at ε = {epsilon}: flips",
         _binomial(int(flipped.sum()), draws, expected),
     )
+
+
+def check_responses(epsilon: Fraction, draws: int, entropy: Entropy, arms: int = 4) -> SamplerTest:
+    """Test how often generalised response answers each arm."""
+    from scipy.stats import chi2
+
+    codes = np.ones(draws, dtype=np.uint8)
+    answers = Noise(entropy).generalized_response("audit", codes, arms=arms, epsilon=epsilon)
+    law = np.where(np.arange(arms) == 1, math.exp(float(epsilon)), 1.0)
+    expected = draws * law / law.sum()
+    total = float(((np.bincount(answers, minlength=arms) - expected) ** 2 / expected).sum())
+    name = f"generalised response of {arms} arms at ε = {epsilon}: answers"
+    return SamplerTest(name, float(chi2.sf(total, arms - 1)))
 
 
 def check_centre(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:

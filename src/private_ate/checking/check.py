@@ -11,22 +11,22 @@ import numpy as np
 
 from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.arrays import Integers, Words
+from private_ate.checking.arms import judge_arms, judge_support
 from private_ate.checking.columns import judge_covariate, judge_declarations
-from private_ate.checking.findings import Arms, DataCheck, Finding, Support
+from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Finding, Support
 from private_ate.checking.likeness import gives_arm_away
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.reading import Entries, read_entries
 from private_ate.checking.roles import (
-    judge_arms,
     judge_lines,
     judge_outcome,
     judge_persons,
     judge_repeats,
-    judge_support,
 )
 from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixed
+from private_ate.checking.slots import ArmSlots
 from private_ate.checking.support import weigh_arms
-from private_ate.checking.tally import CONTROL, NEITHER, TREATED, ColumnTally
+from private_ate.checking.tally import ColumnTally
 from private_ate.data.csv_records import find_long_lines
 from private_ate.data.files import is_parquet, without_words
 from private_ate.data.inputs import resolve_domain
@@ -37,7 +37,13 @@ from private_ate.data.streams import (
     open_table,
     parse_memory,
 )
-from private_ate.data.tables import Covariates, Table, covariate_names, require_labels
+from private_ate.data.tables import (
+    Covariates,
+    Table,
+    covariate_names,
+    require_labels,
+    require_numbers,
+)
 from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
 from private_ate.engines.local import Progress
 from private_ate.engines.on_disk import tell_rows
@@ -130,7 +136,8 @@ def _columns(data: object, domain: Domain, person: str | None) -> Table:
         raise SchemaError(msg)
     schema.require(domain.treatment.column, "treatment")
     schema.require(domain.outcome.column, "outcome")
-    require_labels(schema, domain.treatment.column)
+    arms_are = require_labels if domain.treatment.bins is None else require_numbers
+    arms_are(schema, domain.treatment.column)
     if person is not None:
         schema.require(person, "person")
     return schema
@@ -145,9 +152,11 @@ class _Pass:
     covariates: tuple[ColumnTally, ...]
     person: str | None
     columns: tuple[str, ...]
-    rows: Integers = field(default_factory=lambda: np.zeros(3, np.int64))
+    slots: ArmSlots
+    rows: Integers
+    undeclared: ValueCounts
     missing: int = 0
-    undeclared: ValueCounts = field(default_factory=ValueCounts)
+    beyond: int = 0  # doses beyond the outer edges of bins
     alike: Alike = field(default_factory=Alike)
     long_lines: tuple[int, int] = (0, 0)
 
@@ -158,12 +167,16 @@ class _Pass:
         """Plan a pass; rows are compared in every column unless persons are named."""
         used = (domain.treatment.column, domain.outcome.column, *names)
         columns = every if person is None else tuple(dict.fromkeys((*used, person)))
+        slots = ArmSlots(domain.treatment)
         return cls(
             domain,
-            ColumnTally(domain.outcome.column, domain.outcome.bounds or None),
-            tuple(ColumnTally(name, domain.covariates.get(name)) for name in names),
+            ColumnTally(domain.outcome.column, domain.outcome.bounds or None, slots),
+            tuple(ColumnTally(name, domain.covariates.get(name), slots) for name in names),
             person,
             columns,
+            slots,
+            np.zeros(slots.size, np.int64),
+            ValueCounts(places=slots.size),
         )
 
     def read(self, table: Table | StreamedTable, progress: Progress | None) -> None:
@@ -178,12 +191,10 @@ class _Pass:
             raise SchemaError(msg)
 
     def _add(self, chunk: Table) -> None:
-        labels = (self.domain.treatment.treated, self.domain.treatment.control)
         column = self.domain.treatment.column
-        treated, control = (chunk.equals(column, label_text(label)) for label in labels)
-        arms = np.select([treated, control], [TREATED, CONTROL], NEITHER).astype(np.int64)
-        self.rows += np.bincount(arms, minlength=3)
-        parts = self._in_arms(arms)
+        arms = self.slots.place(chunk)
+        self.rows += np.bincount(arms, minlength=self.slots.size)
+        parts = self.slots.take_part(arms)
         tallies = {tally.name: tally for tally in (self.outcome, *self.covariates)}
         hashes: Words = np.zeros(chunk.rows, dtype=np.uint64)
         for name in self.columns:
@@ -196,29 +207,31 @@ class _Pass:
                 hashes = mixed(hashes ^ hash_entries(entries))
         self.alike.add(hashes)
 
-    def _in_arms(self, arms: Integers) -> Integers:
-        """Return where rows take part; the domain may name the arm of any other label."""
-        treatment = self.domain.treatment
-        if treatment.other is None:
-            return arms
-        return np.where(arms == NEITHER, TREATED if treatment.treats_others else CONTROL, arms)
-
     def _add_treatment(self, entries: Entries, arms: Integers) -> None:
-        neither = arms == NEITHER
+        neither = arms == self.slots.outside
         self.missing += int(np.count_nonzero(entries.is_missing & neither))
         self.undeclared.add(entries, neither, arms)
+        edges = self.domain.treatment.bins
+        if edges is not None:
+            doses = entries.numbers
+            self.beyond += int(np.count_nonzero((doses < edges[0]) | (doses > edges[-1])))
 
     @property
     def arms(self) -> Arms:
         """The sizes of the arms."""
-        treated, control, neither = map(int, self.rows)
-        return Arms(treated, control, self.missing, self.undeclared.ordered(), neither)
+        *sizes, neither = map(int, self.rows)
+        counts = dict(zip(self.slots.labels, sizes, strict=True))
+        treatment = self.domain.treatment
+        return Arms(
+            counts[label_text(treatment.treated)], counts[label_text(treatment.control)],
+            self.missing, self.undeclared.ordered(), neither, counts, self.beyond,
+        )  # fmt: skip
 
     def judged(
         self,
         level: Level | None,
         rows_per_person: int,
-        support: Support | None,
+        support: Support | ArmsSupport | None,
         *,
         leaves_out: bool,
     ) -> DataCheck:
@@ -237,7 +250,9 @@ class _Pass:
             findings.append(judge_persons(self.alike, self.person, rows, rows_per_person))
         findings += judge_lines(*self.long_lines, rows)
         findings += judge_support(support, arms)
-        proposed = propose_lines(self.domain, arms, self.outcome, self.covariates)
+        proposed = propose_lines(
+            self.domain, arms, self.outcome, self.covariates, leaves_out=leaves_out
+        )
         return DataCheck(rows, arms, tuple(findings), support, proposed)
 
 
@@ -247,7 +262,7 @@ def _chunks(table: Table | StreamedTable, columns: tuple[str, ...]) -> Iterator[
 
 def _weigh(
     table: Table | StreamedTable, counted: _Pass, progress: Progress | None
-) -> Support | None:
+) -> Support | ArmsSupport | None:
     """Weigh the arms by the covariates that can be used as they are."""
     usable: dict[str, Interval | Categories] = {}
     for tally in counted.covariates:
@@ -256,7 +271,7 @@ def _weigh(
         if kind is not None and not tally.is_refused_as(kind) and not is_telling:
             usable[tally.name] = kind
     arms = counted.arms
-    if not usable or min(arms.treated, arms.control) < 2:
+    if not usable or min(arms.counts.values()) < 2:
         return None
     left_out = tuple(tally.name for tally in counted.covariates if tally.name not in usable)
     # The outcome is not read, so any bounds do.

@@ -9,7 +9,7 @@ import numpy as np
 
 from private_ate.checking.findings import Finding, Severity
 from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
-from private_ate.checking.tally import CONTROL, TREATED, ColumnTally
+from private_ate.checking.tally import ColumnTally
 from private_ate.checking.words import amount, listed, number, quoted, share
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Interval
@@ -198,15 +198,8 @@ def _missing(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
         "missing", tally.name, "bends" if bends else "note",
         f"{amount(missing, rows, 'entries')} are missing{filled}",
         "fill them in from another source, declare what they count as, or leave the column out",
-        {"rows": missing, "share": missing / rows, **_by_arm(tally)},
+        {"rows": missing, "share": missing / rows, **tally.slots.counts(tally.missing)},
     )  # fmt: skip
-
-
-def _by_arm(tally: ColumnTally) -> dict[str, int]:
-    return {
-        "treated": int(tally.missing[TREATED]),
-        "control": int(tally.missing[CONTROL]),
-    }
 
 
 def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:

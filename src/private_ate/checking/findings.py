@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from private_ate.release import Overlap
+from private_ate.release import ArmOverlap, Overlap
 
-__all__ = ["NOTE", "Arms", "DataCheck", "Finding", "Severity", "Support"]
+__all__ = ["NOTE", "Arms", "ArmsSupport", "DataCheck", "Finding", "Severity", "Support"]
 
 Severity = Literal["ok", "note", "bends"]
 NOTE: Final = "not private, do not share"
@@ -57,8 +57,10 @@ class Finding:
 class Arms:
     """How many rows carry which label of treatment; its repr shows no count.
 
-    ``undeclared`` counts the rows of each label that is neither of the two; of very many labels it
-    holds the first ones of the table.
+    ``counts`` holds the rows of each declared arm, ``undeclared`` those of each label that is none
+    of them; of very many labels it holds the first ones of the table. Of several arms ``treated``
+    is the one of the headline and ``control`` the reference. ``beyond`` counts doses that lie
+    beyond the outer edges of declared bins.
     """
 
     treated: int = field(repr=False)
@@ -66,12 +68,19 @@ class Arms:
     missing: int = field(repr=False)
     undeclared: Mapping[str, int] = field(repr=False)
     neither: int = field(repr=False)
+    counts: Mapping[str, int] = field(repr=False)
+    beyond: int = field(default=0, repr=False)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(self.counts.values()) + self.neither
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as plain values."""
+        """Return the counts as plain values: of two arms by role, of several by label."""
+        pair = {"treated": self.treated, "control": self.control}
         return {
-            "treated": self.treated,
-            "control": self.control,
+            **(pair if len(self.counts) == 2 else {"counts": dict(self.counts)}),
             "missing": self.missing,
             "undeclared": dict(self.undeclared),
         }
@@ -120,6 +129,45 @@ class Support:
 
 
 @dataclass(frozen=True, slots=True)
+class ArmsSupport:
+    """How well several arms overlap under inverse propensity weights; its repr shows no value.
+
+    Attributes
+    ----------
+    overlap : ArmOverlap
+        The score of each arm among the units of each, in equal bins.
+    effective : mapping
+        Kish's effective size of each arm, by its label.
+    outside : mapping
+        Units of each arm whose score for some other arm lies beyond every score of that arm's own.
+    balance : mapping
+        For each feature the greatest standardised mean difference over all pairs of arms, before
+        and after weighting.
+    left_out : tuple of str
+        Covariates that could not be encoded as they are.
+    """
+
+    overlap: ArmOverlap = field(repr=False)
+    effective: Mapping[str, float] = field(repr=False)
+    outside: Mapping[str, int] = field(repr=False)
+    balance: Mapping[str, tuple[float, float]] = field(repr=False)
+    left_out: tuple[str, ...] = field(default=(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values."""
+        return {
+            "effective": dict(self.effective),
+            "outside": dict(self.outside),
+            "balance": {name: list(pair) for name, pair in self.balance.items()},
+            "scores": {
+                label: dict(zip(self.overlap.labels, map(list, panel), strict=True))
+                for label, panel in zip(self.overlap.labels, self.overlap.counts, strict=True)
+            },
+            "left_out": list(self.left_out),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class DataCheck:
     """What the records say about a declaration, before any estimate. Not private.
 
@@ -134,7 +182,7 @@ class DataCheck:
         Rows by their label of treatment.
     findings : tuple of Finding
         What was found: treatment, outcome, covariates in their order, then whole rows.
-    support : Support or None
+    support : Support, ArmsSupport or None
         Overlap and effective sizes; None where an arm is empty or no covariate can be used.
     proposed : str
         TOML for what is not declared, with bounds as seen in the data: to be confirmed.
@@ -143,7 +191,7 @@ class DataCheck:
     rows: int = field(repr=False)
     arms: Arms = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
-    support: Support | None = field(repr=False)
+    support: Support | ArmsSupport | None = field(repr=False)
     proposed: str = field(repr=False)
     note: str = NOTE
 

@@ -47,25 +47,51 @@ def is_identifier(tally: ColumnTally) -> bool:
 
 def gives_arm_away(tally: ColumnTally) -> str | None:
     """Say how a column gives the arm away, None if it does not."""
-    if tally.rows[:2].min() < 2:
+    arms = np.flatnonzero(tally.rows[:-1] >= 2)
+    if arms.size < 2:
         return None
-    gone = tally.missing[:2] / tally.rows[:2]
-    if sorted(gone) == [0.0, 1.0]:
-        return "it is missing in exactly one arm"
-    is_bare = tally.present < _FEW_ROWS or min(tally.rows[:2] - tally.missing[:2]) < 2
+    gone = tally.missing[arms] / tally.rows[arms]
+    if set(gone) == {0.0, 1.0}:
+        rest = "exactly one arm" if arms.size == 2 else "every row of some arms and no other row"
+        return f"it is missing in {rest}"
+    arms = arms[tally.rows[arms] - tally.missing[arms] >= 2]
+    is_bare = tally.present < _FEW_ROWS or arms.size < 2
     if is_bare or tally.alike.distinct < 2:
         return None
     if tally.values.is_whole and tally.alike.distinct <= tally.present / 4:
-        return _telling(np.array([count[:2] for count in tally.values.by_arm().values()]))
-    lows, highs = tally.low[:2], tally.high[:2]
-    if not tally.texts and (lows[0] > highs[1] or lows[1] > highs[0]):
-        return "all its values in one arm lie above all those in the other"
+        return _tells_arms(tally, arms)
+    return None if tally.texts else _lies_apart(tally, arms)
+
+
+def _tells_arms(tally: ColumnTally, arms: Integers) -> str | None:
+    """Say how well values tell the arm, all arms or one of several from the others."""
+    counts = np.array([count[arms] for count in tally.values.by_arm().values()])
+    told = _telling(counts)
+    if told is not None or arms.size == 2:
+        return told
+    everyone = counts.sum(axis=1)
+    for place, own in zip(arms, counts.T, strict=True):
+        told = _telling(np.stack([own, everyone - own], axis=1))
+        if told is not None:
+            return f"for {tally.slots.names[place]} against the other arms, {told}"
+    return None
+
+
+def _lies_apart(tally: ColumnTally, arms: Integers) -> str | None:
+    """Say whether one arm's values lie beyond those of every other."""
+    for arm in arms:
+        others = arms[arms != arm]
+        if tally.low[arm] > tally.high[others].max():
+            rest = "the other" if arms.size == 2 else "the others"
+            return f"all its values in one arm lie above all those in {rest}"
+        if arms.size > 2 and tally.high[arm] < tally.low[others].min():
+            return "all its values in one arm lie below all those in the others"
     return None
 
 
 def _telling(counts: Integers) -> str | None:
-    """Say how well values tell the arm, from their counts in either arm, shape (values, 2)."""
-    if (counts.min(axis=1) == 0).all():
+    """Say how well values tell the arm, from their counts in each arm, shape (values, arms)."""
+    if ((counts > 0).sum(axis=1) <= 1).all():
         return "its value tells the arm of every row"
     told = counts.max(axis=1).sum() / counts.sum()
     usual = counts.sum(axis=0).max() / counts.sum()

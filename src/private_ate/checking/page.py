@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from private_ate.checking.findings import Arms, ArmsSupport
 from private_ate.checking.text import TITLES, finding_name, verdict
+from private_ate.checking.words import quoted
 from private_ate.report.html import balance_table
 from private_ate.report.markup import Markup, element, page
 from private_ate.report.overlap import overlap_figure
@@ -48,11 +50,29 @@ def _sections(findings: Sequence[Finding]) -> Iterator[Markup]:
 
 
 def _overlap(check: DataCheck) -> Iterator[Markup]:
-    if check.support is not None:
-        yield element("h2", "Overlap")
-        yield overlap_figure(check.support.overlap)
-        yield element("h2", "Balance")
-        yield balance_table(check.support.balance)
+    support = check.support
+    if support is None:
+        return
+    yield element("h2", "Overlap")
+    if isinstance(support, ArmsSupport):
+        yield _arms_table(support, check.arms)
+    yield overlap_figure(support.overlap)
+    yield element("h2", "Balance")
+    if isinstance(support, ArmsSupport):
+        yield element("p", "The greatest difference over all pairs of arms.")
+    yield balance_table(support.balance)
+
+
+def _arms_table(support: ArmsSupport, arms: Arms) -> Markup:
+    titles = ("arm", "units", "weigh as much as", "beyond every score of some other arm")
+    rows = [
+        element("tr", element("th", quoted(label)[1:-1], scope="row"),
+                element("td", f"{arms.counts[label]:,}"), element("td", f"{effective:,.0f}"),
+                element("td", f"{support.outside[label]:,}"))
+        for label, effective in support.effective.items()
+    ]  # fmt: skip
+    head = element("tr", *(element("th", title, scope="col") for title in titles))
+    return element("table", element("thead", head), element("tbody", *rows))
 
 
 def _proposed(text: str) -> Iterator[Markup]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from private_ate.checking.arms import has_commas
 from private_ate.checking.findings import Arms
 from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
-from private_ate.checking.reading import SHAPES
 from private_ate.checking.roles import missing_rule
 from private_ate.checking.tally import ColumnTally
+from private_ate.data.entries import parse_number
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Domain, Interval, label_text, toml_text
+from private_ate.domain.treatment import MOST_ARMS
 
 __all__ = ["propose_declaration", "propose_lines"]
 
 _NOT: Final = {"no", "n", "control", "placebo", "untreated", "none", "standard", "usual care"}
+_RARE: Final = 0.01  # share of rows below which a label is rather a slip than an arm
 _WIDTH: Final = 76
 _MARK: Final = "  # from the data: confirm with the code book"
 
@@ -38,11 +40,20 @@ def propose_declaration(tally: ColumnTally) -> Interval | Categories | None:
 
 
 def propose_lines(
-    domain: Domain, arms: Arms, outcome: ColumnTally, covariates: Sequence[ColumnTally]
+    domain: Domain,
+    arms: Arms,
+    outcome: ColumnTally,
+    covariates: Sequence[ColumnTally],
+    *,
+    leaves_out: bool,
 ) -> str:
-    """Return TOML for every declaration that is missing, or an empty text."""
+    """Return TOML for every declaration that is missing, or an empty text.
+
+    Arms are not proposed for rows that are left out on purpose or counted elsewhere as declared.
+    """
+    settled = leaves_out or domain.treatment.other is not None or domain.treatment.bins is not None
     parts = [
-        [*_treatment(domain, arms)],
+        [] if settled else [*_treatment(domain, arms)],
         [*_outcome(domain, outcome)],
         *([*_covariate(tally)] for tally in covariates if tally.declared is None),
     ]
@@ -50,14 +61,47 @@ def propose_lines(
 
 
 def _treatment(domain: Domain, arms: Arms) -> Iterator[str]:
-    has_commas = any(re.fullmatch(SHAPES["comma"], label) for label in arms.undeclared)
-    if arms.treated or arms.control or len(arms.undeclared) != 2 or has_commas:
+    """Yield the arms that the labels suggest: those seen, and those that many rows have."""
+    if not arms.undeclared or has_commas(arms):
         return
-    control, treated = sorted(arms.undeclared, key=lambda label: (label.lower() not in _NOT, label))
-    yield "[treatment]"
-    yield f"column = {toml_text(domain.treatment.column)}"
-    yield f"treated = {toml_text(label_text(treated))}{_MARK}"
-    yield f"control = {toml_text(label_text(control))}{_MARK}"
+    seen = [label for label in domain.treatment.labels if arms.counts[label]]
+    fresh = [
+        label for label, count in arms.undeclared.items() if count >= _RARE * arms.rows or not seen
+    ]
+    labels = [*seen, *sorted(fresh, key=_in_order)]
+    head = ["[treatment]", f"column = {toml_text(domain.treatment.column)}"]
+    if not fresh or len(labels) < 2:
+        return
+    if len(labels) > MOST_ARMS:
+        if all(parse_number(label) is not None for label in fresh):
+            yield from head
+            yield f"bins = ???  # edges of a dose; at least {len(labels)} different ones were seen"
+        return
+    first = _reference(domain, seen, labels)
+    yield from head
+    if len(labels) == 2:
+        (other,) = (label for label in labels if label != first)
+        yield f"treated = {toml_text(label_text(other))}{_MARK}"
+        yield f"control = {toml_text(label_text(first))}{_MARK}"
+        return
+    yield from _list("arms", labels)
+    yield f"reference = {toml_text(first)}{_MARK}"
+
+
+def _reference(domain: Domain, seen: Sequence[str], labels: Sequence[str]) -> str:
+    """Return the declared reference if it is seen, else a label that others are compared with."""
+    declared = label_text(domain.treatment.control)
+    if declared in seen:
+        return declared
+    headline = label_text(domain.treatment.treated)
+    others = [label for label in labels if label != headline or headline not in seen]
+    return min(others, key=lambda label: label.lower() not in _NOT)
+
+
+def _in_order(label: str) -> tuple[bool, float, str]:
+    """Order labels that are numbers by size, before all others."""
+    value = parse_number(label)
+    return value is None, 0.0 if value is None else value, label
 
 
 def _outcome(domain: Domain, tally: ColumnTally) -> Iterator[str]:
@@ -87,13 +131,18 @@ def _covariate(tally: ColumnTally) -> Iterator[str]:
     if isinstance(seen, Interval):
         yield from _ends(seen)
         return
-    labels = [toml_text(label) for label in seen.labels]
-    one_line = f"categories = [{', '.join(labels)}]{_MARK}"
+    yield from _list("categories", seen.labels)
+
+
+def _list(key: str, labels: Sequence[str]) -> Iterator[str]:
+    """Yield a list of labels, one to a line if they are too many for one."""
+    texts = [toml_text(label) for label in labels]
+    one_line = f"{key} = [{', '.join(texts)}]{_MARK}"
     if len(one_line) <= _WIDTH:
         yield one_line
         return
-    yield f"categories = [{_MARK}"
-    yield from (f"  {label}," for label in labels)
+    yield f"{key} = [{_MARK}"
+    yield from (f"  {text}," for text in texts)
     yield "]"
 
 

@@ -33,6 +33,7 @@ class ValueCounts:
 
     gives_up: bool = False
     most: int = _MOST_VALUES
+    places: int = 3  # arms, and rows of none
     numbers: dict[float, Integers] = field(default_factory=dict)
     texts: dict[str, Integers] = field(default_factory=dict)
     is_whole: bool = True  # whether every value that was seen is counted
@@ -55,7 +56,7 @@ class ValueCounts:
         return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def by_arm(self) -> dict[str, Integers]:
-        """Return the counts by label: treated, control, neither."""
+        """Return the counts by label: in each arm, and in none of them."""
         return {value_text(value): count for value, count in (self.numbers | self.texts).items()}
 
     def _count(self, counts: dict[Any, Integers], values: pl.Series, arms: Integers) -> None:
@@ -71,7 +72,7 @@ class ValueCounts:
         room = self.most - len(counts)
         known = len(counts) + min(len(fresh), room)
         for value in fresh[:room]:
-            counts[value] = np.zeros(3, dtype=np.int64)
+            counts[value] = np.zeros(self.places, dtype=np.int64)
         frame = pl.DataFrame({"value": values.alias("value"), "arm": arms})
         if len(fresh) > room or values.n_unique() > known:
             self.is_whole = False

@@ -11,17 +11,15 @@ import numpy as np
 from private_ate.arrays import Bits, Floats, Integers
 from private_ate.checking.reading import Entries, count_shapes
 from private_ate.checking.sketches import Alike, ValueCounts, hash_entries
+from private_ate.checking.slots import ArmSlots
 from private_ate.data.tables import Table
 from private_ate.domain import Categories, Interval
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CONTROL", "NEITHER", "TREATED", "Beyond", "ColumnTally"]
+__all__ = ["Beyond", "ColumnTally"]
 
-TREATED: Final = 0
-CONTROL: Final = 1
-NEITHER: Final = 2
 _FEW_HASHES: Final = 1 << 16
 
 
@@ -29,12 +27,12 @@ _FEW_HASHES: Final = 1 << 16
 class Beyond:
     """Values outside declared bounds: how many, how far, and which ones most often."""
 
+    values: ValueCounts
     below: int = 0
     above: int = 0
     furthest_below: float = 0.0
     furthest_above: float = 0.0
     between: int = 0  # of a column declared to be 0 or 1
-    values: ValueCounts = field(default_factory=ValueCounts)
 
     @property
     def count(self) -> int:
@@ -65,30 +63,40 @@ class Beyond:
 
 @dataclass(slots=True)
 class ColumnTally:
-    """The counts of one column so far; arrays of three count treated, control and neither arm."""
+    """The counts of one column so far; arrays count each arm, and last the rows of none."""
 
     name: str
     declared: Interval | Categories | None
+    slots: ArmSlots
     kind: str = ""
     type_name: str = ""
     is_typed: bool = False
     keeps_texts: bool = False
-    rows: Integers = field(default_factory=lambda: np.zeros(3, np.int64))
-    missing: Integers = field(default_factory=lambda: np.zeros(3, np.int64))
+    rows: Integers = field(init=False)
+    missing: Integers = field(init=False)
     texts: int = 0
-    text_counts: ValueCounts = field(default_factory=ValueCounts)
+    text_counts: ValueCounts = field(init=False)
     shapes: Counter[str] = field(default_factory=Counter)
-    low: Floats = field(default_factory=lambda: np.full(3, np.inf))
-    high: Floats = field(default_factory=lambda: np.full(3, -np.inf))
+    low: Floats = field(init=False)
+    high: Floats = field(init=False)
     is_whole: bool = True
     rises: bool = True
     last: float = -np.inf
     alike: Alike = field(default_factory=lambda: Alike(_FEW_HASHES))
-    values: ValueCounts = field(default_factory=lambda: ValueCounts(gives_up=True))
-    beyond: Beyond = field(default_factory=Beyond)
+    values: ValueCounts = field(init=False)
+    beyond: Beyond = field(init=False)
     undeclared: int = 0
-    undeclared_labels: ValueCounts = field(default_factory=ValueCounts)
+    undeclared_labels: ValueCounts = field(init=False)
     seen_labels: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        places = self.slots.size
+        self.rows, self.missing = np.zeros(places, np.int64), np.zeros(places, np.int64)
+        self.low, self.high = np.full(places, np.inf), np.full(places, -np.inf)
+        self.text_counts = ValueCounts(places=places)
+        self.values = ValueCounts(gives_up=True, places=places)
+        self.beyond = Beyond(ValueCounts(places=places))
+        self.undeclared_labels = ValueCounts(places=places)
 
     @property
     def present(self) -> int:
@@ -114,8 +122,8 @@ class ColumnTally:
         self.kind, self.type_name = table.kind(self.name), table.type_name(self.name)
         self.is_typed, self.keeps_texts = table.typed, table.keeps_texts(self.name)
         missing = entries.is_missing
-        self.rows += np.bincount(arms, minlength=3)
-        self.missing += np.bincount(arms[missing], minlength=3)
+        self.rows += np.bincount(arms, minlength=self.slots.size)
+        self.missing += np.bincount(arms[missing], minlength=self.slots.size)
         self._add_texts(entries, arms)
         self._add_numbers(entries.numbers, arms)
         self.alike.add(hash_entries(entries)[~missing])
@@ -138,7 +146,7 @@ class ColumnTally:
 
     def _add_numbers(self, numbers: Floats, arms: Integers) -> None:
         finite = np.isfinite(numbers)
-        for arm in (TREATED, CONTROL, NEITHER):
+        for arm in range(self.slots.size):
             own = numbers[finite & (arms == arm)]
             self.low[arm] = min(self.low[arm], own.min(initial=np.inf))
             self.high[arm] = max(self.high[arm], own.max(initial=-np.inf))

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from private_ate.cli import datasets, experiments, serve
+from private_ate.cli.arms import BinsCommand
 from private_ate.cli.ask import ask
 from private_ate.cli.audit import audit
 from private_ate.cli.check import check
+from private_ate.cli.combine import combine
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
@@ -30,11 +32,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks show local variables: records
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(domain)
-app.command()(check)
-app.command()(plan)
-app.command()(estimate)
+for command in (domain, check, plan, estimate):
+    app.command(cls=BinsCommand)(command)
 app.command()(ask)
+app.command()(combine)
 app.command()(demo)
 app.command()(audit)
 app.add_typer(ledger, name="ledger")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.arms import ArmFlags
 
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck
@@ -31,13 +32,16 @@ def check(
     categories: flags.Categories = None,
     treated: flags.Treated = None,
     control: flags.Control = None,
+    arms: flags.Arms = None,
+    reference: flags.Reference = None,
+    treatment_bins: flags.TreatmentBins = None,
     person: Annotated[
         str | None, typer.Option(help="Column that names each row's person.", metavar="COLUMN")
     ] = None,
     rows_per_person: flags.RowsPerPerson = 1,
     leave_out_undeclared: Annotated[
         bool,
-        typer.Option("--leave-out-undeclared", help="Rows of neither arm are left out on purpose."),
+        typer.Option("--leave-out-undeclared", help="Rows of no arm are left out on purpose."),
     ] = False,
     memory_limit: Annotated[
         str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
@@ -61,7 +65,8 @@ def check(
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         missing=missing_outcomes,
-        bounds=bounds or [], categories=categories or [], treated=treated, control=control,
+        bounds=bounds or [], categories=categories or [],
+        arms=ArmFlags(treated, control, arms, reference, treatment_bins),
     )  # fmt: skip
     with watch("checking", quiet=json) as progress:
         found = check_data(

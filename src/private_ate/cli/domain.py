@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from private_ate.cli import flags
+from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from private_ate.domain import Treatment
 
 __all__ = ["domain", "draft"]
 
 _HEADER = """\
 # Draft of a domain, from the schema alone: no value was read.
 # Fill in every ??? from the code book, never from the data: bounds that follow the data leak it.
+# More than two arms:       arms = ["none", "low", "high"], reference = "none"
+#   (instead of treated and control; of a dose: bins = [0, 1, 6, 100] for [0, 1), [1, 6), [6, 100])
 # A number between bounds:  low = 16, high = 60   (optional: missing = 38)
 # Labels:                   categories = ["a", "b", "other"], other = "other"
 #   (other: the label for missing and undeclared ones; without it they are a category of their own)
@@ -27,11 +34,18 @@ def domain(
     out: Annotated[Path, typer.Option(help="Where to write the draft.", metavar="FILE")],
     treatment: Annotated[str | None, typer.Option(help="Treatment column.")] = None,
     outcome: Annotated[str | None, typer.Option(help="Outcome column.")] = None,
+    arms: flags.Arms = None,
+    reference: flags.Reference = None,
+    treatment_bins: flags.TreatmentBins = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
     from private_ate.data.files import read_schema, write_whole  # keeps --help fast
+    from private_ate.domain import Treatment  # as above
 
+    declared = ArmFlags(arms=arms, reference=reference, bins=treatment_bins).declare(
+        Treatment(treatment or "treatment")
+    )
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
@@ -50,16 +64,24 @@ def domain(
             "values is not drafted: give the file a header line, or write the domain by hand"
         )
         raise ArgumentError(msg)
-    write_whole(out, draft(dict(schema), treatment, outcome))
+    write_whole(out, draft(dict(schema), treatment, outcome, declared))
     typer.echo(f"wrote {out}; fill in every ??? from the code book, then: private-ate check")
 
 
-def draft(schema: dict[str, str | None], treatment: str | None, outcome: str | None) -> str:
-    """Return the draft as text: TOML but for the ??? that a person replaces."""
-    from private_ate.domain import toml_text  # keeps --help fast
+def draft(
+    schema: dict[str, str | None],
+    treatment: str | None,
+    outcome: str | None,
+    arms: Treatment | None = None,
+) -> str:
+    """Return the draft as text: TOML but for the ??? that a person replaces.
 
-    lines = [_HEADER]
-    lines += ["[treatment]", f"column = {_named(treatment)}", "treated = 1", "control = 0", ""]
+    ``arms`` are those that flags declared; no label is looked up.
+    """
+    from private_ate.domain import Treatment, arm_lines, toml_text  # keeps --help fast
+
+    lines = [_HEADER, "[treatment]", f"column = {_named(treatment)}"]
+    lines += [*arm_lines(Treatment("treatment") if arms is None else arms), ""]
     lines += ["[outcome]", f"column = {_named(outcome)}", "low = ???", "high = ???"]
     lines += ["missing = ???"]
     for name, kind in schema.items():

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from private_ate.arguments import real_number
+from private_ate.arguments import one_of, real_number
 from private_ate.cli import flags
+from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS
 
@@ -36,6 +37,9 @@ def estimate(
     categories: flags.Categories = None,
     treated: flags.Treated = None,
     control: flags.Control = None,
+    arms: flags.Arms = None,
+    reference: flags.Reference = None,
+    treatment_bins: flags.TreatmentBins = None,
     method: Annotated[
         str, typer.Option(help=f"auto, {', '.join(METHODS)}.", metavar="METHOD")
     ] = "auto",
@@ -44,6 +48,7 @@ def estimate(
     estimand: flags.EstimandName = "ate",
     among: flags.Among = None,
     design: flags.DesignName = "unknown",
+    probability: flags.Probability = None,
     confidence: flags.Confidence = "0.95",
     rows_per_person: flags.RowsPerPerson = 1,
     outcome_sd: flags.OutcomeDeviation = None,
@@ -66,6 +71,7 @@ def estimate(
     memory_limit: Annotated[
         str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
     ] = "1GB",
+    contrasts: flags.ShownContrasts = "all",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Also write the release as JSON to a file.")
@@ -107,12 +113,14 @@ def estimate(
     from private_ate.estimation import estimate_ate  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
 
+    one_of("contrasts", contrasts, ("all", "reference"))
+    shown = cast("Literal['all', 'reference']", contrasts)
     if out is not None:
         require_writable(out)
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
         missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
-        treated=treated, control=control,
+        arms=ArmFlags(treated, control, arms, reference, treatment_bins),
     )  # fmt: skip
     for path in (report, diagnostics):
         pages.require_folder(path)
@@ -135,6 +143,7 @@ def estimate(
             estimand=cast("Any", estimand),
             among=among,
             design=cast("Any", design),
+            probability=parse_probability(probability),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
             outcome_sd=outcome_sd,
@@ -156,10 +165,12 @@ def estimate(
         write_whole(out, release.to_json() + "\n")
     if json:  # a table is headed by them
         _warn(text for text in release.warnings if text not in warned)
-    show(release, as_json=json)  # first: what was paid for is not lost if a page fails
+    show(
+        release, as_json=json, contrasts=shown
+    )  # first: what was paid for is not lost if a page fails
     if report is not None:
         facts = pages.public_facts(release, here, known, named_covariates(covariates))
-        write_whole(report, release.to_html(facts))
+        write_whole(report, release.to_html(facts, contrasts=shown))
     if diagnostics is not None and here is not None:
         text = pages.curator_text(release, here, known, named_covariates(covariates))
         write_whole(diagnostics, text)
@@ -170,7 +181,9 @@ def _warn(texts: Iterable[str]) -> None:
         typer.echo(f"warning: {text}", err=True)
 
 
-def show(release: Release, *, as_json: bool) -> None:
+def show(
+    release: Release, *, as_json: bool, contrasts: Literal["all", "reference"] = "all"
+) -> None:
     """Print a release as JSON or as a table."""
     if as_json:
         typer.echo(release.to_json())
@@ -179,7 +192,17 @@ def show(release: Release, *, as_json: bool) -> None:
 
     from private_ate.report.text import release_table  # as above
 
-    Console(highlight=False).print(release_table(release))
+    Console(highlight=False).print(release_table(release, contrasts))
+
+
+def parse_probability(text: str | None) -> float | str | None:
+    """Read a probability: a number, or the name of a column."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def declared_domain(
@@ -192,20 +215,14 @@ def declared_domain(
     missing: str | None = None,
     bounds: list[str],
     categories: list[str],
-    treated: str | None,
-    control: str | None,
+    arms: ArmFlags,
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
     from private_ate.data.inputs import resolve_domain  # keeps --help fast
-    from private_ate.domain import Binary, Domain, Interval, Treatment
+    from private_ate.domain import Binary, Domain, Interval
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
-    labels = Treatment(
-        base.treatment.column,
-        base.treatment.treated if treated is None else treated,
-        base.treatment.control if control is None else control,
-        base.treatment.other,
-    )
+    labels = arms.declare(base.treatment)
     limits = base.outcome.bounds
     filled = None if limits is None or missing is not None else limits.missing
     if binary:

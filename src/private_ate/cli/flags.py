@@ -12,6 +12,7 @@ from private_ate.estimators.registry import known_estimands
 
 __all__ = [
     "Among",
+    "Arms",
     "Bounds",
     "Categories",
     "Confidence",
@@ -26,10 +27,14 @@ __all__ = [
     "OutcomeBounds",
     "OutcomeColumn",
     "OutcomeDeviation",
+    "Probability",
+    "Reference",
     "RowsPerPerson",
     "Settings",
+    "ShownContrasts",
     "TargetName",
     "Treated",
+    "TreatmentBins",
     "TreatmentColumn",
     "with_flag",
 ]
@@ -44,15 +49,26 @@ _FLAGS: Final = {
     "method": "--method NAME",
     "estimand": "--estimand NAME",
     "among": "--among LABEL",
+    "arms": "--arms A,B,C or --treatment-bins LOW EDGE … HIGH, or --domain FILE",
+    "reference": "--reference LABEL",
+    "design": "--design randomized",
+    "probability": "--probability P or COLUMN",
+    "target": "--target NAME",
+    "shares": "--set shares=…",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "half-width": "--half-width W",
+    "arm shares": "--arm-shares P,Q,R",
     "rows": "--rows N",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
     "ledger": "private-ate ledger create",
     "public": "private-ate ledger bind --public A,B",
+    # What is asked of a release that is there: no command does.
+    "arm": "",
+    "against": "",
+    "weights": "",
 }
 
 
@@ -99,12 +115,40 @@ Bounds = Annotated[list[str] | None, typer.Option(help="Declared bounds.", metav
 Categories = Annotated[list[str] | None, typer.Option(help="Declared labels.", metavar="COL=a|b|c")]
 Treated = Annotated[str | None, typer.Option(help="Label of treated units.")]
 Control = Annotated[str | None, typer.Option(help="Label of control units.")]
+Arms = Annotated[
+    str | None,
+    typer.Option(help="Labels of all arms, in place of treated and control.", metavar="A,B,C"),
+]
+Reference = Annotated[
+    str | None,
+    typer.Option(help="The arm that others are compared with; default: the first.",
+                 metavar="LABEL"),
+]  # fmt: skip
+TreatmentBins = Annotated[
+    str | None,
+    typer.Option(help="Edges of a dose's bins, such as 0 1 6 100.", metavar="LOW EDGE … HIGH"),
+]
 TargetName = Annotated[str, typer.Option(help="balance or track (label level).")]
 Neighbors = Annotated[int, typer.Option(help="Neighbours a unit is matched to.")]
 EstimandName = Annotated[str, typer.Option(help=f"{', '.join(known_estimands())}.")]
 Among = Annotated[
     str | None,
     typer.Option(help="Effects among the units of this arm; default: all.", metavar="LABEL"),
+]
+ShownContrasts = Annotated[
+    str,
+    typer.Option(
+        "--contrasts",
+        help="Of several arms: show all pairs, or those with the reference alone.",
+        metavar="all|reference",
+    ),
+]
+Probability = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a trial: the probability of treatment, or the column that holds it.",
+        metavar="P|COLUMN",
+    ),
 ]
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]

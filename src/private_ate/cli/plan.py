@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from private_ate.domain import Treatment
     from private_ate.planning import Plan
 
 __all__ = ["plan"]
@@ -31,10 +33,15 @@ def plan(
     categories: flags.Categories = None,
     treated: flags.Treated = None,
     control: flags.Control = None,
+    arms: flags.Arms = None,
+    reference: flags.Reference = None,
+    treatment_bins: flags.TreatmentBins = None,
     target: flags.TargetName = "balance",
     neighbors: flags.Neighbors = 5,
     estimand: flags.EstimandName = "ate",
+    among: flags.Among = None,
     design: flags.DesignName = "unknown",
+    probability: flags.Probability = None,
     confidence: flags.Confidence = "0.95",
     rows_per_person: flags.RowsPerPerson = 1,
     outcome_sd: flags.OutcomeDeviation = None,
@@ -52,6 +59,10 @@ def plan(
     treated_share: Annotated[
         float, typer.Option(help="Guessed share of treated units, if treatment is not read.")
     ] = 0.5,
+    arm_shares: Annotated[
+        str | None,
+        typer.Option(help="Guessed shares of several arms, if not read.", metavar="P,Q,R"),
+    ] = None,
     overlap: Annotated[
         str, typer.Option(help="Guessed overlap of the arms, if not read: good or poor.")
     ] = "good",
@@ -74,24 +85,28 @@ def plan(
         method_options,
         named_covariates,
         parse_confidence,
+        parse_probability,
         split_names,
     )
     from private_ate.cli.progress import watch  # as above
     from private_ate.planning import plan_ate  # as above
 
     source: object = data
-    known = None
+    known = declared = None
+    flagged = ArmFlags(treated, control, arms, reference, treatment_bins)
     if data is None:
         source = _sizes(rows, dimension, outcome_bounds, domain, binary=binary_outcome)
+        declared = _several_arms(domain, flagged)
     else:
         known = declared_domain(
             treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
-            bounds=bounds or [], categories=categories or [], treated=treated, control=control,
+            bounds=bounds or [], categories=categories or [], arms=flagged,
         )  # fmt: skip
     with watch("planning", quiet=json) as progress:
         planned = plan_ate(
             source,
             level=cast("Any", level),
+            treatment=declared,
             domain=known,
             epsilons=split_names(epsilons) or [],
             half_width=half_width,
@@ -100,12 +115,15 @@ def plan(
             neighbors=neighbors,
             estimand=cast("Any", estimand),
             design=cast("Any", design),
+            probability=parse_probability(probability),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
             outcome_sd=outcome_sd,
             explained=explained,
             solve=cast("Any", solve),
             treated_share=treated_share,
+            arm_shares=None if arm_shares is None else _shares(arm_shares),
+            among=among,
             overlap=cast("Any", overlap),
             options=cast("Any", method_options("auto", level, settings or [])),
             progress=progress,
@@ -115,6 +133,23 @@ def plan(
 
         draw_plan(planned, plot)
     _show(planned, as_json=json)
+
+
+def _several_arms(path: Path | None, flagged: ArmFlags) -> Treatment | None:
+    """Return three arms or more of a study that is not there yet; None for two."""
+    from private_ate.domain import Domain, Treatment  # keeps --help fast
+
+    base = Treatment("t") if path is None else Domain.read(path).treatment
+    declared = flagged.declare(base)
+    return declared if declared.size > 2 else None
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as cause:
+        msg = f"write --arm-shares 0.6,0.3,0.1: a share for each arm, not {text[:60]!r}"
+        raise ArgumentError(msg) from cause
 
 
 def _sizes(

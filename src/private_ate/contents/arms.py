@@ -1,4 +1,4 @@
-"""What a method of several arms hands over: a released level per arm and the law of its noise."""
+"""Several arms as a method hands them over, and as a release holds them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["ArmEstimate", "NoiseLaw"]
+__all__ = ["Arm", "ArmEstimate", "Combination", "Comparison", "Contrast", "LawName", "NoiseLaw"]
+
+Pair = tuple[float, float]
+LawName = Literal["laplace", "staircase"]
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseLaw:
     """Noise of a released number: ``unit`` times a draw of the named law of sensitivity one.
 
-    ``unit`` is in units of the outcome; ``epsilon`` is that of the draw.
+    Attributes
+    ----------
+    name : str
+        The law.
+    unit : float
+        What a sensitivity of one is, in units of the outcome.
+    epsilon : float
+        The ε of the draw.
     """
 
-    name: Literal["laplace", "staircase"]
+    name: LawName
     unit: float
-    epsilon: Fraction
+    epsilon: float | Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +60,97 @@ class ArmEstimate:
     units: int | None = None
     weighted: bool = True
     mean_law: NoiseLaw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm of a release.
+
+    Attributes
+    ----------
+    label : str
+        The arm's label.
+    units : int or None
+        How many units it holds; null where that is private.
+    mean : float or None
+        The mean outcome if all whom the release speaks of were given this arm; null where it was
+        not paid for.
+    interval : pair of float or None
+        Confidence interval of the mean, low end first; null if none was paid for.
+    noise_interval : pair of float or None
+        Range of the mean without noise; null without a mean.
+    noise : object
+        The law of the noise of the arm's level, independent of that of other arms.
+    mean_noise : object or None
+        The law of the noise that means have beyond it, one draw for all arms; null without one.
+    variances : list of float
+        Equally likely values of the level's sampling variance; empty if no interval was paid for.
+    weighted : bool
+        Whether the arm's units were weighted to stand for all; otherwise they count alike.
+    """
+
+    label: str
+    units: int | None
+    mean: float | None
+    interval: Pair | None
+    noise_interval: Pair | None
+    noise: NoiseLaw
+    mean_noise: NoiseLaw | None
+    variances: tuple[float, ...]
+    weighted: bool
+
+    @property
+    def noise_unit(self) -> float:
+        """What a sensitivity of one is for the arm's noise, in units of the outcome."""
+        return self.noise.unit
+
+    @property
+    def variance(self) -> float | None:
+        """The level's expected sampling variance; None if no interval was paid for."""
+        return sum(self.variances) / len(self.variances) if self.variances else None
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """An arm compared with another, as a row of the table of effects shows it.
+
+    ``simultaneous`` covers together with those of all other pairs of arms.
+    """
+
+    arm: str
+    against: str
+    effect: float
+    interval: Pair | None
+    simultaneous: Pair | None
+    noise_interval: Pair | None
+
+    def flipped(self) -> Contrast:
+        """Return the same comparison seen from the other arm."""
+        return Contrast(
+            self.against, self.arm, 0.0 - self.effect,
+            _flip(self.interval), _flip(self.simultaneous), _flip(self.noise_interval),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A weighted sum of the arms' means, as free as the release that it was made from."""
+
+    estimate: float
+    interval: Pair | None
+    noise_interval: Pair | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Arms and all their contrasts: what a method of several arms hands over for a release.
+
+    ``contrasts`` holds those against the reference first, in declared order, then other pairs.
+    """
+
+    arms: tuple[Arm, ...]
+    contrasts: tuple[Contrast, ...]
+
+
+def _flip(pair: Pair | None) -> Pair | None:
+    return None if pair is None else (0.0 - pair[1], 0.0 - pair[0])

@@ -21,11 +21,20 @@ from private_ate.contents.about import (
     TreatmentNote,
     released_estimand,
 )
+from private_ate.contents.arms import Arm, LawName, NoiseLaw
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.settings import Facts
 
-__all__ = ["DESIGNS", "FIELDS", "OLD_FIELDS", "SCHEMA", "plain_field", "read_fields"]
+__all__ = [
+    "ARM_FIELDS",
+    "DESIGNS",
+    "FIELDS",
+    "OLD_FIELDS",
+    "SCHEMA",
+    "plain_field",
+    "read_fields",
+]
 
 SCHEMA: Final = 2
 DESIGNS: Final = ("unknown", "observational", "randomized")
@@ -39,6 +48,8 @@ FIELDS: Final = (
     "guarantee", "not_protected", "steps", "method", "n", "missing", "dataset", "dataset_version",
     "released_at", "settings", "version",
 )  # fmt: skip
+# A release of three arms or more has one field more; others do not know it.
+ARM_FIELDS: Final = (*FIELDS[:12], "arms", *FIELDS[12:])
 # Methods of 0.1 that did not say so in their settings (docs/explanation/published-sample-level.md).
 _NEVER_ADJUSTED: Final = (("difference_in_means", "sample"), ("published", "sample"))
 Check = Callable[[object], bool]
@@ -51,10 +62,10 @@ def read_fields(text: str) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError) as cause:
         msg = "this is not a release in JSON"
         raise ArgumentError(msg) from cause
-    if not isinstance(plain, dict) or set(plain) not in (set(FIELDS), set(OLD_FIELDS)):
+    if not isinstance(plain, dict) or set(plain) not in map(set, (FIELDS, ARM_FIELDS, OLD_FIELDS)):
         msg = (
-            f"a release in JSON has exactly the fields {', '.join(FIELDS)}; one of schema 1 has "
-            f"{', '.join(OLD_FIELDS)}"
+            f"a release in JSON has exactly the fields {', '.join(FIELDS)}, one of several arms "
+            f"also arms; one of schema 1 has {', '.join(OLD_FIELDS)}"
         )
         raise ArgumentError(msg)
     wrong = [name for name, value in plain.items() if not _SHAPES[name](value)]
@@ -69,7 +80,7 @@ def read_fields(text: str) -> dict[str, Any]:
 
 def plain_field(value: object) -> object:
     """Return a field of a release as values that JSON knows."""
-    if isinstance(value, Effect | OutcomeNote | Step | TreatmentNote):
+    if isinstance(value, Arm | Effect | OutcomeNote | Step | TreatmentNote):
         return {name: plain_field(held) for name, held in asdict(value).items()}
     if isinstance(value, Mapping):
         return dict(value)
@@ -90,8 +101,22 @@ def _with_values(plain: dict[str, Any]) -> dict[str, Any]:
             Step(**step | {name: _listed(step[name]) for name in ("sensitivity", "scale")})
             for step in plain["steps"]
         ),
+        "arms": tuple(_arm(arm) for arm in plain.get("arms", ())),
         **{name: tuple(plain[name]) for name in ("warnings", "covariates", "not_protected")},
     }
+
+
+def _arm(plain: dict[str, Any]) -> Arm:
+    shared = plain["mean_noise"]
+    return Arm(
+        **plain
+        | {name: _pair(plain[name]) for name in ("interval", "noise_interval")}
+        | {
+            "noise": NoiseLaw(**plain["noise"]),
+            "mean_noise": None if shared is None else NoiseLaw(**shared),
+            "variances": tuple(plain["variances"]),
+        }
+    )
 
 
 def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
@@ -191,6 +216,26 @@ _STEP: Final = _object_of(
         "scale": _or_null(_list_of(_is_number)),
     }
 )
+_LAW: Final = _object_of(
+    {
+        "name": _one_of(*get_args(LawName)),
+        "unit": lambda value: _is_number(value) and cast("float", value) >= 0,
+        "epsilon": lambda value: _is_number(value) and cast("float", value) > 0,
+    }
+)
+_ARM: Final = _object_of(
+    {
+        "label": _is_text,
+        "units": _or_null(lambda value: type(value) is int and value >= 0),
+        "mean": _or_null(_is_number),
+        "interval": _INTERVAL,
+        "noise_interval": _INTERVAL,
+        "noise": _LAW,
+        "mean_noise": _or_null(_LAW),
+        "variances": _list_of(lambda value: _is_number(value) and cast("float", value) >= 0),
+        "weighted": lambda value: isinstance(value, bool),
+    }
+)
 _SHAPES: Final[dict[str, Check]] = {
     "schema": lambda value: type(value) is int and value == SCHEMA,
     "warnings": _list_of(_is_text),
@@ -206,6 +251,7 @@ _SHAPES: Final[dict[str, Check]] = {
     "outcome": _object_of({"column": _is_text, "bounds": _INTERVAL, "unit": _or_null(_is_text)}),
     "covariates": _list_of(_is_text),
     "effects": _list_of(_EFFECT, least=1),
+    "arms": _list_of(_ARM, least=3),
     "epsilon": _is_number,
     "delta": lambda value: _is_number(value) and 0 <= cast("float", value) < 1,
     "level": _one_of(*get_args(Level)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -51,6 +52,11 @@ def _staircase(spend: Spend) -> tuple[float, ...]:
     return tuple(unit * float(size) for size in spend.sensitivity)
 
 
+def _staircase_by_arm(spend: Spend) -> tuple[float, ...]:
+    """Every move has its share of ε, so that each staircase is one of that share."""
+    return _staircase(replace(spend, epsilon=spend.epsilon / spend.moves))
+
+
 def _cube(spend: Spend) -> tuple[float, ...]:
     """Uniform on a cube whose reach is gamma distributed with the dimension and one."""
     spread = math.sqrt((spend.size + 1) * (spend.size + 2) / 3)
@@ -77,6 +83,7 @@ _DEVIATIONS: Final[dict[str, Callable[[Spend], tuple[float, ...]]]] = {
     "laplace_rows": _laplace,
     "staircase": _staircase,
     "staircase_disjoint": _staircase,
+    "staircase_by_arm": _staircase_by_arm,
     "cube": _cube,
     "gaussian": _gaussian,
     "gaussian_cells": _gaussian_cells,

@@ -33,6 +33,7 @@ __all__ = [
     "encode_rows",
     "encode_treatment",
     "mark_missing",
+    "read_arms",
 ]
 
 _CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
@@ -101,11 +102,16 @@ def encode_arms(table: Table, domain: Domain) -> tuple[Bits | Codes, Bits]:
     """
     treatment = domain.treatment
     table.require(treatment.column, "treatment")
-    codes, known = _binned(table, treatment) if treatment.bins else _labelled(table, treatment)
+    codes, known = read_arms(table, treatment)
     if treatment.other_code is not None:
         codes[~known] = treatment.other_code
         known = np.ones(table.rows, dtype=np.bool_)
     return (codes if treatment.size > 2 else codes.view(np.bool_)), known
+
+
+def read_arms(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:
+    """Return the code of each row's arm and whether its own entry says so; if not, it is zero."""
+    return _binned(table, treatment) if treatment.bins else _labelled(table, treatment)
 
 
 def encode_treatment(table: Table, domain: Domain) -> Bits | Codes:

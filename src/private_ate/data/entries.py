@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.domain import label_text
+from private_ate.domain.kinds import TRUTH, label_text, parse_number
 
 __all__ = [
     "MISSING",
@@ -30,7 +30,6 @@ __all__ = [
     "parse_number",
 ]
 
-TRUTH: Final = {"true": 1.0, "false": 0.0}
 # Words, in lower case, that programs write where there is no value; a dot is SAS's and Stata's.
 MISSING: Final = frozenset(
     {"", ".", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "+nan", "null", "none", "nil",
@@ -82,17 +81,6 @@ def is_missing(entry: object) -> bool:
 def has_decimal_comma(text: str) -> bool:
     """Say whether a text would be a number if its comma were a point."""
     return _DECIMAL_COMMA.fullmatch(text.strip()) is not None
-
-
-def parse_number(text: str) -> float | None:
-    """Read a text as a number as the file reader does; truth values count as 1 and 0."""
-    word = text.strip().lower()
-    if word in TRUTH:
-        return TRUTH[word]
-    try:
-        return None if "_" in word else float(word)
-    except ValueError:
-        return None
 
 
 def _plain(entry: object) -> bool | float | Decimal | Fraction | None:

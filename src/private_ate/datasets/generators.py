@@ -10,6 +10,7 @@ import polars as pl
 
 from private_ate.arrays import Floats
 from private_ate.datasets.dataset import Dataset
+from private_ate.datasets.several_arms import SeveralArms, generate_several_arms
 from private_ate.domain import Binary, Domain, Interval
 from private_ate.errors import ArgumentError
 
@@ -100,12 +101,14 @@ class Correlated:
             raise ArgumentError(msg)
 
 
-def generate(study: Confounded | Correlated, seed: int) -> Dataset:
+def generate(study: Confounded | Correlated | SeveralArms, seed: int) -> Dataset:
     """Generate a study; covariates drive the treatment and the outcome in part together.
 
     The true effect is the average over the generated units of the difference of their expected
     outcomes. Domain bounds follow from the recipe and do not look at the rows.
     """
+    if isinstance(study, SeveralArms):
+        return generate_several_arms(study, seed)
     if isinstance(study, Correlated):
         return _generate_correlated(study, seed)
     rng = np.random.default_rng(seed)

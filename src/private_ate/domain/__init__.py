@@ -7,7 +7,7 @@ written to TOML, and says how each value becomes a number between 0 and 1.
 from private_ate.domain.declared import Domain
 from private_ate.domain.kinds import Binary, Categories, Interval, label_text
 from private_ate.domain.outcome import MissingOutcomes, Outcome, StudyLabel
-from private_ate.domain.toml import toml_text
+from private_ate.domain.toml import arm_lines, toml_text
 from private_ate.domain.treatment import Treatment
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Outcome",
     "StudyLabel",
     "Treatment",
+    "arm_lines",
     "label_text",
     "toml_text",
 ]

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from private_ate.errors import DomainError
 
-__all__ = ["Binary", "Categories", "Interval", "Label", "label_text", "require_name"]
+__all__ = [
+    "TRUTH",
+    "Binary",
+    "Categories",
+    "Interval",
+    "Label",
+    "label_text",
+    "parse_number",
+    "require_name",
+]
 
 Label = str | int | float | bool
+TRUTH: Final = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +77,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Binary(Interval):
-    """An outcome declared to be 0 or 1, so that risks and ratios make sense."""
+    """An outcome declared to be 0 or 1, so that risks and ratios make sense; or such a covariate.
+
+    The square of a covariate that is 0 or 1 says nothing new; models that bend leave it out.
+    """
 
     low: float = 0.0
     high: float = 1.0
@@ -120,6 +134,17 @@ def label_text(label: object) -> str:
         msg = "a label is a non-empty text, a finite number or a truth value"
         raise DomainError(msg)
     return label.strip()
+
+
+def parse_number(text: str) -> float | None:
+    """Read a text as a number as the file reader does; truth values count as 1 and 0."""
+    word = text.strip().lower()
+    if word in TRUTH:
+        return TRUTH[word]
+    try:
+        return None if "_" in word else float(word)
+    except ValueError:
+        return None
 
 
 def require_name(what: str, text: object) -> None:

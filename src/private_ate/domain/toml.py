@@ -14,7 +14,7 @@ from private_ate.errors import DomainError
 if TYPE_CHECKING:
     from private_ate.domain.declared import Domain
 
-__all__ = ["read_tables", "toml_lines", "toml_text"]
+__all__ = ["arm_lines", "read_tables", "toml_lines", "toml_text"]
 
 
 def read_tables(
@@ -81,8 +81,11 @@ def _outcome_from(entry: dict[str, Any]) -> Outcome:
 
 def _covariate_from(name: str, entry: object) -> Interval | Categories:
     if not isinstance(entry, dict):
-        msg = f"covariate {name!r} is a table with low and high, or with categories"
+        msg = f"covariate {name!r} is a table with low and high, with categories, or binary"
         raise DomainError(msg)
+    if entry.get("binary") is True:
+        _only(entry, name, {"binary", "missing"})
+        return Binary(missing=entry.get("missing"))
     if "categories" not in entry:
         _only(entry, name, {"low", "high", "missing"})
         return _interval_from(name, entry)
@@ -122,8 +125,8 @@ def toml_lines(domain: Domain) -> Iterator[str]:
     if study != StudyLabel():
         yield from _table("study", {"dataset": study.dataset, "version": study.version})
         yield ""
-    arms = {**_arm_entries(treatment), "other": treatment.other}
-    yield from _table("treatment", {"column": treatment.column, **arms})
+    yield from _table("treatment", {"column": treatment.column})
+    yield from arm_lines(treatment)
     yield ""
     bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
     rules = {} if outcome.missing is None else {"missing": outcome.missing}
@@ -140,13 +143,17 @@ def toml_lines(domain: Domain) -> Iterator[str]:
         yield from _table(f"covariates.{toml_text(name)}", entries)
 
 
-def _arm_entries(treatment: Treatment) -> dict[str, object]:
+def arm_lines(treatment: Treatment) -> Iterator[str]:
+    """Yield the lines that declare arms, as they stand below the column of treatment."""
     if treatment.arms is None:
-        return {"treated": treatment.treated, "control": treatment.control}
-    names: dict[str, object] = {"arms": treatment.arms}
-    if treatment.bins is not None:
-        names = {"bins": treatment.bins, "labels": treatment.arms}
-    return {**names, "reference": treatment.control}
+        names: dict[str, object] = {"treated": treatment.treated, "control": treatment.control}
+    elif treatment.bins is None:
+        names = {"arms": treatment.arms, "reference": treatment.control}
+    else:
+        names = {
+            "bins": treatment.bins, "labels": treatment.arms, "reference": treatment.control,
+        }  # fmt: skip
+    yield from _entries({**names, "other": treatment.other})
 
 
 def _interval_entries(bounds: Interval) -> dict[str, object]:
@@ -156,6 +163,10 @@ def _interval_entries(bounds: Interval) -> dict[str, object]:
 
 def _table(title: str, entries: Mapping[str, object]) -> Iterator[str]:
     yield f"[{title}]"
+    yield from _entries(entries)
+
+
+def _entries(entries: Mapping[str, object]) -> Iterator[str]:
     for key, value in entries.items():
         if isinstance(value, tuple):
             yield f"{key} = [{', '.join(toml_text(item) for item in value)}]"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from private_ate.domain.kinds import Label, label_text
+from private_ate.domain.kinds import Label, label_text, parse_number
 from private_ate.errors import DomainError
 
 __all__ = ["MOST_ARMS", "Treatment"]
@@ -104,6 +104,8 @@ class Treatment:
         if label_text(self.treated) == label_text(self.control):
             msg = f"treated and control have the same label {label_text(self.treated)!r}"
             raise DomainError(msg)
+        if self.bins is None:
+            _refuse_one_number(self.labels)
         if self.other is None or label_text(self.other) in self.labels:
             return
         named = f"the arm for other labels, {label_text(self.other)!r},"
@@ -169,13 +171,13 @@ def _refuse_two_declarations(
     """Refuse arms that are declared twice, and names without what they name."""
     if arms + bins + treated > 1:
         msg = "arms are declared by treated and control, by arms, or by bins; keep one of them"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
     if labels and not bins:
         msg = "labels name the bins of a dose; declare its bins, or the labels themselves as arms"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
     if reference and not (arms or bins):
         msg = "of two labels the control is the reference; declare arms to name another"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
 
 
 def _arm_labels(labels: Sequence[Label]) -> tuple[str, ...]:
@@ -190,6 +192,16 @@ def _arm_labels(labels: Sequence[Label]) -> tuple[str, ...]:
         raise DomainError(msg)
     _require_count(len(texts))
     return texts
+
+
+def _refuse_one_number(labels: tuple[str, ...]) -> None:
+    """Refuse labels that an entry would match alike: "1", "1.0" and "true" are one number."""
+    seen: dict[float, str] = {}
+    for label in labels:
+        number = parse_number(label)
+        if number is not None and seen.setdefault(number, label) != label:
+            msg = f"the arms {seen[number]!r} and {label!r} are the same number; keep one of them"
+            raise DomainError(msg, parameter="arms")
 
 
 def _edges(bins: Sequence[float]) -> tuple[float, ...]:
@@ -212,10 +224,10 @@ def _edges(bins: Sequence[float]) -> tuple[float, ...]:
 def _require_count(arms: int) -> None:
     if arms < 2:
         msg = "a treatment has at least two arms"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
     if arms > MOST_ARMS:
         msg = f"{arms} arms are declared and {MOST_ARMS} are the most; declare bins or merge arms"
-        raise DomainError(msg)
+        raise DomainError(msg, parameter="arms")
 
 
 def _names_of_bins(edges: tuple[float, ...]) -> tuple[str, ...]:
@@ -238,4 +250,4 @@ def _reference(labels: tuple[str, ...], reference: Label | None, *, by_place: bo
     if by_place and isinstance(reference, int) and reference in range(len(labels)):
         return labels[reference]
     msg = f"the reference {text!r} is none of the declared arms {', '.join(map(repr, labels))}"
-    raise DomainError(msg)
+    raise DomainError(msg, parameter="reference")

@@ -27,27 +27,20 @@ from private_ate.engines.on_disk import (
     encode_table,
     reorder_rows,
 )
+from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.privacy.sums import (
     MOST_SORTED_ROWS,
     OUTCOME_BITS,
     OUTCOME_STEPS,
     WEIGHT_BITS,
-    quantize_weights,
     require_rows,
     weighted_sum,
 )
-from private_ate.study import (
-    ArmSizes,
-    ArmSums,
-    Block,
-    Grouping,
-    Groups,
-    MatchingLimits,
-    RowWeights,
-    Summable,
-)
+from private_ate.study import ArmSums, Block, Grouping, Groups, RowWeights, Summable
 
-__all__ = ["LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas"]
+__all__ = [
+    "LocalArmPool", "LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas",
+]  # fmt: skip
 
 S = TypeVar("S", bound=Summable)
 Part = TypeVar("Part")
@@ -290,6 +283,11 @@ class LocalStudy:
         require_rows(self.size, MOST_SORTED_ROWS)
         return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treated)
 
+    def arm_pool(self, coefficients: Floats) -> LocalArmPool:
+        """Order the rows along each arm's probability by a multinomial model."""
+        require_rows(self.size, MOST_SORTED_ROWS)
+        return LocalArmPool(self.arm, self.arm_scores(coefficients), len(coefficients))
+
     def noisy_pool(
         self,
         coefficients: Floats,
@@ -304,16 +302,33 @@ class LocalStudy:
         bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
         return LocalPool.sort(bounded, released)
 
+    def noisy_arm_pool(
+        self,
+        coefficients: Floats,
+        score_bits: int,
+        score_noise: Callable[[Integers], npt.NDArray[np.generic]],
+        arm_noise: Callable[[Codes], Codes],
+    ) -> LocalArmPool:
+        """Order the rows along noisy scores of every arm, with arms as the noisy codes say."""
+        require_rows(self.size, MOST_SORTED_ROWS)
+        count = len(coefficients)
+        exact = self.arm_scores(coefficients, score_bits)
+        noisy = score_noise(np.stack([exact(arm) for arm in range(count)]))
+        released = arm_noise(self.arm)
+        bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
+        return LocalArmPool(released, bounded.__getitem__, count)
+
     def arm_sums(self, weights: RowWeights) -> ArmSums:
         """Return the weighted sums of outcomes minus the middle of their bounds."""
         if self.outcome is None or not isinstance(weights, LocalWeights):
             msg = "sums need a study with outcomes and weights of this engine"
             raise TypeError(msg)
-        treated = np.where(weights.treatment, weights.steps, 0)
         centred = self.outcome - np.int32(OUTCOME_STEPS // 2)
-        all_rows = weighted_sum(weights.steps, centred)
-        first = weighted_sum(treated, centred)
-        return ArmSums(first, all_rows - first)
+        totals = [
+            weighted_sum(np.where(weights.arm == arm, weights.steps, 0), centred)
+            for arm in range(1, len(weights.largest))
+        ]
+        return ArmSums((weighted_sum(weights.steps, centred) - sum(totals), *totals))
 
     def effect(self, weights: LocalWeights) -> float:
         """Return the sum of signed weighted outcomes in units of their range; not private."""
@@ -340,15 +355,54 @@ class LocalStudy:
 
         def score(start: int) -> None:
             rows = slice(start, start + _BLOCK_ROWS)
-            # Feature by feature: a matrix product may round equal rows differently.
-            linear = np.full(scores[rows].size, coefficients[0])
-            for slope, feature in zip(coefficients[1:], self.covariates, strict=True):
-                linear += slope * feature[rows]
+            linear = self._linear(coefficients, rows)
             np.clip(linear, -700.0, 700.0, out=linear)
             scores[rows] = np.rint(2.0**bits / (1.0 + np.exp(-linear)))
 
         _run_all(score, range(0, self.size, _BLOCK_ROWS))
         return scores
+
+    def _linear(self, coefficients: Floats, rows: slice) -> Floats:
+        """Return linear predictors of some rows; equal rows get equal ones."""
+        # Feature by feature: a matrix product may round equal rows differently.
+        size = len(range(*rows.indices(self.size)))
+        linear = np.full(size, coefficients[0])
+        for slope, feature in zip(coefficients[1:], self.covariates, strict=True):
+            linear += slope * feature[rows]
+        return linear
+
+    def arm_scores(
+        self, coefficients: Floats, bits: int = _SCORE_BITS
+    ) -> Callable[[int], Integers]:
+        """Return what computes e_t of all rows for an arm t, in steps of 2^−bits.
+
+        ``coefficients`` are those of a multinomial model, shape (K, d + 1). Only the logarithm of
+        what makes probabilities add up to one is kept, a number per row. Of two arms e_1 serves
+        for both: 1 − e would round ties apart.
+        """
+        if len(coefficients) == 2:
+            return lambda _: self._scores(coefficients[1] - coefficients[0], bits)
+        norms = np.empty(self.size)
+
+        def norm(start: int) -> None:
+            rows = slice(start, start + _BLOCK_ROWS)
+            linear = np.stack([self._linear(each, rows) for each in coefficients])
+            top = linear.max(axis=0)
+            norms[rows] = top + np.log(np.exp(linear - top).sum(axis=0))
+
+        def scores_of(arm: int) -> Integers:
+            scores = np.empty(self.size, dtype=np.int64)
+
+            def score(start: int) -> None:
+                rows = slice(start, start + _BLOCK_ROWS)
+                log_share = np.minimum(self._linear(coefficients[arm], rows) - norms[rows], 0.0)
+                scores[rows] = np.rint(2.0**bits * np.exp(log_share))
+
+            _run_all(score, range(0, self.size, _BLOCK_ROWS))
+            return scores
+
+        _run_all(norm, range(0, self.size, _BLOCK_ROWS))
+        return scores_of
 
 
 def _encode(
@@ -363,75 +417,6 @@ def _encode(
     if isinstance(table, StreamedTable):
         return encode_stream(table, domain, outcome=outcome, progress=progress, reading=reading)
     return encode_table(table, domain, outcome=outcome, progress=progress, reading=reading)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalWeights:
-    """One weight per row on the grid of 2⁻²⁴, and the arm each row was matched in."""
-
-    steps: Integers = field(repr=False)
-    treatment: Bits = field(repr=False)
-    largest_treated: int
-    largest_control: int
-    imbalance: float
-
-    @classmethod
-    def summarize(cls, weights: Floats, treatment: Bits) -> LocalWeights:
-        """Quantise weights and note the largest of each arm."""
-        steps = quantize_weights(weights)
-        largest = [int(np.max(steps, where=arm, initial=0)) for arm in (treatment, ~treatment)]
-        return cls(steps, treatment, largest[0], largest[1], _imbalance(weights, treatment))
-
-    @property
-    def values(self) -> Floats:
-        """The weights as they are used."""
-        return self.steps / (1 << WEIGHT_BITS)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalPool:
-    """Rows of both arms in order along the score."""
-
-    arms: ArmSizes
-    _order: Any = field(repr=False)
-
-    @classmethod
-    def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
-        """Sort the rows along their scores, equal scores by row index."""
-        from private_ate.engines.matching import ScoreOrder  # numba loads here
-
-        treated = int(np.count_nonzero(treatment))
-        sizes = ArmSizes.of(treated, treatment.size - treated)
-        return cls(sizes, ScoreOrder.sort(scores, treatment))
-
-    def peak_reuse(self, neighbors: int) -> int:
-        """Return how often the most used unit is among the first neighbours (M)."""
-        return int(self._order.count_uses(neighbors).max(initial=0))
-
-    def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
-        """Match greedily in row order within the limits and return the weights."""
-        mass = self._order.match_greedily(neighbors, limits.treated, limits.control)
-        return LocalWeights.summarize(1.0 + mass, self._order.treatment)
-
-    def match_sharing_ties(self, neighbors: int) -> LocalWeights:
-        """Match without limits, units at equal distance sharing their mass."""
-        return LocalWeights.summarize(1.0 + self.shared_mass(neighbors), self._order.treatment)
-
-    def shared_mass(self, neighbors: int) -> Floats:
-        """Return the mass each row receives when equal distances share, unrounded."""
-        mass: Floats = self._order.match_sharing_ties(neighbors)
-        return mass
-
-
-def _imbalance(weights: Floats, treatment: Bits) -> float:
-    """Return the larger of both arms' total variation from equal weights."""
-    distances = [0.0]
-    for arm in (treatment, ~treatment):
-        members = weights[arm]
-        if members.size:
-            mean = float(members.mean())
-            distances.append(float(np.abs(members - mean).sum() / (2 * members.sum())))
-    return max(distances)
 
 
 def _workers() -> int:

@@ -47,22 +47,29 @@ class _Groups:
 
 @dataclass(frozen=True)  # without slots, which leave no room for what is cached
 class ScoreOrder:
-    """Both arms sorted along a score; groups and places are found when limits need them."""
+    """Both arms sorted along a score; groups and places are found when limits need them.
+
+    An order that is ``one_way`` looks for treated neighbours of all others and not the other way
+    round: with the members of one of several arms as the treated it finds who stands in for whom
+    in that arm.
+    """
 
     treatment: Bits = field(repr=False)
     scores: Integers = field(repr=False)
     treated: _Arm = field(repr=False)
     control: _Arm = field(repr=False)
+    one_way: bool = False
 
     @classmethod
-    def sort(cls, scores: Integers, treatment: Bits) -> ScoreOrder:
+    def sort(cls, scores: Integers, treatment: Bits, *, one_way: bool = False) -> ScoreOrder:
         """Sort rows by score and row index, in one stable sort."""
-        return cls(treatment, scores, *_sorted_arms(scores, treatment))
+        return cls(treatment, scores, *_sorted_arms(scores, treatment), one_way)
 
     @cached_property
     def _groups(self) -> tuple[_Groups, _Groups]:
-        """The groups of the treated and of the control arm."""
-        return _group(self.treated.scores), _group(self.control.scores)
+        """The groups of the treated and of the control arm; of candidates alone if one way."""
+        others = self.control.scores[:0] if self.one_way else self.control.scores
+        return _group(self.treated.scores), _group(others)
 
     @cached_property
     def _place(self) -> Indices:
@@ -122,6 +129,9 @@ class ScoreOrder:
 
     def _both_ways(self, job: Callable[[_Arm, _Arm], None]) -> None:
         """Run a job for treated among controls and for controls among treated, side by side."""
+        if self.one_way:
+            job(self.control, self.treated)
+            return
         if self.scores.size < 20_000:
             job(self.treated, self.control)
             job(self.control, self.treated)

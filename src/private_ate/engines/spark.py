@@ -241,7 +241,15 @@ class SparkStudy:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)
 
+    def arm_pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
     def noisy_pool(self, *_: object) -> NoReturn:
+        """Refuse: matching is a local-engine ability."""
+        raise ArgumentError(NEEDS_ORDER)
+
+    def noisy_arm_pool(self, *_: object) -> NoReturn:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)
 

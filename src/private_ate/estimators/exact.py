@@ -10,9 +10,12 @@ from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Covariates, Table
 from private_ate.domain import Domain, Treatment
-from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights, single_threaded_blas
+from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.errors import SchemaError
-from private_ate.estimators.overlap import count_overlap
+from private_ate.estimators.arm_balance import measure_arms
+from private_ate.estimators.arm_sizes import count_arms
+from private_ate.estimators.overlap import count_arm_overlap, count_overlap
 from private_ate.estimators.published.method import (
     PublishedOptions,
     plan_for,
@@ -20,10 +23,18 @@ from private_ate.estimators.published.method import (
 )
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
+from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 from private_ate.privacy.budget import parse_epsilon
-from private_ate.release import Diagnostics
+from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
+from private_ate.release import ArmDiagnostics, Diagnostics
 
-__all__ = ["diagnose_ate", "effective_size", "exact_effect", "standardized_differences"]
+__all__ = [
+    "diagnose_ate",
+    "effective_size",
+    "exact_effect",
+    "exact_means",
+    "standardized_differences",
+]
 
 
 def exact_effect(
@@ -40,12 +51,50 @@ def exact_effect(
     Units at equal distance share their mass, so the order of rows does not matter. Outcomes are
     clipped to the declared bounds, or taken as they are if the domain declares none. Rows with an
     undeclared treatment, or with text where a number was declared, are left out; rows without an
-    outcome where the domain says so, whether that is public or private.
+    outcome where the domain says so, whether that is public or private. Of three arms or more it
+    is the headline: the last declared other than the reference, against it; see ``exact_means``.
     """
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
+    study, values = _with_outcomes(table)
+    if study.arms > 2:
+        means = _shared_means(study, values, neighbors)
+        return means[study.domain.treatment.coded[-1]] - means[study.domain.treatment.coded[0]]
+    weights = 1.0 + _public_pool(study).shared_mass(neighbors)
+    # Centred, so that rounding follows the range of the outcome and not its level.
+    signed = np.where(study.treatment, weights, -weights)
+    return float(signed @ (values - table.domain.bounds.middle) / study.size)
+
+
+def exact_means(
+    data: object,
+    *,
+    treatment: str | Treatment | None = None,
+    outcome: str | None = None,
+    covariates: Covariates = None,
+    domain: Domain | None = None,
+    neighbors: int = 5,
+) -> dict[str, float]:
+    """Return every arm's mean by matching without limits and noise; **not private**.
+
+    For each arm every unit outside it is matched to its nearest neighbours in the arm by the
+    arm's own propensity score, so that all means are about all units. Rows and outcomes as for
+    ``exact_effect``.
+    """
+    table = prepare_table(
+        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level="label", from_data=True,
+    )  # fmt: skip
+    study, values = _with_outcomes(table)
+    return _shared_means(study, values, neighbors)
+
+
+def _with_outcomes(
+    table: PreparedTable[Table | StreamedTable],
+) -> tuple[LocalStudy, np.ndarray]:
+    """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     bounds = table.domain.bounds
     values = table.table.numbers(table.domain.outcome.column)
@@ -54,12 +103,19 @@ def exact_effect(
     if table.domain.outcome.missing is not None:
         kept = np.flatnonzero(~np.isnan(values))
         study, values = _some_rows(study, kept), values[kept]
-    pool = _public_pool(study)
+    filled = np.where(np.isnan(values), bounds.fill, values)
+    return study, np.clip(filled, bounds.low, bounds.high)
+
+
+def _shared_means(study: LocalStudy, values: np.ndarray, neighbors: int) -> dict[str, float]:
+    """Return weighted means of all arms under matching without limits."""
+    pool = _arm_pool(study)[0] if study.arms > 2 else _public_pool(study)
     weights = 1.0 + pool.shared_mass(neighbors)
-    values = np.clip(np.where(np.isnan(values), bounds.fill, values), bounds.low, bounds.high)
-    # Centred, so that rounding follows the range of the outcome and not its level.
-    signed = np.where(study.treatment, weights, -weights)
-    return float(signed @ (values - bounds.middle) / study.size)
+    middle, arm = study.domain.bounds.middle, study.arm
+    return {
+        label: float(weights[arm == code] @ (values - middle)[arm == code] / study.size) + middle
+        for code, label in enumerate(study.domain.treatment.coded)
+    }
 
 
 def diagnose_ate(
@@ -71,11 +127,11 @@ def diagnose_ate(
     domain: Domain | None = None,
     epsilon: str | float = "1.0",
     neighbors: int = 5,
-) -> Diagnostics:
+) -> Diagnostics | ArmDiagnostics:
     """Look at a study with the curator's eyes; nothing here is private or may be shared.
 
     The limits are those that the published method would use at this ε. Rows without an outcome are
-    left out where the domain says so.
+    left out where the domain says so. Three arms or more have ``ArmDiagnostics``.
     """
     request = Request("label", parse_epsilon(epsilon), neighbors)
     table = prepare_table(
@@ -85,6 +141,8 @@ def diagnose_ate(
     study = LocalStudy.encode(table.table, table.domain, None, table.lenient)
     if study.observed is not None:
         study = _some_rows(study, np.flatnonzero(study.observed))
+    if study.arms > 2:
+        return _diagnose_arms(study, request)
     pool = _public_pool(study)
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
@@ -110,6 +168,50 @@ def diagnose_ate(
         weights={"treated": _quantiles(arms[0]), "control": _quantiles(arms[1])},
         overlap=count_overlap(study.public()),
     )
+
+
+def _diagnose_arms(study: LocalStudy, request: Request) -> ArmDiagnostics:
+    """Look at three arms or more."""
+    pool, model = _arm_pool(study)
+    plan = plan_for(pool, request, PublishedOptions())
+    limited = pool.match(request.neighbors, plan.limits)
+    shared = pool.match_sharing_ties(request.neighbors)
+    sizes = np.array(pool.arms.counts)
+    plain = LocalWeights.summarize((study.size / sizes)[study.arm], study.arm, study.arms)
+    labels = study.domain.treatment.coded
+    exact, within, as_they_are = (
+        dict(zip(labels, _means(study, weights), strict=True))
+        for weights in (shared, limited, plain)
+    )
+    balance = measure_arms(study.public(), limited)
+    values = limited.values
+    return ArmDiagnostics(
+        exact_means=exact,
+        limited_means=within,
+        plain_means=as_they_are,
+        sizes=dict(zip(labels, pool.arms.counts, strict=True)),
+        effective=dict(zip(labels, balance.effective, strict=True)),
+        balance=balance.greatest,
+        arm_balance=balance.by_arm,
+        weights={label: _quantiles(values[study.arm == code]) for code, label in enumerate(labels)},
+        overlap=count_arm_overlap(study.public(), model),
+    )
+
+
+def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
+    """Return the weighted mean of each arm's outcomes."""
+    bounds = study.domain.bounds
+    unit = bounds.width / study.size / (1 << (OUTCOME_BITS + WEIGHT_BITS))
+    return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
+
+
+def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool, MultinomialModel]:
+    """Return rows in order along every arm's score; an empty arm is refused."""
+    public = study.public()
+    count_arms(public)
+    with single_threaded_blas():
+        model = fit_multinomial(public, 1.0 / study.size)
+    return public.arm_pool(model.coefficients), model
 
 
 def _kept_rows(prepared: PreparedTable[Table | StreamedTable]) -> np.ndarray:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtri, softmax
 
-from private_ate.arrays import Bits, Floats
+from private_ate.arrays import Bits, Codes, Floats
 from private_ate.estimators.calibrated.rich_features import scatter
 from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
     staircase_and_normal_quantile,
 )
 
-__all__ = ["POWER", "ExpectedError", "MadeUpRows", "PeopleGuess", "make_up_rows"]
+__all__ = ["POWER", "ExpectedError", "MadeUpRows", "PeopleGuess", "make_up_arms", "make_up_rows"]
 
 POWER: Final = 0.8  # of the test behind the smallest detectable effect
+_ROUNDS: Final = 60  # of the intercepts of several arms
 _COMMON: Final = 0.5  # cosine between what drives treatment and what drives the outcome
 
 
@@ -124,6 +126,28 @@ def make_up_rows(guess: PeopleGuess, rows: int, dimension: int) -> MadeUpRows:
         np.sqrt(explained) * prognosis + np.sqrt(1 - explained) * normal[dimension + 1]
     )
     return MadeUpRows(covariates, treatment, outcome)
+
+
+def make_up_arms(covariates: Floats, shares: Sequence[float], selection: float) -> Codes:
+    """Make arms up for people: the direction that selects leads from the first arm to the last.
+
+    The log odds of the last arm against the first have the standard deviation ``selection``. Every
+    arm has a person, however few there are.
+    """
+    rows, dimension = covariates.shape
+    first = np.ones(dimension) / np.sqrt(max(dimension, 1))
+    slopes = np.linspace(-0.5, 0.5, len(shares))
+    logits = selection * np.outer(covariates @ first, slopes)
+    wanted = np.asarray(shares) / np.sum(shares)
+    intercepts = np.log(wanted)
+    for _ in range(_ROUNDS):
+        chances = softmax(logits + intercepts, axis=1)
+        intercepts += np.log(wanted) - np.log(chances.mean(axis=0))
+    passed = chances.cumsum(axis=1) < scatter(7 * rows, rows)[:, None]
+    arm: Codes = np.minimum(passed.sum(axis=1), len(shares) - 1).astype(np.uint8)
+    missing = np.setdiff1d(np.arange(len(shares)), arm)
+    arm[: missing.size] = missing
+    return arm
 
 
 def _intercept(lean: Floats, share: float) -> float:

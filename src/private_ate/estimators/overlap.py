@@ -14,10 +14,11 @@ from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import fit_logistic
-from private_ate.release import Overlap
+from private_ate.models.multinomial import MultinomialModel, fit_multinomial
+from private_ate.release import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
-__all__ = ["bin_scores", "count_overlap", "describe_overlap"]
+__all__ = ["bin_scores", "count_arm_overlap", "count_overlap", "describe_overlap"]
 
 _BINS: Final = 20
 
@@ -29,8 +30,10 @@ def describe_overlap(
     outcome: str | None = None,
     covariates: Covariates = None,
     domain: Domain | None = None,
-) -> Overlap:
+) -> Overlap | ArmOverlap:
     """Count units by propensity score and arm; reads covariates and treatment only.
+
+    Of three arms or more the counts are by the score of every arm.
 
     At label level these are public, so the counts may be shown. At sample level they are not:
     use them there as you would ``diagnose_ate``. Rows with an undeclared treatment, or with text
@@ -45,6 +48,8 @@ def describe_overlap(
         level="label", from_data=False,
     )  # fmt: skip
     study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
+    if study.arms > 2:
+        return count_arm_overlap(study, fit_multinomial(study, 1.0 / study.size))
     return count_overlap(study)
 
 
@@ -57,6 +62,37 @@ def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
     """Count the propensity scores of a fitted model in equal bins."""
     counts = study.fold(_binning(coefficients), title="overlap")
     return Overlap(tuple(map(int, counts.treated)), tuple(map(int, counts.control)))
+
+
+def count_arm_overlap(study: Study, model: MultinomialModel) -> ArmOverlap:
+    """Count units of every arm by the probability of each, in equal bins."""
+    labels = study.domain.treatment.coded
+    counts = study.fold(_arm_binning(model), title="overlap").values
+    return ArmOverlap(
+        labels, tuple(tuple(tuple(map(int, bins)) for bins in arms) for arms in counts)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ArmCounts:
+    """Counts by score, arm and bin, shape (K, K, bins); adds up over blocks."""
+
+    values: npt.NDArray[np.int64]
+
+    def __add__(self, other: _ArmCounts) -> _ArmCounts:
+        return _ArmCounts(self.values + other.values)
+
+
+def _arm_binning(model: MultinomialModel) -> Callable[[Block], _ArmCounts]:
+    def kernel(block: Block) -> _ArmCounts:
+        arms = model.arms
+        chances = model.probabilities(block.covariates)
+        bins = np.minimum((chances * _BINS).astype(np.int64), _BINS - 1)
+        places = block.arm.astype(np.int64)[:, None] * _BINS + bins
+        counts = [np.bincount(column, minlength=arms * _BINS) for column in places.T]
+        return _ArmCounts(np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS))
+
+    return kernel
 
 
 @dataclass(frozen=True, slots=True)

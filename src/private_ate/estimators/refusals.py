@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
-from private_ate.domain import Outcome, Treatment, label_text
+from private_ate.domain import Domain, Outcome, Treatment, label_text
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request, options_for
+from private_ate.estimators.trial.probability import probability_of
+from private_ate.privacy.levels import has_public_covariates
 
 __all__ = [
     "among_arm",
     "options_of",
     "refuse_arms",
     "refuse_missing_rule",
+    "refuse_probability",
     "refuse_unanswerable",
     "with_outcome_sd",
 ]
@@ -51,6 +54,12 @@ def refuse_arms(method: Method, request: Request, arms: int) -> None:
         use = f"; use method {' or '.join(able)}" if able else ""
         msg = f"method {method.name!r} compares {words}; {arms} are declared{use}"
         raise ArgumentError(msg, parameter="method")
+    if arms > 2 and request.among is not None and not method.among_arms:
+        able = [repr(other.name) for other in METHODS.values()
+                if other.among_arms and request.level in other.levels]  # fmt: skip
+        use = f"; use method {' or '.join(able)}" if able else f" at {request.level} level"
+        msg = f"method {method.name!r} compares {arms} arms among all units, not those of one{use}"
+        raise ArgumentError(msg, parameter="among")
     if arms > 2 and request.estimand in ("att", "atc"):
         msg = (
             f"of {arms} arms none is the treated one: name the arm whose units are meant: among='…'"
@@ -79,10 +88,38 @@ def among_arm(request: Request, treatment: Treatment | None, among: object) -> R
     return replace(request, estimand="atc" if text == labels[0] else "att")
 
 
-def refuse_missing_rule(method: Method, request: Request, outcome: Outcome) -> None:
+def refuse_probability(method: Method, request: Request, domain: Domain | None) -> None:
+    """Refuse a known probability of treatment that a method has no use for, or that is none."""
+    if request.probability is None:
+        return
+    if domain is not None and domain.treatment.size > 2:
+        msg = "a known probability is that of one of two arms; leave it out for several"
+        raise ArgumentError(msg, parameter="probability")
+    if not method.trials:
+        able = " or ".join(
+            repr(other.name)
+            for other in METHODS.values()
+            if other.trials and request.level in other.levels
+        )
+        msg = f"method {method.name!r} has no use for a known probability of treatment; use {able}"
+        raise ArgumentError(msg, parameter="method")
+    if domain is None:
+        return
+    if request.probability in domain.covariates or not has_public_covariates(request.level):
+        probability_of(domain, request.probability)
+
+
+def refuse_missing_rule(method: Method, request: Request, outcome: Outcome, arms: int = 2) -> None:
     """Refuse a declared rule for missing outcomes that a method does not follow; reads no value."""
     if outcome.missing is None:
         return
+    of_arms = method.follows if arms == 2 or method.arms_follow is None else method.arms_follow
+    if outcome.missing in method.follows and outcome.missing not in of_arms:
+        msg = (
+            f"method {method.name!r} cannot leave out {outcome.missing} missing outcomes of {arms} "
+            "arms; declare them public, or the number that a missing outcome counts as"
+        )
+        raise ArgumentError(msg, parameter="missing outcomes")
     if request.level not in method.follows_at or outcome.missing not in method.follows:
         able = [
             repr(other.name)

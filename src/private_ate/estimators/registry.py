@@ -60,6 +60,10 @@ class Method:
         counts as control, as in the paper.
     arms : int
         How many arms of treatment it can compare, at most.
+    among_arms : bool
+        Whether, of three arms or more, it can speak of the units of one.
+    trials : bool
+        Whether it makes use of a known probability of treatment.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -77,6 +81,8 @@ class Method:
         at others, and under other rules, it refuses a domain that declares one.
     follows_at : tuple of levels
         Where it does.
+    arms_follow : tuple of rules or None
+        Which of those rules it follows with three arms or more; None for all of them.
     """
 
     name: str
@@ -89,6 +95,8 @@ class Method:
     several_rows: bool = False
     leaves_out: bool = False
     arms: int = 2
+    among_arms: bool = False
+    trials: bool = False
     after: str = ""
     adjusts: str = ""
     page: str = ""
@@ -97,6 +105,7 @@ class Method:
     is_slow: bool = False
     follows: tuple[MissingOutcomes, ...] = ()
     follows_at: tuple[Level, ...] = ()
+    arms_follow: tuple[MissingOutcomes, ...] | None = None
 
     @property
     def options(self) -> type[Any]:
@@ -120,16 +129,16 @@ _RECORDS: Final = (
         "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True,
+        leaves_out=True, arms=20, among_arms=True, trials=True,
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
-        follows=("public", "private"), follows_at=("label",),
+        follows=("public", "private"), follows_at=("label",), arms_follow=("public",),
     ),
     Method(
         "published", ("label", "sample"),
         "estimators.published.method:PublishedOptions",
         "estimators.published.method:estimate_published",
-        several_rows=True,
+        several_rows=True, arms=20,
         after="Yuan et al. 2026 (PrivATE)",
         adjusts="all covariates, by matching; at sample level hardly at all",
         page="explanation/matching.md", figure="PrivATE",
@@ -140,7 +149,7 @@ _RECORDS: Final = (
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True,
+        leaves_out=True, trials=True,
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
         follows=("public", "private"), follows_at=("sample",),
@@ -150,7 +159,7 @@ _RECORDS: Final = (
         "estimators.orthogonal.plan:OrthogonalOptions",
         "estimators.orthogonal.method:estimate_orthogonal",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True,
+        leaves_out=True, arms=20,
         adjusts="all covariates, once n·ε suffices",
         page="explanation/matching.md", figure="orthogonal",
         follows=("public", "private"), follows_at=("sample",),

@@ -26,7 +26,8 @@ class Request:
     """Public parameters of one estimate, checked here so that no door can be built past it.
 
     ε may be given as its text; it is kept as the exact fraction. ``among`` is the label of the arm
-    whose units are meant, where more than two are declared; None means all units.
+    whose units are meant, where more than two are declared; None means all units. ``probability``
+    is that of treatment in a trial: a number, or the column that holds everybody's.
     """
 
     level: Level
@@ -39,6 +40,7 @@ class Request:
     options: object | None = None
     design: Design = "unknown"
     among: str | None = None
+    probability: float | str | None = None
 
     def __post_init__(self) -> None:
         one_of("level", self.level, get_args(Level))
@@ -54,6 +56,21 @@ class Request:
         if self.confidence is not None:
             share = real_number("confidence (None for no interval)", self.confidence, 0.5, 0.9999)
             settle(self, confidence=share)
+        self._check_probability()
+
+    def _check_probability(self) -> None:
+        """Refuse a known probability of treatment outside of a trial, or that is none."""
+        if self.probability is None:
+            return
+        if self.design != "randomized":
+            msg = "a known probability of treatment belongs to a trial: design='randomized'"
+            raise ArgumentError(msg, parameter="design")
+        if self.estimand != "ate" or self.among is not None:
+            msg = "in a trial all estimands are one; leave out the estimand, or the probability"
+            raise ArgumentError(msg, parameter="estimand")
+        if not isinstance(self.probability, str):
+            chance = real_number("the probability of treatment", self.probability, 0.001, 0.999)
+            settle(self, probability=chance)
 
     @property
     def coverage(self) -> float:

@@ -21,6 +21,7 @@ from private_ate.experiments.findings import (
     against_matching,
     against_truth,
     claims_of_timings,
+    findings_of_arms,
     findings_of_size,
     findings_of_ten_percent,
     findings_of_truth,
@@ -181,6 +182,26 @@ _ALL: Final = (
                 lambda summary, _: markdown.table_by_size(summary),
             ),
         ),
+    ),
+    Experiment(
+        "several-arms",
+        "Contrasts of three and four arms against the truth",
+        "its paragraph on more than two treatments has no experiment; a comparison of our own",
+        plans.plan_several_arms,
+        lambda summary, _: findings_of_arms(summary),
+        figures.draw_several_arms,
+        (
+            PageTable(
+                "Mean error of all contrasts relative to their mean size, against the truth.",
+                lambda summary, _: markdown.table_of_truth(summary),
+            ),
+            PageTable(
+                "The same against matching on each arm's score without limits and noise.",
+                lambda summary, _: markdown.table_by_epsilon(summary),
+            ),
+        ),
+        figure_note="Bars are standard errors over all releases as if each had its own study, "
+        "which several share; the two lines without noise are not private.",
     ),
     Experiment(
         "epsilon-for-ten-percent",

@@ -27,12 +27,15 @@ __all__ = [
     "draw_by_coefficient",
     "draw_by_limit",
     "draw_by_method",
+    "draw_several_arms",
 ]
 
 _BUDGET = Axis("privacy budget ε")
 _ERROR = Axis("relative error", log=True)
 _TRUTH = Axis("relative error against the truth", log=True)
 _MATCHING = "matching without limits and noise"
+_AIPW = "AIPW without noise"
+_MATCHING_STYLE, _AIPW_STYLE = Style("black", "", "--"), Style("#555555", "", ":")
 
 
 def draw_by_method(summary: Summary, folder: Path) -> list[Path]:
@@ -114,8 +117,7 @@ def draw_against_size(summary: Summary, folder: Path) -> list[Path]:
         members = rows.where(method=rows.methods[0]).rows
         matching = [row.matching_against_truth for row in members]
         sizes = [_size(row) for row in members]
-        plain = Style("black", "", "--")
-        curves.append(Curve(_MATCHING, plain, sizes, matching, [0.0] * len(sizes)))
+        curves.append(Curve(_MATCHING, _MATCHING_STYLE, sizes, matching, [0.0] * len(sizes)))
         panels.append(Panel(f"{level} level, ε = {members[0].epsilon}", curves))
     path = folder / "figure"
     draw_curves(path, [panels], Axis("number of units n", log=True), _TRUTH)
@@ -134,6 +136,35 @@ def draw_against_ten_percent(summary: Summary, folder: Path) -> list[Path]:
     error = Axis(_ERROR.label, log=True, floor=0.003)
     draw_curves(path, [panels], budget, error, level_name="10 %")
     return [path]
+
+
+def draw_several_arms(summary: Summary, folder: Path) -> list[Path]:
+    """Draw errors against the truth over ε, a row per level, a column per number of arms.
+
+    The errors of matching and of the doubly robust estimate, neither private, are lines.
+    """
+    grid = [
+        [_arms_panel(summary.where(dataset=dataset, level=level)) for dataset in summary.datasets]
+        for level in dict.fromkeys(row.level for row in summary.rows)
+    ]
+    path = folder / "figure"
+    draw_curves(path, grid, _BUDGET, _TRUTH)
+    return [path]
+
+
+def _arms_panel(rows: Summary) -> Panel:
+    budgets = sorted({row.budget for row in rows.rows})
+    first = rows.rows[0]
+    flat = [0.0] * len(budgets)
+    lines = [
+        Curve(label, style, budgets, [error] * len(budgets), flat)
+        for label, style, error in (
+            (_MATCHING, _MATCHING_STYLE, first.matching_against_truth),
+            (_AIPW, _AIPW_STYLE, first.aipw_against_truth),
+        )
+    ]
+    title = f"{name_set(first.dataset)}, {first.level} level"
+    return Panel(title, [*_method_curves(rows, truth=True), *lines])
 
 
 def _by_neighbors(

@@ -18,6 +18,7 @@ __all__ = [
     "budget_text",
     "budgets_for",
     "claims_of_timings",
+    "findings_of_arms",
     "findings_of_size",
     "findings_of_ten_percent",
     "findings_of_truth",
@@ -71,6 +72,32 @@ def findings_of_size(summary: Summary) -> list[Claim]:
     sizes = [name_set(dataset).removeprefix("confounded, ") for dataset in (first, last)]
     words = f"How does the error against the truth change from {sizes[0]} to {sizes[1]}?"
     return [Claim(words, "; ".join(shown), "measured")]
+
+
+def findings_of_arms(summary: Summary) -> list[Claim]:
+    """Say how far each method's contrasts of several arms are from the truth, level by level."""
+    claims = []
+    for level in dict.fromkeys(row.level for row in summary.rows):
+        for dataset in summary.datasets:
+            rows = summary.where(dataset=dataset, level=level)
+            shown = [
+                f"{name_arm(method)} "
+                + ", ".join(
+                    f"{number(row.error_against_truth_mean)} (ε = {row.epsilon})"
+                    for row in sorted(rows.where(method=method).rows, key=lambda row: row.budget)
+                )
+                for method in rows.methods
+            ]
+            if not shown:
+                continue
+            first = rows.rows[0]
+            shown.append(
+                f"without privacy: matching {number(first.matching_against_truth)}, "
+                f"AIPW {number(first.aipw_against_truth)}"
+            )
+            words = f"How far are the contrasts of {name_set(dataset)} at {level} level?"
+            claims.append(Claim(words, "; ".join(shown), "measured"))
+    return claims
 
 
 def findings_of_ten_percent(summary: Summary) -> list[Claim]:

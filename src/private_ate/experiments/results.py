@@ -23,7 +23,11 @@ __all__ = ["Row", "SummaryRow", "Timing", "collect_rows", "summarize", "to_csv",
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One repetition, as in results.csv."""
+    """One repetition, as in results.csv.
+
+    Of several arms ``estimate`` and the effects are those of the last arm against the reference,
+    and an error is the mean over all contrasts relative to their mean size.
+    """
 
     experiment: str
     dataset: str
@@ -38,8 +42,10 @@ class Row:
     estimate: float | None
     relative_error: float | None
     error_against_truth: float | None
-    exact_effect: float
+    exact_effect: float | None
     true_effect: float | None
+    matching_against_truth: float | None
+    aipw_against_truth: float | None
     guarantee: str
     note: str
     versions: str
@@ -64,7 +70,8 @@ class Timing:
 class SummaryRow:
     """Errors of one cell over its repetitions and draws, as in summary.csv.
 
-    ``matching_against_truth`` is the error of the matching estimate without limits and noise.
+    ``matching_against_truth`` is the error of the matching estimate without limits and noise,
+    ``aipw_against_truth`` that of the doubly robust one, where it was computed.
     """
 
     dataset: str
@@ -80,6 +87,7 @@ class SummaryRow:
     error_against_truth_mean: float
     error_against_truth_sd: float
     matching_against_truth: float
+    aipw_against_truth: float = math.nan
 
     @property
     def budget(self) -> float:
@@ -131,7 +139,7 @@ def _entry(value: object) -> object:
 
 
 def _row(chunk: Chunk, result: ChunkResult, repetition: int, run: Run) -> Row:
-    cell = chunk.cell
+    cell, references = chunk.cell, result.references
     return Row(
         experiment=chunk.experiment,
         dataset=cell.dataset,
@@ -143,11 +151,13 @@ def _row(chunk: Chunk, result: ChunkResult, repetition: int, run: Run) -> Row:
         parameters=cell.parameters_text,
         repetition=repetition,
         seed=run.seed,
-        estimate=run.estimate,
-        relative_error=_relative(run.estimate, result.exact_effect),
-        error_against_truth=_relative(run.estimate, result.true_effect),
-        exact_effect=result.exact_effect,
-        true_effect=result.true_effect,
+        estimate=_headline(run.effects),
+        relative_error=_relative(run.effects, references.matching),
+        error_against_truth=_relative(run.effects, references.truth),
+        exact_effect=_headline(references.matching),
+        true_effect=_headline(references.truth),
+        matching_against_truth=_relative(references.matching, references.truth),
+        aipw_against_truth=_relative(references.aipw, references.truth),
         guarantee="none (seeded)",
         note=run.note,
         versions=versions(),
@@ -162,17 +172,26 @@ def _timing(chunk: Chunk, result: ChunkResult, repetition: int, run: Run) -> Tim
     )  # fmt: skip
 
 
-def _relative(estimate: float | None, effect: float | None) -> float | None:
-    """Return |τ̂ − τ|/|τ|."""
-    if estimate is None or effect is None:
+def _headline(effects: Sequence[float] | None) -> float | None:
+    """Return the effect of the last arm against the reference: of K arms the (K − 1)th contrast."""
+    if effects is None:
         return None
-    return abs(estimate - effect) / abs(effect)
+    pairs = len(effects)
+    arms = (1 + math.isqrt(1 + 8 * pairs)) // 2  # K(K − 1)/2 pairs
+    return effects[arms - 2]
+
+
+def _relative(effects: Sequence[float] | None, wanted: Sequence[float] | None) -> float | None:
+    """Return Σ|τ̂ − τ|/Σ|τ| over the contrasts, of which two arms have one."""
+    if effects is None or wanted is None:
+        return None
+    misses = math.fsum(abs(found - effect) for found, effect in zip(effects, wanted, strict=True))
+    return misses / math.fsum(map(abs, wanted))
 
 
 def _summary(key: tuple[Any, ...], rows: Sequence[Row]) -> SummaryRow:
     errors = [row.relative_error for row in rows]
     truths = [row.error_against_truth for row in rows]
-    matching = [_relative(row.exact_effect, row.true_effect) for row in rows]
     failed = sum(row.estimate is None for row in rows)
     relative, against_truth = _mean_sd(errors), _mean_sd(truths)
     dataset, method, level, epsilon, neighbors, parameters = key
@@ -189,7 +208,8 @@ def _summary(key: tuple[Any, ...], rows: Sequence[Row]) -> SummaryRow:
         relative_error_sd=relative[1],
         error_against_truth_mean=against_truth[0],
         error_against_truth_sd=against_truth[1],
-        matching_against_truth=_mean_sd(matching)[0],
+        matching_against_truth=_mean_sd([row.matching_against_truth for row in rows])[0],
+        aipw_against_truth=_mean_sd([row.aipw_against_truth for row in rows])[0],
     )
 
 

@@ -11,21 +11,26 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from private_ate.data.files import write_whole
+from private_ate.datasets.dataset import Dataset, pairs_of_arms
 from private_ate.errors import PrivateAteError
 from private_ate.estimation import METHODS, estimate_ate
 from private_ate.experiments.arms import arm_named
 from private_ate.experiments.grid import Cell, Chunk
-from private_ate.experiments.sources import open_source, reference_effect
+from private_ate.experiments.sources import References, open_source, reference_effects
+from private_ate.release import Release
 
 __all__ = ["ChunkResult", "Run", "read_chunk", "run_chunk"]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One repetition: its seed, an estimate or the reason why there is none, and its time."""
+    """One repetition: its seed, its effects or the reason why there are none, and its time.
+
+    ``effects`` are the contrasts in the order of `References`: one effect for two arms.
+    """
 
     seed: int
-    estimate: float | None
+    effects: list[float] | None
     note: str
     seconds: float
 
@@ -34,8 +39,7 @@ class Run:
 class ChunkResult:
     """What a chunk produced, with the effects it is compared with."""
 
-    exact_effect: float
-    true_effect: float | None
+    references: References
     runs: list[Run]
     peak_megabytes: float | None
 
@@ -53,29 +57,27 @@ def run_chunk(chunk: Chunk, folder: Path) -> None:
 def read_chunk(chunk: Chunk, folder: Path) -> ChunkResult:
     """Read the result of a chunk that was run before."""
     plain = json.loads((folder / chunk.name).read_text(encoding="utf-8"))
-    return ChunkResult(**plain | {"runs": [Run(**run) for run in plain["runs"]]})
+    runs = [Run(**run) for run in plain["runs"]]
+    return ChunkResult(References(**plain["references"]), runs, plain["peak_megabytes"])
 
 
 def _run(chunk: Chunk) -> ChunkResult:
     cell = chunk.cell
-    true_effect = open_source(cell.dataset, cell.draw).dataset.true_effect
-    exact_effect = reference_effect(cell.dataset, cell.draw, cell.neighbors)
+    references = reference_effects(cell.dataset, cell.draw, cell.neighbors)
     if chunk.isolated:
         _release(cell, chunk.seed_of(-1))  # compiles and loads what a first release needs
     repetitions = range(chunk.first, chunk.first + chunk.count)
     runs = [_timed(cell, chunk.seed_of(repetition)) for repetition in repetitions]
-    return ChunkResult(
-        exact_effect, true_effect, runs, _peak_megabytes() if chunk.isolated else None
-    )
+    return ChunkResult(references, runs, _peak_megabytes() if chunk.isolated else None)
 
 
 def _timed(cell: Cell, seed: int) -> Run:
     start = time.perf_counter()
-    estimate, note = _release(cell, seed)
-    return Run(seed, estimate, note, time.perf_counter() - start)
+    effects, note = _release(cell, seed)
+    return Run(seed, effects, note, time.perf_counter() - start)
 
 
-def _release(cell: Cell, seed: int) -> tuple[float | None, str]:
+def _release(cell: Cell, seed: int) -> tuple[list[float] | None, str]:
     """Ask the front door for one seeded release; a refusal is a result too."""
     arm = arm_named(cell.arm)
     options = METHODS[arm.method].options
@@ -93,7 +95,15 @@ def _release(cell: Cell, seed: int) -> tuple[float | None, str]:
         )
     except PrivateAteError as refusal:
         return None, f"{type(refusal).__name__}: {refusal}"
-    return release.ate, ""
+    return _effects(release, open_source(cell.dataset, cell.draw).dataset), ""
+
+
+def _effects(release: Release, dataset: Dataset) -> list[float]:
+    """Return a release's contrasts in the order of the references: one for two arms."""
+    if dataset.domain.treatment.size == 2:
+        return [release.ate]
+    effects = {(contrast.arm, contrast.against): contrast.effect for contrast in release.contrasts}
+    return [effects[pair] for pair in pairs_of_arms(dataset.domain.treatment.coded)]
 
 
 def _peak_megabytes() -> float | None:

@@ -6,13 +6,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
+
+import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.privacy.objective import SUM_ROWS
 from private_ate.study import Block, Summable
 
-__all__ = ["FEATURE_ROWS", "LossSums", "Total", "by_chunks", "rows_of", "runs"]
+__all__ = [
+    "FEATURE_ROWS",
+    "FewRows",
+    "Folds",
+    "LossSums",
+    "Total",
+    "by_chunks",
+    "few_rows",
+    "rows_of",
+    "runs",
+]
 
 S = TypeVar("S", bound=Summable)
 
@@ -45,6 +57,44 @@ class LossSums:
             self.gradient + other.gradient,
             self.hessian + other.hessian,
         )
+
+
+class Folds(Protocol):
+    """What a solver asks of rows."""
+
+    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:
+        """Return the sum of the kernel over all blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class FewRows:
+    """Public rows gathered from all blocks, at hand for as many passes as it takes."""
+
+    blocks: tuple[Block, ...]
+
+    def __add__(self, other: FewRows) -> FewRows:
+        return FewRows(self.blocks + other.blocks)
+
+    def joined(self) -> FewRows:
+        """Return the rows as one piece."""
+        covariates = np.concatenate([block.covariates for block in self.blocks])
+        arm = np.concatenate([block.arm for block in self.blocks])
+        return FewRows((Block(covariates, arm, None, arms=self.blocks[0].arms),))
+
+    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:  # noqa: ARG002
+        """Return the sum of the kernel over the gathered rows."""
+        return reduce(add, map(kernel, self.blocks))
+
+
+def few_rows(stride: int) -> Callable[[Block], FewRows]:
+    """Return a kernel that gathers covariates and arms of one row in ``stride``."""
+
+    def kernel(block: Block) -> FewRows:
+        # Copies: views would keep the whole block alive.
+        covariates, arm = block.covariates[::stride].copy(), block.arm[::stride].copy()
+        return FewRows((Block(covariates, arm, None, arms=block.arms),))
+
+    return kernel
 
 
 def by_chunks(kernel: Callable[[Block], S], rows: int = SUM_ROWS) -> Callable[[Block], S]:

@@ -9,25 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from private_ate.arrays import Codes, Floats
-from private_ate.models.folds import LossSums
+from private_ate.arrays import Floats
+from private_ate.models.folds import Folds, LossSums, few_rows
+from private_ate.models.newton import (
+    PUBLIC_GRADIENT,
+    SOLVER_GRADIENT,
+    Derivatives,
+    Schedule,
+    minimize,
+    minimize_obliviously,
+)
 from private_ate.study import Block, Rows, Study
 
 __all__ = ["SOLVER_GRADIENT", "LogisticFit", "fit_logistic", "fit_logistic_obliviously"]
 
 
-SOLVER_GRADIENT = 1e-9  # γ: the gradient norm that the oblivious fit provably reaches
-_PUBLIC_GRADIENT = 1e-10
 _FEW = 6_000  # rows that stand for all while far from the minimum
 _TITLE = "propensity model"
-_NEWTON_STEPS = 6
-_CLOSE = 1e-2  # squared Newton decrement below which full steps contract
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,162 +51,49 @@ def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     start = np.zeros(study.dimension + 1)
     stride = study.size // _FEW
     if stride <= 1:
-        return _newton(study, None, ridge, start, tolerance=_PUBLIC_GRADIENT)
-    few = study.fold(_gather_kernel(stride), title=_TITLE).joined()
-    start = _newton(few, None, ridge, start, tolerance=1e-6).coefficients
-    return _newton(study, few, ridge, start, tolerance=_PUBLIC_GRADIENT)
-
-
-class _Folds(Protocol):
-    """What the solver asks of a study."""
-
-    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:
-        """Return the sum of the kernel over all blocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class _FewRows:
-    """Public rows gathered from all blocks, at hand for as many passes as it takes."""
-
-    covariates: tuple[Floats, ...]
-    arm: tuple[Codes, ...]
-
-    def __add__(self, other: _FewRows) -> _FewRows:
-        return _FewRows(self.covariates + other.covariates, self.arm + other.arm)
-
-    def joined(self) -> _FewRows:
-        """Return the rows as one piece."""
-        return _FewRows((np.concatenate(self.covariates),), (np.concatenate(self.arm),))
-
-    def fold(self, kernel: Callable[[Block], LossSums], *, title: str = "") -> LossSums:  # noqa: ARG002
-        """Return the sum of the kernel over the gathered rows."""
-        pairs = zip(self.covariates, self.arm, strict=True)
-        return reduce(add, (kernel(Block(rows, arm, None)) for rows, arm in pairs))
-
-
-def _gather_kernel(stride: int) -> Callable[[Block], _FewRows]:
-    def kernel(block: Block) -> _FewRows:
-        # Copies: views would keep the whole block alive.
-        return _FewRows((block.covariates[::stride].copy(),), (block.arm[::stride].copy(),))
-
-    return kernel
+        return LogisticFit(*minimize(_Loss(study, ridge), None, start, tolerance=PUBLIC_GRADIENT))
+    few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge)
+    start = minimize(few, None, start, tolerance=1e-6).point
+    return LogisticFit(*minimize(_Loss(study, ridge), few, start, tolerance=PUBLIC_GRADIENT))
 
 
 def fit_logistic_obliviously(study: Rows, ridge: float) -> LogisticFit:
     """Fit in a number of passes that depends on d and λ only, whatever the rows are.
 
-    Accelerated gradient steps reach the region where Newton's method squares its error, for every
-    data set in the domain; six Newton steps then bring the gradient norm below γ = 1e-9.
-    Proof: docs/proofs/propensity.md.
+    Its gradient norm is at most γ = 1e-9. Proof: docs/proofs/propensity.md.
     """
-    dimension = study.dimension + 1
-    smoothness = dimension / 4 + ridge
-    momentum = (math.sqrt(smoothness) - math.sqrt(ridge)) / (
-        math.sqrt(smoothness) + math.sqrt(ridge)
-    )
-    previous = current = np.zeros(dimension)
-    for _ in range(gradient_steps(dimension, ridge)):
-        ahead = current + momentum * (current - previous)
-        slope = (
-            study.fold(_gradient_kernel(ahead), title=_TITLE).gradient / study.size + ridge * ahead
-        )
-        previous, current = current, ahead - slope / smoothness
-    for _ in range(_NEWTON_STEPS):
-        gradient, hessian, _ = _derivatives(study, ridge, current)
-        current = current - np.linalg.solve(hessian, gradient)
-    final = (
-        study.fold(_gradient_kernel(current), title=_TITLE).gradient / study.size + ridge * current
-    )
-    return LogisticFit(current, float(np.linalg.norm(final)))
+    size = study.dimension + 1
+    return LogisticFit(*minimize_obliviously(_Loss(study, ridge), size, _schedule(size, ridge)))
 
 
 def gradient_steps(dimension: int, ridge: float) -> int:
     """Return the number of accelerated steps after which Newton's method squares its error."""
-    smoothness = dimension / 4 + ridge
-    reduction = 2 * smoothness * 2 * math.log(2) * 4 * dimension / ridge**2
-    return math.ceil(math.log(reduction) / -math.log1p(-math.sqrt(ridge / smoothness)))
+    return _schedule(dimension, ridge).gradient_steps
 
 
-def _newton(
-    study: _Folds, few: _Folds | None, ridge: float, start: Floats, *, tolerance: float
-) -> LogisticFit:
-    """Run damped Newton; near the minimum, steps with a Hessian that was not computed anew."""
-    current = start
-    gradient, hessian, loss = _derivatives(study, ridge, current)
-    for _ in range(100):
-        if np.linalg.norm(gradient) <= tolerance:
-            # The last step needs no pass, and leaves a small part of the error measured.
-            last = np.linalg.solve(hessian, gradient)
-            return LogisticFit(current - last, float(np.linalg.norm(gradient)))
-        step = np.linalg.solve(hessian, gradient).astype(np.float64)
-        point = _Point(current, gradient)
-        if float(gradient @ step) <= _CLOSE:
-            point = _polish(study, few, ridge, point, hessian, tolerance=tolerance)
-        if point.coefficients is current:  # far away, or near by the mean of a loss that is not
-            current, (gradient, hessian, loss) = _descend(study, ridge, current, step, loss)
-            continue
-        current, gradient = point
-        if np.linalg.norm(gradient) > tolerance:
-            gradient, hessian, loss = _derivatives(study, ridge, current)
-    return LogisticFit(current, float(np.linalg.norm(gradient)))
+def _schedule(dimension: int, ridge: float) -> Schedule:
+    return Schedule(dimension / 4 + ridge, ridge, math.log(2), dimension)
 
 
-def _descend(
-    study: _Folds, ridge: float, current: Floats, step: Floats, loss: float
-) -> tuple[Floats, tuple[Floats, Floats, float]]:
-    """Go along a Newton step, half as far until the loss falls."""
-    size = 1.0
-    while True:
-        candidate = current - size * step
-        derivatives = _derivatives(study, ridge, candidate)
-        if derivatives[2] < loss or size < 1e-6:
-            return candidate, derivatives
-        size /= 2
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """The mean logistic loss of some rows with its ridge."""
 
+    rows: Folds
+    ridge: float
 
-class _Point(NamedTuple):
-    coefficients: Floats
-    gradient: Floats
+    def derivatives(self, point: Floats) -> Derivatives:
+        """Return gradient, Hessian and value at some coefficients."""
+        sums = self.rows.fold(_newton_kernel(point), title=_TITLE)
+        gradient = sums.gradient / sums.rows + self.ridge * point
+        hessian = sums.hessian / sums.rows + self.ridge * np.eye(point.size)
+        loss = float(sums.loss / sums.rows + self.ridge / 2 * point @ point)
+        return Derivatives(gradient, hessian, loss)
 
-
-def _polish(
-    study: _Folds,
-    few: _Folds | None,
-    ridge: float,
-    point: _Point,
-    hessian: Floats,
-    *,
-    tolerance: float,
-) -> _Point:
-    """Repeat steps with one Hessian, while each shortens the gradient eightfold; keep no other.
-
-    If a few rows are at hand, the change of their Hessian since the first point is added to it:
-    its sampling error shrinks with the distance, so that steps are nearly Newton's own.
-    """
-    before = None
-    norm = float(np.linalg.norm(point.gradient))
-    while norm > tolerance:
-        curvature = hessian
-        if few is not None:
-            now = _derivatives(few, ridge, point.coefficients)[1]
-            before = now if before is None else before
-            curvature = hessian + (now - before)
-        ahead = point.coefficients - np.linalg.solve(curvature, point.gradient)
-        sums = study.fold(_gradient_kernel(ahead), title=_TITLE)
-        gradient = sums.gradient / sums.rows + ridge * ahead
-        shorter = float(np.linalg.norm(gradient))
-        if shorter > norm / 8:
-            break
-        point, norm = _Point(ahead, gradient), shorter
-    return point
-
-
-def _derivatives(study: _Folds, ridge: float, coefficients: Floats) -> tuple[Floats, Floats, float]:
-    sums = study.fold(_newton_kernel(coefficients), title=_TITLE)
-    gradient = sums.gradient / sums.rows + ridge * coefficients
-    hessian = sums.hessian / sums.rows + ridge * np.eye(coefficients.size)
-    loss = float(sums.loss / sums.rows + ridge / 2 * coefficients @ coefficients)
-    return gradient, hessian, loss
+    def gradient(self, point: Floats) -> Floats:
+        """Return the gradient alone."""
+        sums = self.rows.fold(_gradient_kernel(point), title=_TITLE)
+        return sums.gradient / sums.rows + self.ridge * point
 
 
 def _newton_kernel(coefficients: Floats) -> Callable[[Block], LossSums]:

@@ -1,27 +1,28 @@
 """Logistic regression under objective perturbation, by folds over the rows.
 
 The fit serves two models on the same standardised covariates: the propensity score (does the row
-have treatment?) and the prognosis (how high is its outcome between the declared bounds?).
+have treatment, or is it in a given arm?) and the prognosis (how high is its outcome between the
+declared bounds?). The walk to the minimum also serves the model of several arms.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums, by_chunks
-from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import Tilt
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
-__all__ = ["LogisticObjective"]
+__all__ = ["LogisticObjective", "PrivateFit", "RowFeatures"]
 
 Model = Literal["treatment", "outcome"]
 
@@ -34,15 +35,30 @@ _NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
 
 
+class RowFeatures(Protocol):
+    """What a model sees of a row, by the row's own values alone."""
+
+    @property
+    def columns(self) -> int:
+        """The number of features (p), the constant among them."""
+
+    def features(self, block: Block) -> Floats:
+        """Return the features of a block, all in [−1, 1], the constant first; shape (p, m)."""
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A point of the iteration with the tilted loss, its gradient and the Newton direction."""
+    """A point of the iteration with the tilted loss, its gradient and the Newton direction.
+
+    ``reach`` bounds how far the direction moves a row's predictors apart.
+    """
 
     point: Floats
     loss: float
     gradient: Floats
     hessian: Floats
     direction: Floats
+    reach: float
 
     @property
     def norm(self) -> float:
@@ -53,42 +69,48 @@ class _State:
     def safe_length(self) -> float:
         """The share of the Newton step that always lowers the loss.
 
-        The third derivative of a logistic loss is at most the second times ``|z·direction|``,
-        which is at most the L1 norm r of the direction; then ``log(1 + r)/r`` is safe.
+        The third derivative of a logistic loss is at most the second times the reach r of the
+        direction; then ``log(1 + r)/r`` is safe.
         """
-        reach = float(np.abs(self.direction).sum())
-        return math.log1p(reach) / reach if reach > 0 else 1.0
+        return math.log1p(self.reach) / self.reach if self.reach > 0 else 1.0
 
     @property
     def first_length(self) -> float:
         """The whole step, unless it leads out of all proportion."""
-        return 1.0 if np.abs(self.direction).sum() <= _LONGEST_STEP else self.safe_length
+        return 1.0 if self.reach <= _LONGEST_STEP else self.safe_length
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticObjective:
-    """The logistic loss of a model of treatment or of outcomes on scaled covariates.
+class PrivateFit(ABC):
+    """A loss over rows of scaled covariates that is minimised under a tilt.
 
     A row that takes no part adds nothing to the loss.
     """
 
     study: Study = field(repr=False)
-    scaling: Scaling = field(repr=False)
-    model: Model
+    scaling: RowFeatures = field(repr=False)
 
     @property
+    @abstractmethod
     def dimension(self) -> int:
-        """The number of weights (p): one per covariate and the intercept, which comes first."""
-        return self.study.dimension + 1
+        """The number of weights."""
 
     @property
     def size(self) -> int:
         """The number of rows (n)."""
         return self.study.size
 
+    @abstractmethod
+    def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
+        """Return sums over rows of the loss and its derivatives; the Hessian only if asked for."""
+
+    @abstractmethod
+    def reach(self, direction: Floats) -> float:
+        """Return a bound on how far a step moves the predictors of any row apart."""
+
     def gradient(self, point: Floats) -> Floats:
         """Return the gradient of the loss alone, a sum over rows."""
-        return self._fold(self.study, point).gradient
+        return self.sums(self.study, point).gradient
 
     def minimize(self, tilt: Tilt) -> Floats:
         """Run damped Newton in a fixed number of passes, on a part of the rows, then on all.
@@ -139,27 +161,51 @@ class LogisticObjective:
         self, rows: Study, point: Floats, tilt: Tilt, hessian: Floats | None = None
     ) -> _State:
         """Look at a point from all rows, or from some that stand for all."""
-        sums = self._fold(rows, point, curved=hessian is None)
+        sums = self.sums(rows, point, curved=hessian is None)
         weight = self.size / sums.rows
         gradient: Floats = weight * sums.gradient + tilt.ridge * point + tilt.linear
         if hessian is None:
             hessian = weight * sums.hessian + tilt.ridge * np.eye(self.dimension)
         loss = weight * sums.loss + tilt.ridge / 2 * float(point @ point)
         direction = np.linalg.solve(hessian, gradient).astype(np.float64, copy=False)
-        return _State(point, loss + float(tilt.linear @ point), gradient, hessian, direction)
+        loss += float(tilt.linear @ point)
+        return _State(point, loss, gradient, hessian, direction, self.reach(direction))
 
-    def _fold(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
-        kernel = by_chunks(_kernel(self.scaling, self.model, point, curved=curved))
+
+@dataclass(frozen=True, slots=True)
+class LogisticObjective(PrivateFit):
+    """The logistic loss of a model of treatment or of outcomes on scaled covariates.
+
+    With ``arm`` the model of treatment tells that arm from all others.
+    """
+
+    model: Model
+    arm: int | None = None
+
+    @property
+    def dimension(self) -> int:
+        """The number of weights (p): one per feature and the intercept, which comes first."""
+        return self.scaling.columns
+
+    def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
+        """Return sums over rows of the loss and its derivatives."""
+        kernel = by_chunks(_kernel(self, point, curved=curved))
         return rows.fold(kernel, title=f"model of the {self.model}")
+
+    def reach(self, direction: Floats) -> float:
+        """Return the L1 norm, which bounds ``|z·direction|``."""
+        return float(np.abs(direction).sum())
 
 
 def _kernel(
-    scaling: Scaling, model: Model, point: Floats, *, curved: bool
+    objective: LogisticObjective, point: Floats, *, curved: bool
 ) -> Callable[[Block], LossSums]:
+    scaling, model, arm = objective.scaling, objective.model, objective.arm
+
     def kernel(block: Block) -> LossSums:
         features = scaling.features(block)
         linear = point @ features
-        share, present = _share(block, model), block.present
+        share, present = _share(block, model, arm), block.present
         small = np.exp(-np.abs(linear))
         probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
         loss = (np.log1p(small) + np.maximum(linear, 0.0) - share * linear) @ present
@@ -173,10 +219,10 @@ def _kernel(
     return kernel
 
 
-def _share(block: Block, model: Model) -> Floats:
+def _share(block: Block, model: Model, arm: int | None) -> Floats:
     """Return what the model explains, between 0 and 1."""
     if model == "treatment":
-        return block.treatment.astype(np.float64)
+        return (block.treatment if arm is None else block.arm == arm).astype(np.float64)
     if block.outcome is None:
         msg = "a model of outcomes needs a study with outcomes"
         raise TypeError(msg)

@@ -32,6 +32,11 @@ class Scaling:
     slope: Floats
     shift: Floats
 
+    @property
+    def columns(self) -> int:
+        """The number of features (p): one per covariate and the constant."""
+        return self.slope.size + 1
+
     def features(self, block: Block) -> Floats:
         """Return a constant and the scaled covariates, all in [−1, 1]; shape (d + 1, m)."""
         features = np.empty((self.slope.size + 1, block.arm.size))

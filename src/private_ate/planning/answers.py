@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,14 +23,34 @@ __all__ = ["Planner", "Solve", "make_plan"]
 Solve = Literal["epsilon", "rows"]
 
 
+Table = Callable[[int, float], tuple[PlanRow, ...]]
+"""Rows of a plan about so many people at an ε."""
+
+
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Predictions of one method, the rows of the study if it is there, and what they rest on."""
+    """Predictions of one method, the rows of the study if it is there, and what they rest on.
+
+    Three arms or more have a ``table`` of contrasts; ``predict`` then speaks of the contrast with
+    the reference that decides whether a wanted half-width is reached.
+    """
 
     method: str
     predict: Predict
     size: int | None
     caveat: str
+    table: Table | None = None
+
+    def rows(self, size: int, epsilon: float) -> tuple[PlanRow, ...]:
+        """Return the rows of a plan at one ε."""
+        if self.table is None:
+            return (self.predict(size, epsilon),)
+        return self.table(size, epsilon)
+
+    @property
+    def wanted_of(self) -> str:
+        """Whose half-width an answer is about."""
+        return "" if self.table is None else " in every contrast with the reference"
 
 
 def make_plan(
@@ -50,31 +71,32 @@ def make_plan(
     if size is None:
         msg = "to solve for ε, say how many rows there are"
         raise ArgumentError(msg, parameter="rows")
-    rows = tuple(planner.predict(size, epsilon) for epsilon in budgets)
+    rows = tuple(row for epsilon in budgets for row in planner.rows(size, epsilon))
     if wanted is None:
         return _plan(planner, request, rows)
     found = _as_designed(answer_with_epsilon(planner.predict, size, wanted), request)
     return _plan(
         planner, request, rows,
         half_width=wanted, epsilon_needed=found.adjusting or found.least,
-        answer=_epsilon_text(wanted, found),
+        answer=_epsilon_text(f"{wanted:g}{planner.wanted_of}", found),
     )  # fmt: skip
 
 
 def _for_rows(planner: Planner, request: Request, budgets: list[float], wanted: float) -> Plan:
     """Search for the rows at each budget; a row of the plan is about as many as were found."""
     needed: list[int | None] = []
-    rows, texts = [], []
+    rows: list[PlanRow] = []
+    texts = []
     for epsilon in budgets:
         found = _as_designed(answer_with_rows(planner.predict, epsilon, wanted), request)
         size = found.adjusting or found.least
         needed.append(None if size is None else int(size))
-        rows.append(planner.predict(MOST_ROWS if size is None else int(size), epsilon))
+        rows += planner.rows(MOST_ROWS if size is None else int(size), epsilon)
         texts.append(_rows_text(epsilon, found))
     return _plan(
         planner, request, tuple(rows),
         half_width=wanted, rows_needed=tuple(needed),
-        answer=f"a half-width of {wanted:g} needs " + "; ".join(texts),
+        answer=f"a half-width of {wanted:g}{planner.wanted_of} needs " + "; ".join(texts),
     )  # fmt: skip
 
 
@@ -99,19 +121,19 @@ def _as_designed(found: Answer, request: Request) -> Answer:
     return Answer(found.least, found.least) if request.design == "randomized" else found
 
 
-def _epsilon_text(wanted: float, found: Answer) -> str:
+def _epsilon_text(wanted: str, found: Answer) -> str:
     """Answer with an ε; where the least one adjusts for nothing, say so first."""
     if found.least is None:
         return (
-            f"a half-width of {wanted:g} is unreachable: even ε = {LARGEST:g} does not suffice; "
+            f"a half-width of {wanted} is unreachable: even ε = {LARGEST:g} does not suffice; "
             "more rows or tighter outcome bounds would help"
         )
     if found.adjusting is None:
         return (
-            f"not adjusted for covariates, a half-width of {wanted:g} needs about "
+            f"not adjusted for covariates, a half-width of {wanted} needs about "
             f"ε = {found.least:g}; adjusted it is unreachable up to ε = {LARGEST:g}"
         )
-    answer = f"a half-width of {wanted:g} needs about ε = {found.adjusting:g}"
+    answer = f"a half-width of {wanted} needs about ε = {found.adjusting:g}"
     if found.adjusting == found.least:
         return answer
     return f"ε = {found.least:g} would do only without adjusting for covariates; adjusted, {answer}"

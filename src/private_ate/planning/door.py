@@ -17,9 +17,20 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.plan import BlocksOptions
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, orthogonal_options
-from private_ate.estimators.refusals import options_of, with_outcome_sd
+from private_ate.estimators.orthogonal.several_arms.plan import interval_features
+from private_ate.estimators.refusals import (
+    among_arm,
+    options_of,
+    refuse_arms,
+    refuse_probability,
+    with_outcome_sd,
+)
+from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Design, Estimand, Request, Target
+from private_ate.estimators.trial.probability import Probability, probability_of
 from private_ate.planning.answers import Planner, Solve, make_plan
+from private_ate.planning.arms import label_arms
+from private_ate.planning.arms_door import PlannedArms, sample_planner, settle_arms
 from private_ate.planning.label import label_planner, made_up_people, people_like
 from private_ate.planning.plan import Plan
 from private_ate.planning.sample import blocks_planner, orthogonal_planner
@@ -48,9 +59,12 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     design: Design = "unknown",
+    probability: float | str | None = None,
     outcome_sd: float | None = None,
     explained: float | None = None,
     treated_share: float = 0.5,
+    arm_shares: Sequence[float] | None = None,
+    among: str | None = None,
     overlap: OverlapGuess = "good",
     options: CalibratedOptions | OrthogonalOptions | BlocksOptions | None = None,
     progress: Progress | None = None,
@@ -64,7 +78,10 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         columns are read: covariates and treatment at label level, the number of rows at sample
         level.
     level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
-        As for ``estimate_ate``.
+        As for ``estimate_ate``. Three arms or more have a row for every ε and contrast; above 15
+        contrasts for those with the reference.
+    probability : float or str, optional
+        As for ``estimate_ate``; a column's bounds are those of the domain.
     epsilons : sequence
         Budgets to tabulate.
     half_width : float, optional
@@ -80,15 +97,21 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         ``d / (d + 40)`` for d encoded covariates.
     treated_share : float
         A guess of the share of treated units, where treatment is not read.
+    arm_shares : sequence of float, optional
+        Guesses of the shares of three arms or more in declared order, where treatment is not
+        read; None is equal shares. Without a declared treatment their number is that of the arms.
+    among : str, optional
+        As for ``estimate_ate``.
     overlap : "good" or "poor"
-        Label level: a guess of how far treatment depends on the covariates, where they are not
-        read; the log odds of treatment have a standard deviation of 0.7 or 1.8.
+        A guess of how far treatment depends on the covariates, where they are not read: at label
+        level, and at sample level for three arms or more. The log odds of treatment have a
+        standard deviation of 0.7 or 1.8.
     options
         The method's own options.
     """
     request = Request(
         level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options,
-        design,
+        design, probability=probability,
     )  # fmt: skip
     budgets = _budgets(epsilons)
     guesses = Guesses(outcome_sd, explained, treated_share, overlap)
@@ -97,11 +120,18 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     if solve is not None:
         one_of("solve", solve, get_args(Solve))
     asked = _Columns(treatment, outcome, covariates, domain)
+    arms = settle_arms(_declared(data, asked), arm_shares)
+    request = among_arm(request, None if arms is None else arms.treatment, among)
     match level:
         case "label":
-            planner = _label_planner(data, asked, request, guesses, progress)
+            planner = _label_planner(data, asked, request, guesses, progress, arms)
+        case "sample" if arms is None:
+            trial = _known_probability(request, data, domain)
+            planner = _sample_planner(_sizes(data, asked), request, guesses, trial)
         case "sample":
-            planner = _sample_planner(_sizes(data, asked), request, guesses)
+            refuse_probability(METHODS["orthogonal"], request, None)
+            squares = _interval_covariates(data, asked)
+            planner = sample_planner(_sizes(data, asked), request, guesses, arms, squares)
         case _:
             assert_never(level)
     with single_threaded_blas():
@@ -118,6 +148,23 @@ class _Columns:
     domain: Domain | None
 
 
+def _declared(data: object, asked: _Columns) -> Treatment | None:
+    """Return the treatment as declared; None if a column alone is named."""
+    if isinstance(data, LocalStudy):
+        return data.domain.treatment
+    if isinstance(asked.treatment, Treatment):
+        return asked.treatment
+    return None if asked.domain is None else asked.domain.treatment
+
+
+def _interval_covariates(data: object, asked: _Columns) -> int:
+    """Count the covariates that are declared as intervals; all of a study that is not there."""
+    domain = data.domain if isinstance(data, LocalStudy) else asked.domain
+    if isinstance(data, StudySizes):
+        return data.covariates if domain is None else len(interval_features(domain))
+    return 0 if domain is None else len(interval_features(domain))
+
+
 def _budgets(epsilons: object) -> list[float]:
     if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Iterable):
         msg = "epsilons is a list of budgets such as ['0.5', '1']"
@@ -131,7 +178,10 @@ def _label_planner(
     request: Request,
     guesses: Guesses,
     progress: Progress | None,
+    arms: PlannedArms | None,
 ) -> Planner:
+    if arms is not None:
+        refuse_arms(METHODS["calibrated"], request, arms.treatment.size)
     options = with_outcome_sd(
         options_of(request, CalibratedOptions, "calibrated"), guesses.outcome_sd
     )
@@ -139,40 +189,64 @@ def _label_planner(
     request = replace(request, options=options)
     if isinstance(data, StudySizes):
         sizes = data
-        people = made_up_people(sizes, guesses.about(sizes))
-        told = (
-            f"people made up with {guesses.overlap} overlap and a treated share of "
-            f"{guesses.treated_share:g}"
-        )
+        guess = guesses.about(sizes)
+        people = made_up_people(sizes, guess)
+        shares = f"a treated share of {guesses.treated_share:g}"
+        if arms is not None:
+            people = made_up_people(sizes, guess, arms.treatment, arms.shares)
+            shares = arms.told
+        told = f"people made up with {guesses.overlap} overlap and {shares}"
     else:
+        if arms is not None:
+            arms.refuse_shares()
         study = _public_study(data, asked, progress)
         sizes = StudySizes.declared(study.size, study.dimension, study.domain.bounds)
         people, told = people_like(study), "the public covariates and treatment"
     caveat = (
         f"rests on {told}, and on an outcome standard deviation of "
-        f"{guesses.deviation(sizes):.4g}{_origin(guesses)}; unmeasured confounding is not in it"
+        f"{guesses.deviation(sizes):.4g}{guesses.origin}; unmeasured confounding is not in it"
     )
+    if arms is not None:
+        foreseen = label_arms(people, request, options, guesses.alike_share(sizes))
+        return arms.planner("calibrated", foreseen, request, sizes.rows, caveat)
     predict = label_planner(people, request, options, guesses.alike_share(sizes))
     return Planner("calibrated", predict, sizes.rows, caveat)
 
 
-def _sample_planner(sizes: StudySizes, request: Request, guesses: Guesses) -> Planner:
+def _known_probability(request: Request, data: object, domain: Domain | None) -> Probability | None:
+    """Return the probability of treatment of a trial, where it was named."""
+    if request.probability is None:
+        return None
+    if isinstance(data, LocalStudy):
+        domain = data.domain
+    if domain is None:
+        if isinstance(request.probability, str):
+            msg = "the bounds of a column of probabilities are those of a domain; give one"
+            raise ArgumentError(msg, parameter="bounds", column=request.probability)
+        return Probability(request.probability, request.probability)
+    return probability_of(domain, request.probability)
+
+
+def _sample_planner(
+    sizes: StudySizes, request: Request, guesses: Guesses, trial: Probability | None
+) -> Planner:
     """Return the predictions of the method whose options were given, or of the default."""
+    if trial is not None:
+        guesses = replace(guesses, treated_share=trial.typical)
     guess = guesses.about(sizes)
     caveat = (
         f"rests on a treated share of {guess.share:g}, an outcome standard deviation of "
-        f"{guesses.deviation(sizes):.4g}{_origin(guesses)} and {100 * guess.explained:.0f} % of "
+        f"{guesses.deviation(sizes):.4g}{guesses.origin} and {100 * guess.explained:.0f} % of "
         "its variance explained; confounding that is not removed is not in it"
     )
     if isinstance(request.options, OrthogonalOptions):
+        refuse_probability(METHODS["orthogonal"], request, None)
         predict = orthogonal_planner(sizes, request, orthogonal_options(request), guess)
         return Planner("orthogonal", predict, sizes.rows, caveat)
     options = options_of(request, BlocksOptions, "blocks")
-    return Planner("blocks", blocks_planner(sizes, request, options, guess), sizes.rows, caveat)
-
-
-def _origin(guesses: Guesses) -> str:
-    return " (guessed from the declared bounds)" if guesses.outcome_sd is None else ""
+    return Planner(
+        "blocks", blocks_planner(sizes, request, options, guess, trial), sizes.rows, caveat
+    )
 
 
 def _public_study(data: object, asked: _Columns, progress: Progress | None) -> LocalStudy:

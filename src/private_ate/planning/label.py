@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from private_ate.arrays import Bits, Floats
-from private_ate.domain import Domain, Interval
+from private_ate.arrays import Codes, Floats
+from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.estimators.calibrated.cap_path import CapPath, CapPoint, scatter, walk_caps
@@ -26,7 +26,12 @@ from private_ate.estimators.calibrated.method import (
     plan_clip,
     pose_caps,
 )
-from private_ate.estimators.guesses import ExpectedError, PeopleGuess, make_up_rows
+from private_ate.estimators.guesses import (
+    ExpectedError,
+    PeopleGuess,
+    make_up_arms,
+    make_up_rows,
+)
 from private_ate.estimators.request import Request
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.search import Predict
@@ -63,27 +68,45 @@ class People:
         return min(rows, _MOST_ROWS, max(round(_STEP**steps), _FEWEST))
 
 
-def made_up_people(sizes: StudySizes, guess: PeopleGuess) -> People:
-    """Return made-up people for these sizes and guesses."""
+def made_up_people(
+    sizes: StudySizes,
+    guess: PeopleGuess,
+    treatment: Treatment | None = None,
+    shares: Sequence[float] = (),
+) -> People:
+    """Return made-up people for these sizes and guesses.
+
+    Three arms or more are those of the treatment, with these shares in the order of their codes.
+    """
     if sizes.covariates > _MOST_COVARIATES:
         msg = (
             f"people are made up with at most {_MOST_COVARIATES} covariates; plan from the table "
             "of public covariates and treatment instead"
         )
         raise ArgumentError(msg)
-    if sizes.rows == 1:
-        msg = "a study has at least two rows, one in each arm"
+    arms = 2 if treatment is None else treatment.size
+    if sizes.rows is not None and sizes.rows < arms:
+        each = "two rows" if arms == 2 else f"{arms} rows"
+        msg = f"a study has at least {each}, one in each arm"
         raise ArgumentError(msg)
     names = [f"x{place}" for place in range(1, sizes.covariates + 1)]
-    domain = Domain("t", ("y", sizes.bounds), dict.fromkeys(names, Interval(0, 1)))
+    domain = Domain(
+        "t" if treatment is None else treatment,
+        ("y", sizes.bounds),
+        dict.fromkeys(names, Interval(0, 1)),
+    )
 
     def draw(rows: int) -> LocalStudy:
         made = make_up_rows(guess, rows, sizes.covariates)
-        treatment = made.treatment
-        if treatment.all() or not treatment.any():  # both arms are there, however few rows
-            treatment = np.arange(rows) < max(round(guess.share * rows), 1)
         covariates = np.clip(made.covariates / (2 * _REACH) + 0.5, 0.0, 1.0)
-        return LocalStudy(domain, np.ascontiguousarray(covariates.T), treatment, None)
+        encoded = np.ascontiguousarray(covariates.T)
+        if treatment is not None:
+            arm = make_up_arms(made.covariates, shares, guess.selection)
+            return LocalStudy(domain, encoded, arm, None)
+        treated = made.treatment
+        if treated.all() or not treated.any():  # both arms are there, however few rows
+            treated = np.arange(rows) < max(round(guess.share * rows), 1)
+        return LocalStudy(domain, encoded, treated, None)
 
     return People(sizes.rows, False, sizes.bounds, draw)
 
@@ -95,12 +118,16 @@ def people_like(study: LocalStudy) -> People:
         if rows == study.size:
             return study
         known = _gathered(study)
-        drawn = np.floor(scatter(0, rows) * known.treatment.size).astype(np.int64)
-        arms = known.treatment[drawn]
-        if arms.all() or not arms.any():
-            drawn[0], drawn[-1] = np.argmax(known.treatment), np.argmin(known.treatment)
+        drawn = np.floor(scatter(0, rows) * known.arm.size).astype(np.int64)
+        missing = np.setdiff1d(known.arm, known.arm[drawn])
+        if study.arms == 2 and missing.size:
+            drawn[0], drawn[-1] = np.argmax(known.arm), np.argmin(known.arm)
+        elif missing.size:  # a row of every arm, however few rows
+            drawn[: missing.size] = [np.argmax(known.arm == code) for code in missing]
         covariates = np.ascontiguousarray(known.covariates[drawn].T)
-        return LocalStudy(study.domain, covariates, known.treatment[drawn], None)
+        arm = known.arm[drawn]
+        kept = arm.view(np.bool_) if study.arms == 2 else arm
+        return LocalStudy(study.domain, covariates, kept, None)
 
     return People(study.size, True, study.domain.bounds, draw)
 
@@ -110,12 +137,12 @@ class _People:
     """Public rows gathered from blocks."""
 
     covariates: Floats  # shape (m, d)
-    treatment: Bits
+    arm: Codes
 
     def __add__(self, other: _People) -> _People:
         return _People(
             np.concatenate([self.covariates, other.covariates]),
-            np.concatenate([self.treatment, other.treatment]),
+            np.concatenate([self.arm, other.arm]),
         )
 
 
@@ -124,8 +151,8 @@ def _gathered(study: LocalStudy) -> _People:
     stride = max(study.size // (2 * _MOST_ROWS), 1)
 
     def kernel(block: Block) -> _People:
-        kept = np.arange(-block.first % stride, block.treatment.size, stride)
-        return _People(block.covariates[kept], block.treatment[kept])
+        kept = np.arange(-block.first % stride, block.arm.size, stride)
+        return _People(block.covariates[kept], block.arm[kept])
 
     return study.fold(kernel, title="people")
 

@@ -35,6 +35,8 @@ class PlanRow:
         Rows of the study; where rows were asked for, those that reach the wanted half-width.
     adjusted : bool
         Whether the estimate adjusts for covariates.
+    arm, against : str or None
+        Of three arms or more: the contrast that the row is about.
     """
 
     epsilon: float
@@ -46,6 +48,8 @@ class PlanRow:
     detectable_effect: float
     size: int
     adjusted: bool
+    arm: str | None = None
+    against: str | None = None
 
     @classmethod
     def of(
@@ -69,6 +73,9 @@ class PlanRow:
 class Plan:
     """Expected error against ε, and the ε or the rows for a wanted half-width.
 
+    Three arms or more have a row for each ε and contrast, and a wanted half-width is that of
+    every contrast with the reference.
+
     ``epsilon_needed`` is None if no half-width was asked for, if rows were, or if it is
     unreachable; ``rows_needed`` has an entry per row of the plan where rows were asked for, None
     where no number of rows suffices. ``answer`` says it in words.
@@ -85,8 +92,12 @@ class Plan:
     confidence: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain values."""
-        return asdict(self)
+        """Return the plan as plain values; rows of two arms name none."""
+        plain = asdict(self)
+        for row in plain["rows"]:
+            if row["arm"] is None:
+                del row["arm"], row["against"]
+        return plain
 
     def __str__(self) -> str:
         from private_ate.report.plans import plan_text  # a plan can show itself

@@ -10,6 +10,8 @@ from private_ate.estimators.blocks.plan import BlocksOptions, plan_blocks, worth
 from private_ate.estimators.guesses import ExpectedError, PeopleGuess
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, plan_orthogonal
 from private_ate.estimators.request import Request
+from private_ate.estimators.trial.expected import expected_trial
+from private_ate.estimators.trial.probability import Probability
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.search import Predict
 from private_ate.planning.sizes import StudySizes
@@ -20,13 +22,26 @@ _UNADJUSTED = "does not adjust"
 
 
 def blocks_planner(
-    sizes: StudySizes, request: Request, options: BlocksOptions, guess: PeopleGuess
+    sizes: StudySizes,
+    request: Request,
+    options: BlocksOptions,
+    guess: PeopleGuess,
+    trial: Probability | None = None,
 ) -> Predict:
-    """Return predictions for the method blocks: its own steps on expected values."""
+    """Return predictions for the method blocks: its own steps on expected values.
+
+    ``trial`` is the known probability of treatment.
+    """
     width = sizes.outcome_width
 
     def predict(rows: int, epsilon: float) -> PlanRow:
         asked = _asked(sizes, request, rows, epsilon)
+        if trial is not None:
+            expected, adjusted = expected_trial(asked, guess, trial)
+            note = "compares outcomes with a prognosis" if adjusted else _UNADJUSTED
+            return PlanRow.of(
+                epsilon, expected.times(width), rows, f"{note} (trial)", adjusted=adjusted
+            )
         even, plan = (
             plan_blocks(
                 rows, sizes.covariates, float(asked.per_row),

@@ -140,6 +140,11 @@ class Guesses:
         share = 1 - _SHOWN * self.about(sizes).explained
         return min(share, _ALIKE) if self.explained is None else share
 
+    @property
+    def origin(self) -> str:
+        """Say where the outcome's standard deviation comes from, if nobody gave it."""
+        return " (guessed from the declared bounds)" if self.outcome_sd is None else ""
+
     def deviation(self, sizes: StudySizes) -> float:
         """Return the outcome's standard deviation in its own units."""
         return sizes.outcome_deviation if self.outcome_sd is None else self.outcome_sd

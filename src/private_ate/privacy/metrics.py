@@ -27,10 +27,15 @@ class Metric(StrEnum):
     """``Σ|d_k|/s_k ≤ 1``: a record may enter several coordinates, in shares."""
     ONE_OF = "one-of"
     """One coordinate k moves at most, by ``|d_k| ≤ s_k``; the others are equal."""
+    MOVES = "moves"
+    """``Σ⌈|d_k|/s_k⌉ ≤ moves``: so many moves of one coordinate each, by at most ``s_k``."""
     PLACES = "places"
     """At most s of the coordinates differ, by any amount."""
     GRADIENT = "gradient"
     """``max|∇_k − ∇'_k| ≤ s`` at every point; the input is the objective itself."""
+    ARM_GRADIENT = "gradient by arm"
+    """``max_j Σ_t|∇_tj − ∇'_tj| ≤ s`` at every point, for arms t and columns j; the input is the
+    objective itself, whose gradient is in Helmert coordinates."""
     SMOOTH = "smooth"
     """The input is a value and a private bound b: ``|d| ≤ b`` for the smaller of both bounds, and
     the bounds' logarithms differ by at most ``smoothing_rate(ε, δ)``. Nothing is declared."""

@@ -10,11 +10,15 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``laplace_disjoint``: coordinates with sensitivities of their own, of which neighbours move a
   total share of at most one (a record that enters one coordinate only); cost ε.
 - ``randomized_response``: bits of which neighbours flip at most ``changes``; cost ε.
+- ``generalized_response``: codes of several arms, ``changes`` of which neighbours replace; cost ε.
 - ``staircase_disjoint``: integers of which neighbours move one only; cost ε.
+- ``staircase_by_arm``: sums of several arms, in one of which a row is; neighbours are ``moves``
+  moves of one sum each apart, two for a row that may change its arm; cost ε.
 - ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
 - ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
 - ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
   ``changes``; answers weights; cost ε in two entries.
+- ``objective_by_arm``: the same of multinomial losses; answers Helmert coordinates of weights.
 - ``trimmed_centre``: numbers of which neighbours change at most ``changes``, as one candidate near
   their trimmed mean; answers that candidate; cost ε.
 
@@ -38,9 +42,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats, Integers
+from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
+from private_ate.privacy.arm_objective import ArmObjective, ArmObjectiveLaw
 from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
@@ -55,12 +60,15 @@ from private_ate.privacy.samplers import (
     geometric_rows,
     random_order,
     uniform_below,
+    uniform_rows,
 )
+from private_ate.privacy.zero_sum import zero_sum_cube
 
 __all__ = ["Cost", "Noise", "Recorder", "Spend"]
 
 Output = TypeVar("Output")
 
+_MOST_ARMS = 255  # a code is one byte
 _LARGEST_STEP = 1 << 61  # an int64 value in half steps, noise included, stays below 2⁶³
 
 
@@ -70,8 +78,9 @@ class Spend:
 
     A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
     the call reads and no other part does; costs of different parts do not add up. ``metric`` says
-    in which sense neighbours are within the sensitivity, so that a replay can measure it. A smooth
-    sensitivity is private, so it is not written here.
+    in which sense neighbours are within the sensitivity, so that a replay can measure it;
+    ``moves`` belongs to the metric of that name. A smooth sensitivity is private, so it is not
+    written here.
     """
 
     step: str
@@ -83,6 +92,7 @@ class Spend:
     rho: Fraction = Fraction(0)
     part: str = ""
     metric: Metric = field(kw_only=True)
+    moves: int = field(default=1, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +250,27 @@ class Noise:
             lambda: bits ^ flip_rows(coin, bits.size, self.entropy),
         )
 
+    def generalized_response(
+        self, step: str, codes: Codes, *, arms: int, changes: int = 1, epsilon: Fraction
+    ) -> Codes:
+        """Keep every code with probability ``e^x/(e^x + K − 1)``, x = ε/changes; else draw another.
+
+        The other is any of the K − 1 remaining arms, equally likely; for two arms this is
+        randomised response. Neighbours: columns that differ in at most ``changes`` rows, by any
+        codes. Cost: ε (docs/proofs/several-arms.md).
+        """
+        if not 2 <= arms <= _MOST_ARMS:
+            msg = f"a response is drawn among 2 to {_MOST_ARMS} arms, not {arms}"
+            raise NumericRangeError(msg)
+        coin = Coin(arms - 1, arms - 1, 1, _rate(epsilon, changes), public=True)
+        return self._release(
+            Spend(
+                step, "generalized_response", epsilon, (changes,), codes.size, metric=Metric.PLACES
+            ),
+            codes,
+            lambda: self._responses(codes, arms, coin),
+        )
+
     def staircase(self, step: str, value: int, *, sensitivity: int, epsilon: Fraction) -> int:
         """Add integer staircase noise, the pure-ε law of least expected size.
 
@@ -281,6 +312,47 @@ class Noise:
             exact,
             lambda: [
                 2 * value + self._stair(sensitivity, epsilon)
+                for value, sensitivity in zip(exact, sensitivities, strict=True)
+            ],
+        )
+
+    def staircase_by_arm(
+        self,
+        step: str,
+        values: Sequence[int],
+        *,
+        sensitivities: Sequence[int],
+        moves: int,
+        epsilon: Fraction,
+    ) -> list[int]:
+        """Add staircase noise of budget ``ε/moves`` to sums of rows that are in one arm each.
+
+        Neighbours: ``moves`` moves lead from one to the other, each of the sum of one arm t by at
+        most ``sensitivities[t]``. Where m rows are replaced and may change arm, every row leaves
+        a sum and enters one: 2m moves, and a sensitivity bounds the size of what one row adds.
+        Where m outcomes are replaced there are m moves. Cost: ε, as each move costs ``ε/moves``
+        (Lemma S of docs/proofs/several-arms.md). A staircase of twice the sensitivity at ε would
+        lose ε on either sum that a row moves between: 2ε.
+        """
+        exact = [int(value) for value in values]
+        if len(exact) != len(sensitivities):
+            msg = "the sums of several arms need one sensitivity each"
+            raise NumericRangeError(msg)
+        for size in (*sensitivities, moves):
+            _rate(epsilon, size)
+        return self._release(
+            Spend(
+                step,
+                "staircase_by_arm",
+                epsilon,
+                tuple(sensitivities),
+                len(exact),
+                metric=Metric.MOVES,
+                moves=moves,
+            ),
+            exact,
+            lambda: [
+                2 * value + self._stair(sensitivity, epsilon / moves)
                 for value, sensitivity in zip(exact, sensitivities, strict=True)
             ],
         )
@@ -329,6 +401,38 @@ class Noise:
             objective,
             lambda: objective.minimize(law.tilt(gamma_cube(law.dimension, self.entropy))),
         )
+        return self._round_weights(step, law, computed)
+
+    def objective_by_arm(
+        self, step: str, objective: ArmObjective, *, changes: int, epsilon: Fraction
+    ) -> Floats:
+        """Minimise a sum of multinomial losses under a random linear term; answer coordinates.
+
+        Neighbours: sums that differ in at most ``changes`` of their rows, so that every column of
+        the gradient, a number per arm, moves by at most ``4·changes`` in L1. Cost: ε, of which
+        1 % pays for Laplace noise that hides the solver's error (Lemma 2K of
+        docs/proofs/several-arms.md). The weights are Helmert coordinates, K − 1 for each column.
+        The recorder hears the objective itself and may probe its gradient.
+        """
+        law = ArmObjectiveLaw.divide(objective, changes, epsilon)
+        computed = self._release(
+            Spend(
+                step,
+                "objective_by_arm",
+                epsilon - law.smoothing,
+                (4 * changes,),
+                law.dimension,
+                metric=Metric.ARM_GRADIENT,
+            ),
+            objective,
+            lambda: objective.minimize(
+                law.tilt_by_arm(zero_sum_cube(law.arms, law.columns, self.entropy))
+            ),
+        )
+        return self._round_weights(step, law, computed)
+
+    def _round_weights(self, step: str, law: ObjectiveLaw, computed: Floats) -> Floats:
+        """Hide what distinguishes a computed minimiser from an ideal one."""
         return law.weights(
             self.laplace(
                 f"{step}, rounding",
@@ -506,6 +610,14 @@ class Noise:
         beyond = inner + uniform_below(max(outer, 1), self.entropy)
         odd = 2 * (whole * sensitivity + (beyond if outside else within)) + 1
         return odd if self._sign() else -odd
+
+    def _responses(self, codes: Codes, arms: int, coin: Coin) -> Codes:
+        """Move the codes for which the coin shows heads by 1 to K − 1 places, in a circle."""
+        moved = np.flatnonzero(flip_rows(coin, codes.size, self.entropy))
+        places = uniform_rows(arms - 1, moved.size, self.entropy).astype(np.int64) + 1
+        answers = codes.copy()
+        answers[moved] = (codes[moved] + places) % arms
+        return answers
 
     def _sign(self) -> bool:
         return bool(self.entropy.draw(1)[0] & 1)

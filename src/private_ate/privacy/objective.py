@@ -18,15 +18,23 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.privacy.cubes import RADIUS_BITS
 
-__all__ = ["SUM_ROWS", "Objective", "ObjectiveLaw", "Tilt"]
+__all__ = [
+    "ROUNDING",
+    "SMALLEST_RIDGE",
+    "SUM_ROWS",
+    "Objective",
+    "ObjectiveLaw",
+    "Tilt",
+    "split_budget",
+]
 
 SUM_ROWS: Final = 1 << 12  # rows whose gradients one matrix product may add
 
 
-_ROUNDING: Final = 2.0**-53
+ROUNDING: Final = 2.0**-53
+SMALLEST_RIDGE: Final = 1.0
 _SMOOTHING_SHARE: Final = Fraction(1, 100)  # of ε, for solver error and rounding
 _LINEAR_SHARE: Final = Fraction(9, 10)  # of the rest, for the linear term; the ridge has 1/10
-_SMALLEST_RIDGE: Final = 1.0
 _GRID_BITS: Final = 10  # the grid of the result lies this far below its sensitivity
 
 
@@ -57,6 +65,13 @@ class Objective(Protocol):
         """Return a point where the tilted loss has a gradient norm within the tolerance."""
 
 
+def split_budget(epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Split ε between the linear term, the ridge and the final rounding."""
+    smoothing = epsilon * _SMOOTHING_SHARE
+    linear = (epsilon - smoothing) * _LINEAR_SHARE
+    return linear, epsilon - smoothing - linear, smoothing
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectiveLaw:
     """How ε is turned into a linear term, a ridge and a final rounding; public numbers only.
@@ -81,12 +96,7 @@ class ObjectiveLaw:
     @classmethod
     def split(cls, objective: Objective, changes: int, epsilon: Fraction) -> ObjectiveLaw:
         """Split ε between the three parts, for neighbours that differ in ``changes`` rows."""
-        smoothing = epsilon * _SMOOTHING_SHARE
-        linear = (epsilon - smoothing) * _LINEAR_SHARE
-        return cls(
-            objective.dimension, objective.size, changes,
-            linear, epsilon - smoothing - linear, smoothing,
-        )  # fmt: skip
+        return cls(objective.dimension, objective.size, changes, *split_budget(epsilon))
 
     @property
     def radius_unit(self) -> Fraction:
@@ -98,7 +108,7 @@ class ObjectiveLaw:
         """The least ridge Λ that the curvature's ε allows; never below 1, for the solver's sake."""
         growth = math.expm1(min(float(self.curvature) / self.changes, 700.0))
         # A relative 1e-12 covers the rounding of this line; more ridge is never less private.
-        return max(self.dimension / (4 * growth) * (1 + 1e-12), _SMALLEST_RIDGE)
+        return max(self.dimension / (4 * growth) * (1 + 1e-12), SMALLEST_RIDGE)
 
     @property
     def tolerance(self) -> float:
@@ -113,7 +123,7 @@ class ObjectiveLaw:
         additions = SUM_ROWS + n / (1 << 14) + 1024
         predictor = (p + 2) * math.sqrt(p) * reach / 4 + 16
         each = n * (additions + predictor) + 8 * (self.ridge * reach + radius)
-        return _ROUNDING * math.sqrt(p) * each
+        return ROUNDING * math.sqrt(p) * each
 
     @property
     def grid(self) -> Fraction:
@@ -126,11 +136,16 @@ class ObjectiveLaw:
         return math.ceil(Fraction(self._distance) / self.grid) + self.dimension
 
     @property
+    def drawn_distance(self) -> float:
+        """The L2 distance between the linear term that is drawn and an ideal one."""
+        drawn = float(self.radius_unit) * (self.dimension + 2) / (1 << RADIUS_BITS)
+        return math.sqrt(self.dimension) * drawn
+
+    @property
     def _distance(self) -> float:
         """Twice the L1 distance between a computed and an ideal minimiser (2√p·η)."""
         root = math.sqrt(self.dimension)
-        drawn = float(self.radius_unit) * (self.dimension + 2) / (1 << RADIUS_BITS)
-        away = (2 * self.tolerance + root * drawn) / self.ridge
+        away = (2 * self.tolerance + self.drawn_distance) / self.ridge
         return 2 * root * away * (1 + 1e-9)
 
     def tilt(self, cube: list[Fraction]) -> Tilt:

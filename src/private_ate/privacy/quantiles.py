@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,11 +16,14 @@ from private_ate.errors import ArgumentError
 __all__ = [
     "staircase_and_normal_error",
     "staircase_and_normal_quantile",
+    "staircase_cdf",
     "staircase_quantile",
     "staircase_variance",
     "two_laplace_quantile",
     "two_staircase_quantile",
 ]
+
+_FAR_OUT: Final = 0.99  # coverage above which equally likely slices end too early
 
 
 def two_laplace_quantile(coverage: float, first: float, second: float) -> float:
@@ -102,16 +106,19 @@ def staircase_and_normal_quantile(
 
     X is staircase noise of unit sensitivity at ε, Z standard normal; several ``deviations`` are
     equally likely. The mean over X is taken at the midpoints of equally likely slices of it,
-    which is accurate to a few parts in a thousand.
+    which is accurate to a few parts in a thousand; above a coverage of 0.99 slices get less likely
+    outwards, as equal ones would end before the tail that is asked for.
     """
     spread = np.maximum(np.atleast_1d(np.asarray(deviations, dtype=np.float64)), 1e-300)
-    noise = np.zeros(1)
+    noise, chances = np.zeros(1), None
     if sensitivity > 0:
-        noise = sensitivity * _staircase_slices(epsilon, 1000 if spread.size == 1 else 250)
+        slices = 1000 if spread.size == 1 else 250
+        noise, chances = _slices_for(coverage, epsilon, slices)
+        noise = sensitivity * noise
 
     def covered(half: float) -> float:
         inside = ndtr((half - noise[:, None]) / spread) - ndtr((-half - noise[:, None]) / spread)
-        return float(inside.mean())
+        return float(inside.mean() if chances is None else chances @ inside.mean(axis=1))
 
     return _solve_increasing(covered, coverage, float(spread.max() + noise[noise.size // 2]))
 
@@ -131,11 +138,13 @@ def two_staircase_quantile(coverage: float, epsilon: float, first: float, second
     large, small = max(first, second), min(first, second)
     if small <= 0:
         return max(large, 0.0) * staircase_quantile(coverage, epsilon)
-    noise = large * _staircase_slices(epsilon)
+    noise, chances = _slices_for(coverage, epsilon, 1000)
+    noise = large * noise
 
     def covered(half: float) -> float:
-        upper = _staircase_cdf((half - noise) / small, epsilon)
-        return float((upper - _staircase_cdf((-half - noise) / small, epsilon)).mean())
+        upper = staircase_cdf((half - noise) / small, epsilon)
+        inside = upper - staircase_cdf((-half - noise) / small, epsilon)
+        return float(inside.mean() if chances is None else chances @ inside)
 
     return _solve_increasing(covered, coverage, large)
 
@@ -148,7 +157,20 @@ def _staircase_slices(epsilon: float, slices: int = 1000) -> Floats:
     )
 
 
-def _staircase_cdf(values: Floats, epsilon: float) -> Floats:
+def _slices_for(coverage: float, epsilon: float, slices: int) -> tuple[Floats, Floats | None]:
+    """Return midpoints of slices of |X|, and their chances where those differ."""
+    if coverage <= _FAR_OUT:
+        return _staircase_slices(epsilon, slices), None
+    edges = np.geomspace(1.0, (1 - coverage) / 1000, slices + 1)  # chances of lying further out
+    middles = [
+        staircase_quantile(1 - float(tail), epsilon) for tail in (edges[1:] + edges[:-1]) / 2
+    ]
+    chances = -np.diff(edges)
+    chances[-1] += edges[-1]
+    return np.array(middles), chances
+
+
+def staircase_cdf(values: Floats, epsilon: float) -> Floats:
     """Return ``P(X ≤ value)`` for staircase noise of unit sensitivity."""
     half, inner = _stair_shape(epsilon)
     size = np.abs(values)

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Integers, Words
+from private_ate.arrays import Codes, Integers, Words
 from private_ate.privacy.entropy import Entropy
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "geometric_rows",
     "random_order",
     "uniform_below",
+    "uniform_rows",
 ]
 
 _LANES: Final = 64  # rows in one machine word
@@ -131,6 +132,21 @@ def uniform_below(bound: int, entropy: Entropy) -> int:
         drawn = int.from_bytes(entropy.draw(size)) >> (8 * size - bits)
         if drawn < bound:
             return drawn
+
+
+def uniform_rows(bound: int, rows: int, entropy: Entropy) -> Codes:
+    """Draw an integer uniformly from ``{0, …, bound − 1}`` for every row; at most 255 of them.
+
+    Bytes beyond the last whole multiple of the bound are drawn anew, so none is favoured.
+    """
+    if bound == 1:
+        return np.zeros(rows, dtype=np.uint8)
+    last = 255 - 256 % bound
+    drawn = np.frombuffer(entropy.draw(rows), dtype=np.uint8).copy()
+    while (again := np.flatnonzero(drawn > last)).size:
+        drawn[again] = np.frombuffer(entropy.draw(again.size), dtype=np.uint8)
+    drawn %= np.uint8(bound)
+    return drawn
 
 
 def random_order(rows: int, entropy: Entropy) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.report.markup import Markup, element, page
@@ -12,21 +13,23 @@ from private_ate.report.words import estimand_name, noun, number_text, pair_text
 if TYPE_CHECKING:
     from private_ate.release import Diagnostics, Release
 
-__all__ = ["curator_page", "refused_page"]
+__all__ = ["INTRODUCTION", "MARK", "TITLE", "curator_page", "refused_page", "weights_table"]
 
-_TITLE = "Curator's page"
-_MARK = "Not private, do not share"
+TITLE = "Curator's page"
+MARK = "Not private, do not share"
+INTRODUCTION = (
+    "Computed from the records themselves, without noise. Whoever sees this page sees private "
+    "values: it is for the person who holds the data, and for nobody else. Deciding after reading "
+    "it which release to publish weakens the promise of that release."
+)
 
 
 def curator_page(diagnostics: Diagnostics, release: Release | None = None) -> str:
     """Return the page as one self-contained document."""
     return page(
-        _TITLE,
-        element("h1", _TITLE),
-        element("p", "Computed from the records themselves, without noise. Whoever sees this page "
-                "sees private values: it is for the person who holds the data, and for nobody "
-                "else. Deciding after reading it which release to publish weakens the promise of "
-                "that release."),
+        TITLE,
+        element("h1", TITLE),
+        element("p", INTRODUCTION),
         *_warnings(release),
         *_effects(diagnostics, release),
         element("h2", "Balance"),
@@ -34,14 +37,14 @@ def curator_page(diagnostics: Diagnostics, release: Release | None = None) -> st
         element("h2", "Overlap"),
         overlap_figure(diagnostics.overlap),
         *_weights(diagnostics),
-        watermark=_MARK,
+        watermark=MARK,
     )  # fmt: skip
 
 
 def refused_page(reason: str) -> str:
     """Return a page that says why there is nothing to show; it is the curator's as well."""
-    return page(_TITLE, element("h1", _TITLE), element("p", f"Nothing to compare: {reason}."),
-                watermark=_MARK)  # fmt: skip
+    return page(TITLE, element("h1", TITLE), element("p", f"Nothing to compare: {reason}."),
+                watermark=MARK)  # fmt: skip
 
 
 def _warnings(release: Release | None) -> list[Markup]:
@@ -86,14 +89,6 @@ def _comparison(diagnostics: Diagnostics, release: Release, error: float) -> lis
 
 
 def _weights(diagnostics: Diagnostics) -> list[Markup]:
-    names = ("least", "median", "90 %", "99 %", "most")
-    head = [element("th", "arm", scope="col")]
-    head += [element("th", name, scope="col", class_="number") for name in names]
-    rows = [
-        element("tr", element("th", arm, scope="row"),
-                *(element("td", f"{value:.2f}", class_="number") for value in values))
-        for arm, values in diagnostics.weights.items()
-    ]  # fmt: skip
     sizes = (
         f"{diagnostics.treated:,} treated units weigh as much as "
         f"{diagnostics.effective_treated:,.0f} of equal weight, {diagnostics.control:,} control "
@@ -101,7 +96,24 @@ def _weights(diagnostics: Diagnostics) -> list[Markup]:
     )
     return [
         element("h2", "Weights"),
-        element("table", element("caption", "Weights of the units under the published limits."),
-                element("thead", element("tr", *head)), element("tbody", *rows)),
+        weights_table(diagnostics.weights),
         element("p", sizes),
+    ]
+
+
+def weights_table(weights: Mapping[str, Sequence[float]]) -> Markup:
+    """Return quantiles of the weights of each arm."""
+    names = ("least", "median", "90 %", "99 %", "most")
+    head = [element("th", "arm", scope="col")]
+    head += [element("th", name, scope="col", class_="number") for name in names]
+    rows = [
+        element("tr", element("th", arm, scope="row"),
+                *(element("td", f"{value:.2f}", class_="number") for value in values))
+        for arm, values in weights.items()
     ]  # fmt: skip
+    return element(
+        "table",
+        element("caption", "Weights of the units under the published limits."),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+    )

@@ -5,10 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from private_ate.report.markup import Markup, element
 
-__all__ = ["Mark", "draw_bar", "draw_histogram", "draw_intervals", "draw_track"]
+__all__ = [
+    "Box",
+    "ForestMark",
+    "Mark",
+    "draw_bar",
+    "draw_boxes",
+    "draw_curve",
+    "draw_forest",
+    "draw_histogram",
+    "draw_intervals",
+    "draw_sites",
+    "draw_track",
+    "short_name",
+]
 
 _DEEP, _WARM, _SOFT, _LINE = "#0b4f8a", "#9a3b00", "#55606c", "#d5dae0"
 _EDGE = 3.0  # per cent left free on either side, so that no mark is cut
@@ -23,6 +37,29 @@ class Mark:
     low: float
     high: float
     strong: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ForestMark:
+    """One line of a forest plot: its name, its point, its interval and a wider, thinner one."""
+
+    name: str
+    value: float
+    inner: tuple[float, float] | None
+    outer: tuple[float, float] | None = None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Every number that the line reaches."""
+        return (self.value, *(self.inner or ()), *(self.outer or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A distribution by five of its quantiles, from low to high."""
+
+    name: str
+    places: tuple[float, float, float, float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +88,11 @@ class _Scale:
         return [i * step for i in range(first, math.floor(self.high / step) + 1)]
 
 
+def short_name(text: str, most: int = 20) -> str:
+    """Return a text that fits a drawing on a phone; tables have it in full."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def draw_intervals(marks: Sequence[Mark], *, describe: str) -> Markup:
     """Draw intervals below each other on one scale that also holds zero.
 
@@ -74,6 +116,124 @@ def draw_intervals(marks: Sequence[Mark], *, describe: str) -> Markup:
                     stroke="#fff", stroke_width=2),
         ]  # fmt: skip
     return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
+
+
+def draw_forest(marks: Sequence[ForestMark], *, describe: str, zero: bool = True) -> Markup:
+    """Draw a line for each contrast: a thick bar for its interval, a thin one around it."""
+    scale = _Scale.over([*([0.0] if zero else []), *(end for mark in marks for end in mark.ends)])
+    bottom = 40 * len(marks) + 8
+    parts = []
+    for index, mark in enumerate(marks):
+        y = 40 * index + 32
+        if zero:
+            parts.append(_vertical(scale.place(0.0), y - 9, y + 15, _SOFT))
+        parts += _forest_line(mark, scale, y)
+    return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
+
+
+def _forest_line(mark: ForestMark, scale: _Scale, y: float) -> list[Markup]:
+    parts = [element("text", mark.name, x=f"{_EDGE}%", y=y - 12)]
+    for ends, width, reach in ((mark.outer, 1.5, 5), (mark.inner, 5, 0)):
+        if ends is None:
+            continue
+        low, high = scale.place(ends[0]), scale.place(ends[1])
+        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, stroke=_DEEP, stroke_width=width))
+        parts += [_vertical(end, y - reach, y + reach, _DEEP) for end in (low, high) if reach]
+    point = element("circle", cx=scale.place(mark.value), cy=y, r=5.5, fill=_DEEP, stroke="#fff",
+                    stroke_width=2)  # fmt: skip
+    return [*parts, point]
+
+
+def draw_curve(
+    marks: Sequence[ForestMark], monotone: Sequence[float] | None = None, *, describe: str
+) -> Markup:
+    """Draw means of rising doses from top to bottom, joined by a line; a second never turns."""
+    scale = _Scale.over([*(end for mark in marks for end in mark.ends), *(monotone or ())])
+    bottom = 40 * len(marks) + 8
+    heights = [40 * index + 32 for index in range(len(marks))]
+    parts = _joined([mark.value for mark in marks], heights, scale, _SOFT, "")
+    if monotone is not None:
+        parts += _joined(monotone, heights, scale, _WARM, "6 4")
+    for mark, y in zip(marks, heights, strict=True):
+        parts += _forest_line(mark, scale, y)
+    return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
+
+
+def _joined(
+    values: Sequence[float], heights: Sequence[float], scale: _Scale, color: str, dashes: str
+) -> list[Markup]:
+    points = list(zip(values, heights, strict=True))
+    style: dict[str, str | float] = {"stroke": color, "stroke_width": 2}
+    if dashes:
+        style["stroke_dasharray"] = dashes
+    return [
+        element("line", x1=scale.place(first), y1=high, x2=scale.place(second), y2=low, **style)
+        for (first, high), (second, low) in pairwise(points)
+    ]
+
+
+def draw_boxes(boxes: Sequence[Box], *, describe: str) -> Markup:
+    """Draw box plots of shares below each other, from 0 to 1: lines to the outer quantiles."""
+    scale = _Scale(0.0, 1.0)
+    bottom = 34 * len(boxes) + 6
+    parts = []
+    for index, box in enumerate(boxes):
+        y = 34 * index + 26
+        parts.append(element("text", box.name, x=f"{_EDGE}%", y=y - 9))
+        if box.places is None:
+            continue
+        least, low, middle, high, most = (scale.place(value) for value in box.places)
+        parts += [
+            element("line", x1=least, x2=most, y1=y, y2=y, stroke=_SOFT),
+            element("line", x1=low, x2=high, y1=y, y2=y, stroke=_DEEP, stroke_width=9),
+            element("line", x1=middle, x2=middle, y1=y - 7, y2=y + 7, stroke=_WARM,
+                    stroke_width=3),
+        ]  # fmt: skip
+    return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
+
+
+def draw_sites(
+    sites: Sequence[Mark],
+    weights: Sequence[float],
+    pooled: Mark,
+    prediction: tuple[float, float] | None,
+    *,
+    describe: str,
+) -> Markup:
+    """Draw a forest plot: sites as squares of their weight, the pooled effect as a broad bar.
+
+    ``prediction`` is a dashed line below the bar; ``describe`` is what a screen reader says.
+    """
+    ends = [end for mark in (*sites, pooled) for end in (mark.low, mark.high)]
+    scale = _Scale.over([0.0, *ends, *(prediction or ())])
+    middle = scale.place(pooled.value)
+    parts = [_vertical(middle, 12, 46 * len(sites) + 34, _LINE)]
+    for index, (mark, weight) in enumerate(zip(sites, weights, strict=True)):
+        y, side = 46 * index + 34, 5 + 13 * math.sqrt(weight)
+        parts += _site_line(scale, mark, y, _DEEP, 2)
+        parts.append(
+            element("rect", x=scale.place(mark.value), y=y - side / 2, width=side, height=side,
+                    fill=_DEEP, transform=f"translate({-side / 2:.2f} 0)")
+        )  # fmt: skip
+    y = 46 * len(sites) + 34
+    parts += _site_line(scale, pooled, y, _WARM, 9)
+    parts.append(element("circle", cx=middle, cy=y, r=6, fill="#fff", stroke=_WARM, stroke_width=2))
+    if prediction is not None:
+        low, high = (scale.place(end) for end in prediction)
+        parts.append(element("line", x1=low, x2=high, y1=y + 14, y2=y + 14, stroke=_WARM,
+                             stroke_width=2, stroke_dasharray="5 4"))  # fmt: skip
+    bottom = y + 30
+    return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
+
+
+def _site_line(scale: _Scale, mark: Mark, y: float, color: str, width: float) -> list[Markup]:
+    """Draw zero, the name and the interval of one line."""
+    low, high = scale.place(mark.low), scale.place(mark.high)
+    return [
+        _vertical(scale.place(0.0), y - 9, y + 19, _SOFT),
+        element("text", mark.name, x=f"{_EDGE}%", y=y - 14),
+        element("line", x1=low, x2=high, y1=y, y2=y, stroke=color, stroke_width=width),
+    ]
 
 
 def draw_bar(share: float, *, describe: str) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from private_ate.settings import Facts
@@ -10,12 +11,15 @@ from private_ate.settings import Facts
 if TYPE_CHECKING:
     import polars as pl
 
+    from private_ate.combining.values import Combined
     from private_ate.planning import Plan
-    from private_ate.release import Overlap, Release
+    from private_ate.release import ArmOverlap, Overlap, Release
 
 __all__ = [
+    "arms_frame",
     "balance_frame",
     "budget_frame",
+    "combined_frame",
     "effects_frame",
     "error_frame",
     "overlap_frame",
@@ -36,10 +40,28 @@ def balance_frame(balance: Mapping[str, Sequence[float]]) -> pl.DataFrame:
     )
 
 
-def overlap_frame(overlap: Overlap) -> pl.DataFrame:
-    """Return a row per bin of the propensity score, with the units of either arm in it."""
+def overlap_frame(overlap: Overlap | ArmOverlap) -> pl.DataFrame:
+    """Return a row per bin of the propensity score, with the units of either arm in it.
+
+    Of three arms or more: a row per arm whose score it is and bin, with the units of every arm.
+    """
     import polars as pl  # as above
 
+    from private_ate.release import ArmOverlap  # as above
+
+    if isinstance(overlap, ArmOverlap):
+        return pl.DataFrame(
+            [
+                {
+                    "score of": label,
+                    "from": index / len(counts[0]),
+                    "to": (index + 1) / len(counts[0]),
+                    **dict(zip(overlap.labels, held, strict=True)),
+                }
+                for label, counts in zip(overlap.labels, overlap.counts, strict=True)
+                for index, held in enumerate(zip(*counts, strict=True))
+            ]
+        )
     bins = len(overlap.treated)
     return pl.DataFrame(
         {
@@ -80,6 +102,54 @@ def effects_frame(release: Release) -> pl.DataFrame:
     texts = dict.fromkeys(("outcome", "subgroup", "arm", "against", "estimand"), pl.String)
     numbers = dict.fromkeys(list(rows[0])[len(texts) + 1 :], pl.Float64)
     return pl.DataFrame(rows, schema={**texts, "adjusted": pl.Boolean, **numbers})
+
+
+def arms_frame(release: Release) -> pl.DataFrame:
+    """Return a row per arm of a release of several: its size, mean and intervals."""
+    import polars as pl  # as above
+
+    rows = [
+        {
+            "arm": arm.label,
+            "units": arm.units,
+            "weighted": arm.weighted,
+            "mean": arm.mean,
+            **_ends("interval", arm.interval),
+            **_ends("noise_interval", arm.noise_interval),
+        }
+        for arm in release.arms
+    ]
+    ends = [f"{name}_{side}" for name in ("interval", "noise_interval") for side in ("low", "high")]
+    kinds = {"arm": pl.String, "units": pl.Int64, "weighted": pl.Boolean, "mean": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds | dict.fromkeys(ends, pl.Float64))
+
+
+def combined_frame(combined: Combined) -> pl.DataFrame:
+    """Return a row per pooled effect, with how much its sites differ."""
+    import polars as pl  # as above
+
+    rows = [
+        {
+            "outcome": effect.outcome,
+            "subgroup": effect.subgroup,
+            "arm": effect.arm,
+            "against": effect.against,
+            "estimand": effect.estimand,
+            "sites": len(effect.sites),
+            "estimate": effect.estimate,
+            "standard_error": effect.standard_error,
+            **_ends("interval", effect.interval),
+            **_ends("simultaneous", effect.simultaneous),
+            **_ends("noise_interval", effect.noise_interval),
+            **_ends("prediction_interval", effect.prediction_interval),
+            **asdict(effect.heterogeneity),
+        }
+        for effect in combined.effects
+    ]
+    texts = dict.fromkeys(("outcome", "subgroup", "arm", "against", "estimand"), pl.String)
+    counts = dict.fromkeys(("sites", "degrees"), pl.Int64)
+    kinds = {name: (texts | counts).get(name, pl.Float64) for name in rows[0]}
+    return pl.DataFrame(rows, schema=kinds)
 
 
 def _ends(name: str, pair: Sequence[float] | None) -> dict[str, float | None]:

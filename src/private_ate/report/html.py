@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from private_ate.effects import e_value
-from private_ate.release import Overlap
+from private_ate.release import ArmOverlap, Overlap
+from private_ate.report.arm_parts import arms_part, card_tables, several_part, spread_part
 from private_ate.report.markup import Markup, element, join, page
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import (
@@ -21,6 +22,7 @@ from private_ate.report.parts import (
     promise_part,
     warning_boxes,
 )
+from private_ate.report.several import Scope
 from private_ate.report.text import summary_rows
 from private_ate.report.words import (
     PAPER,
@@ -44,6 +46,7 @@ __all__ = [
     "release_card",
     "release_page",
     "releases_page",
+    "short_lists",
 ]
 
 
@@ -59,7 +62,7 @@ class PublicFacts:
         The declared domain as TOML.
     treatment, outcome : str
         Column names.
-    overlap : Overlap or None
+    overlap : Overlap, ArmOverlap or None
         Scores by arm, at label level, where covariates and treatment are public.
     """
 
@@ -67,14 +70,22 @@ class PublicFacts:
     domain: str = ""
     treatment: str = ""
     outcome: str = ""
-    overlap: Overlap | None = None
+    overlap: Overlap | ArmOverlap | None = None
 
 
-def release_page(release: Release, facts: PublicFacts | None = None) -> str:
+def release_page(
+    release: Release,
+    facts: PublicFacts | None = None,
+    *,
+    contrasts: Scope = "all",
+    monotone: bool = False,
+) -> str:
     """Return one self-contained HTML document for a release."""
     facts = facts or PublicFacts()
     subject = _subject(release, facts)
-    return page(subject, element("h1", subject), *_sections(release, facts), _footer(release))
+    shown = several_part(release, contrasts, monotone=monotone) if release.arms else None
+    sections = _sections(release, facts, shown=shown)
+    return page(subject, element("h1", subject), *sections, _footer(release))
 
 
 def _subject(release: Release, facts: PublicFacts) -> str:
@@ -85,7 +96,7 @@ def _subject(release: Release, facts: PublicFacts) -> str:
         return f"{headline(release)}, released with differential privacy"
     if release.estimand == "difference":
         return f"{outcome} by {treatment}: {estimand_name(release)}"
-    return f"Effect of {treatment} on {outcome}"
+    return f"{'Effects' if release.arms else 'Effect'} of {treatment} on {outcome}"
 
 
 def releases_page(
@@ -107,16 +118,25 @@ def release_card(release: Release) -> str:
         for name, value in summary_rows(release)
     ]
     caption = element("caption", f"{headline(release)}, released by private-ate")
-    return join(*warning_boxes(release), element("table", caption, element("tbody", *rows)))
+    table = element("table", *([] if release.arms else [caption]), element("tbody", *rows))
+    tables = card_tables(release, caption) if release.arms else []
+    return join(*warning_boxes(release), *tables, table)
 
 
-def _sections(release: Release, facts: PublicFacts, heading: str = "") -> list[Markup]:
+def _sections(
+    release: Release,
+    facts: PublicFacts,
+    heading: str = "",
+    shown: list[Markup] | None = None,
+) -> list[Markup]:
+    if shown is None:
+        shown = several_part(release) if release.arms else effect_part(release)
     level = "h3" if heading else "h2"
     parts = [element("h2", heading)] if heading else []
     if not release.is_private:
         parts.append(element("p", plain_promise(release), class_="warning", role="note"))
     parts += warning_boxes(release)
-    parts += effect_part(release)
+    parts += shown
     parts += promise_part(release, level)
     parts += budget_part(release, level)
     parts += _population(release, facts, level)
@@ -149,7 +169,10 @@ def _population(release: Release, facts: PublicFacts, level: str) -> list[Markup
             f"{number_text(means.treated, error)} if all were treated, "
             f"{number_text(means.control, error)} if none were.",
             *_ratios(known), *_confounding(release, means.control)))  # fmt: skip
-    if known.balance:
+    if release.arms:
+        parts += arms_part(release)
+        parts += spread_part(release)
+    elif known.balance:
         parts.append(balance_table(known.balance))
     if facts.overlap is not None:
         parts.append(overlap_figure(facts.overlap))
@@ -211,12 +234,12 @@ def _repeat(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
         ]
     parts += [
         element("p", "The release as data, with every setting:"),
-        element("pre", element("code", _short_lists(release.to_json()))),
+        element("pre", element("code", short_lists(release.to_json()))),
     ]
     return parts
 
 
-def _short_lists(text: str) -> str:
+def short_lists(text: str) -> str:
     """Put lists and small objects of plain values on one line; no text in JSON has a line break."""
     lists = re.sub(r"\[\n([^\[\]{}]*?)\n\s*\]", lambda found: f"[{_one_line(found[1])}]", text)
     return re.sub(r"\{\n([^{}]{1,300}?)\n\s*\}", lambda found: f"{{{_one_line(found[1])}}}", lists)

@@ -146,7 +146,9 @@ def _mechanism(name: str | None) -> list[Markup]:
     return [] if name is None else [element("span", f" ({name})", class_="soft")]
 
 
-def balance_table(balance: Mapping[str, Sequence[float]]) -> Markup:
+def balance_table(
+    balance: Mapping[str, Sequence[float]], between: str = "between the arms"
+) -> Markup:
     """Return a love plot as a table: each covariate, its differences and where they lie."""
     reach = 1.1 * max([0.2, *(abs(side) for pair in balance.values() for side in pair)])
     rows = [
@@ -168,7 +170,7 @@ def balance_table(balance: Mapping[str, Sequence[float]]) -> Markup:
     )
     caption = element(
         "caption",
-        "Standardised mean differences between the arms, before (hollow) and after weighting "
+        f"Standardised mean differences {between}, before (hollow) and after weighting "
         "(full). Thin lines: ±0.1.",
     )
     return element("table", caption, element("thead", head), element("tbody", *rows))

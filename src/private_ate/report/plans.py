@@ -33,19 +33,25 @@ def plan_text(plan: Plan) -> str:
 def plan_legend(plan: Plan) -> list[tuple[str, str]]:
     """Return what each column means."""
     share = f"{100 * plan.confidence:g} %"
+    notes = _NOTES if plan.rows[0].arm is None else _ARM_NOTES
     return [
         ("noise", "expected size of the privacy noise"),
         ("sampling", "standard deviation without noise: what so many people leave open"),
         ("error", "expected size of both together"),
         ("half-width", f"of the {share} interval that a release will show, about the median"),
         ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
-        ("note", _NOTES[plan.level]),
+        ("note", notes[plan.level]),
     ]
 
 
 _NOTES = {
     "label": "largest weight of a unit, which the noise follows",
     "sample": "whether the estimate adjusts for covariates; if not, it is a difference in means",
+}
+_ARM_NOTES = {
+    "label": "largest weight of a unit of the first arm, which its noise follows",
+    "sample": "what the estimate adjusts by: plain is nothing and makes differences in means, "
+    "prognosis a model of the outcome, score that and a model of each arm",
 }
 
 
@@ -56,7 +62,7 @@ def _table(plan: Plan) -> str:
     lines = [[*names, "note"]]
     lines += [_cells(row, solved=solved) for row in plan.rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
-    return "\n".join(
+    texts = [
         "  ".join(
             [
                 *(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=True)),
@@ -64,7 +70,25 @@ def _table(plan: Plan) -> str:
             ]
         ).rstrip()
         for line in lines
-    )
+    ]
+    return "\n".join(texts if plan.rows[0].arm is None else _by_epsilon(plan, texts))
+
+
+def _by_epsilon(plan: Plan, texts: list[str]) -> list[str]:
+    """Put the contrast behind its numbers; if that does not fit, above all numbers about it."""
+    head, *lines = texts
+    named = [f"{row.arm} against {row.against}" for row in plan.rows]
+    width = max(map(len, texts))
+    if width + 2 + max(map(len, named)) <= _WIDTH:
+        return [
+            f"{head.ljust(width)}  contrast",
+            *(f"{line.ljust(width)}  {name}" for line, name in zip(lines, named, strict=True)),
+        ]
+    found = [f"  {head}"]
+    for contrast in dict.fromkeys(named):
+        found.append(contrast)
+        found += [f"  {line}" for line, name in zip(lines, named, strict=True) if name == contrast]
+    return found
 
 
 def _cells(row: PlanRow, *, solved: bool) -> list[str]:

@@ -10,9 +10,17 @@ from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
-    from private_ate.release import Overlap
+    from private_ate.release import ArmOverlap, Overlap, Release
+    from private_ate.report.several import Scope
 
-__all__ = ["draw_balance", "draw_errors", "draw_overlap", "draw_plan"]
+__all__ = [
+    "draw_balance",
+    "draw_contrasts",
+    "draw_errors",
+    "draw_means",
+    "draw_overlap",
+    "draw_plan",
+]
 
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
 
@@ -21,11 +29,13 @@ def draw_plan(plan: Plan, path: Path) -> None:
     """Draw expected error and half-width against ε into an SVG or PNG file."""
     _require_format(path)
     figure, axes = _figure()
-    epsilons = [row.epsilon for row in plan.rows]
+    rows = [row for row in plan.rows if row.arm is None or row.against == plan.rows[0].against]
+    rows = [row for row in rows if row.arm == rows[-1].arm]  # of several arms the headline
+    epsilons = [row.epsilon for row in rows]
     for name, style, values in (
-        ("half-width of the interval", "o-", [row.half_width for row in plan.rows]),
-        ("expected error", "s--", [row.expected_error for row in plan.rows]),
-        ("of which noise", "^:", [row.noise_error for row in plan.rows]),
+        ("half-width of the interval", "o-", [row.half_width for row in rows]),
+        ("expected error", "s--", [row.expected_error for row in rows]),
+        ("of which noise", "^:", [row.noise_error for row in rows]),
     ):
         axes.plot(epsilons, values, style, color="black", label=name, markersize=5)
     if plan.half_width is not None:
@@ -35,7 +45,8 @@ def draw_plan(plan: Plan, path: Path) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("privacy budget ε")
     axes.set_ylabel("in units of the outcome")
-    axes.set_title(f"What to expect, {plan.level} level")
+    about = "" if rows[0].arm is None else f": {rows[0].arm} against {rows[0].against}"
+    axes.set_title(f"What to expect, {plan.level} level{about}")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path)
 
@@ -57,9 +68,17 @@ def draw_balance(balance: Mapping[str, Sequence[float]], path: Path) -> None:
     figure.savefig(path)
 
 
-def draw_overlap(overlap: Overlap, path: Path) -> None:
-    """Draw propensity scores by arm, as shares of the arm, back to back."""
+def draw_overlap(overlap: Overlap | ArmOverlap, path: Path) -> None:
+    """Draw propensity scores by arm, as shares of the arm, back to back; of several a panel each.
+
+    The panel of an arm shows how likely it was for the units of every arm.
+    """
     _require_format(path)
+    from private_ate.release import ArmOverlap  # as below
+
+    if isinstance(overlap, ArmOverlap):
+        _draw_panels(overlap, path)
+        return
     figure, axes = _figure()
     bins = len(overlap.treated)
     centres = [(index + 0.5) / bins for index in range(bins)]
@@ -75,6 +94,70 @@ def draw_overlap(overlap: Overlap, path: Path) -> None:
     axes.set_xlabel("propensity score")
     axes.set_ylabel("share of the arm")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(path)
+
+
+def _draw_panels(overlap: ArmOverlap, path: Path) -> None:
+    figure, panels = _figure(height=1.2 + 1.5 * len(overlap.labels), panels=len(overlap.labels))
+    for axes, label, counts in zip(panels, overlap.labels, overlap.counts, strict=True):
+        edges = [index / len(counts[0]) for index in range(len(counts[0]) + 1)]
+        for place, (own, held) in enumerate(zip(overlap.labels, counts, strict=True)):
+            shares = [count / (sum(held) or 1) for count in held]
+            style = ("-", "--", ":", "-.")[place % 4]
+            tone = str(0.15 * (place // 4))
+            axes.stairs(shares, edges, linestyle=style, color=tone, label=own)
+        axes.set_title(f"probability of {label}", fontsize="medium")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path)
+
+
+def draw_contrasts(release: Release, path: Path, contrasts: Scope = "all") -> None:
+    """Draw a forest plot: intervals of contrasts, thin ones that cover all of them at once."""
+    from private_ate.report.several import shown_contrasts  # needs no matplotlib
+
+    _require_format(path)
+    rows = shown_contrasts(release, contrasts)
+    figure, axes = _figure(height=1.6 + 0.3 * len(rows))
+    for place, row in enumerate(rows):
+        for ends, width in ((row.simultaneous, 0.8), (row.interval or row.noise_interval, 3.0)):
+            if ends is not None:
+                axes.plot(ends, (place, place), color="black", linewidth=width)
+        axes.plot(row.effect, place, "o", color="black", markersize=5)
+    axes.axvline(0, color="0.6", linewidth=1)
+    axes.set_yticks(range(len(rows)), [f"{row.arm} against {row.against}" for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel("in units of the outcome")
+    figure.savefig(path)
+
+
+def draw_means(release: Release, path: Path, *, monotone: bool = False) -> None:
+    """Draw the means of several arms with intervals, as a curve if they are bins of a dose.
+
+    ``monotone`` adds the nearest curve that never turns (``monotone_means``).
+    """
+    from private_ate.effects import monotone_means  # as above
+    from private_ate.report.several import arms_in_order
+    from private_ate.settings import Facts
+
+    _require_format(path)
+    held = [(arm, arm.mean) for arm in arms_in_order(release) if arm.mean is not None]
+    if not held:
+        msg = "this release holds no means of several arms to draw"
+        raise ArgumentError(msg)
+    figure, axes = _figure()
+    for place, (arm, _) in enumerate(held):
+        ends = arm.interval or arm.noise_interval
+        if ends is not None:
+            axes.plot((place, place), ends, color="black", linewidth=1)
+    style = "o-" if Facts.of(release.settings).doses else "o"
+    axes.plot(range(len(held)), [mean for _, mean in held], style, color="black", markersize=5)
+    if monotone:
+        curve = list(monotone_means(release).values())
+        axes.plot(range(len(held)), curve, "--", color="0.5", label="never turns")
+        figure.legend(loc="outside lower center", frameon=False)
+    axes.set_xticks(range(len(held)), [arm.label for arm, _ in held])
+    axes.set_ylabel("mean outcome")
     figure.savefig(path)
 
 
@@ -101,11 +184,11 @@ def _require_format(path: Path) -> None:
         raise ArgumentError(msg)
 
 
-def _figure(height: float = 4.4) -> tuple[Any, Any]:
+def _figure(height: float = 4.4, panels: int = 1) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure  # an extra
     except ImportError as cause:
         msg = "plots need matplotlib: pip install 'private-ate[plots]'"
         raise ArgumentError(msg) from cause
     figure = Figure(figsize=(6.4, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, figure.subplots(panels)

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
 from private_ate.privacy.levels import private_part
+from private_ate.report.several import (
+    Cells,
+    Scope,
+    arm_cells,
+    contrast_cells,
+)
 from private_ate.report.words import (
     assumption,
     headline,
@@ -18,6 +24,7 @@ from private_ate.report.words import (
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table
 
     from private_ate.release import Release
@@ -30,10 +37,19 @@ _LEVELS = {
     "sample": "whole records are private; only n and the declared domain are public",
     "hidden size": "whole records and their number are private; the declared domain is public",
 }
+_PATHS = {
+    "plain": "plain: arms compared as they are",
+    "prognosis": "prognosis: adjusted by a private model of the outcome",
+    "score": "score: adjusted by private models of the outcome and of each arm",
+}
 
 
-def summarize(release: Release) -> str:
-    """Return the release as aligned plain text."""
+def summarize(release: Release, contrasts: Scope = "all") -> str:
+    """Return the release as aligned plain text.
+
+    Of three arms or more ``contrasts`` says which are shown and covered together: all pairs, or
+    those against the reference.
+    """
     rows = list(summary_rows(release))
     width = max(len(name) for name, _ in rows) + 2
     lines = [
@@ -43,20 +59,73 @@ def summarize(release: Release) -> str:
         for name, value in rows
     ]
     warned = [textwrap.fill(f"WARNING: {text}", _WIDTH) for text in release.warnings]
-    return "\n".join([*warned, _title(release), *lines])
+    tables = [_aligned(cells) for cells in _tables(release, contrasts)]
+    return "\n".join([*warned, _title(release), *tables, *lines])
 
 
-def release_table(release: Release) -> Table:
-    """Return the release as a rich table, which wraps to the width of the terminal."""
+def _tables(release: Release, contrasts: Scope) -> list[Cells]:
+    """Return the tables of arms and contrasts; of two arms there are none."""
+    return [arm_cells(release), contrast_cells(release, contrasts)] if release.arms else []
+
+
+def _aligned(cells: Cells) -> str:
+    """Return a table with aligned columns; one that is too wide has its numbers in lines below."""
+    table = [cells.head, *cells.rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    if sum(widths) + 3 * (len(widths) - 1) <= _WIDTH:
+        return "\n".join(
+            "   ".join(
+                text.rjust(width) if is_number else text.ljust(width)
+                for text, width, is_number in zip(row, widths, cells.numbers, strict=True)
+            ).rstrip()
+            for row in table
+        )
+    texts = [place for place, is_number in enumerate(cells.numbers) if not is_number]
+    return "\n".join(
+        "  ".join(row[place] for place in texts if row[place])
+        + "".join(
+            f"\n    {name} {text}"
+            for name, text, is_number in zip(cells.head, row, cells.numbers, strict=True)
+            if is_number and text
+        )
+        for row in cells.rows
+    )
+
+
+def release_table(release: Release, contrasts: Scope = "all") -> Table | Group:
+    """Return the release as a rich table, which wraps to the width of the terminal.
+
+    Three arms or more have tables of arms and contrasts above it.
+    """
     from rich.table import Table  # not needed for plain text
 
     warned = [f"WARNING: {text}" for text in release.warnings]
     title = "\n".join([*warned, _title(release)])
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    tables = [_rich_table(cells) for cells in _tables(release, contrasts)]
+    table = Table(
+        title=None if tables else title, title_justify="left", show_header=False, box=None,
+        pad_edge=False,
+    )  # fmt: skip
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in summary_rows(release):
         table.add_row(name, value)
+    if not tables:
+        return table
+    from rich.console import Group  # as above
+    from rich.text import Text
+
+    return Group(Text(title, style="italic"), *tables, table)
+
+
+def _rich_table(cells: Cells) -> Table:
+    from rich.table import Table  # as above
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, is_number in zip(cells.head, cells.numbers, strict=True):
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in cells.rows:
+        table.add_row(*row)
     return table
 
 
@@ -69,23 +138,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
     facts = Facts.of(release.settings)
     digits = uncertainty(release)
-    unit = "" if release.outcome is None or release.outcome.unit is None else release.outcome.unit
-    yield _name(release), f"{number_text(release.ate, digits)} {unit}".rstrip()
-    if assumption(release):
-        yield "  assumes", assumption(release)
-    error = standard_error(release)
-    if error is not None:
-        known = number_text(error, error)
-        yield "standard error", f"{known} (half the interval over its normal quantile)"
-    share = f"{100 * facts.confidence:g} %"
-    if release.interval is not None:
-        yield f"{share} interval", _pair(release.interval, digits)
-        if facts.interval_covers is not None:
-            yield "  covers", facts.interval_covers
-    if release.noise_interval is not None:
-        yield f"{share} noise interval", _pair(release.noise_interval, noise_error(release))
-        if facts.noise_interval_covers is not None:
-            yield "  covers", facts.noise_interval_covers
+    yield from _several_rows(release) if release.arms else _number_rows(release, digits)
     hides_size = release.adjacency.startswith("add/remove")
     yield ("units (noisy n)" if hides_size else "units (n)"), f"{release.n:,}"
     if facts.arms is not None:
@@ -103,14 +156,51 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
         yield "note", note
 
 
+def _number_rows(release: Release, digits: float) -> Iterator[tuple[str, str]]:
+    """Yield the number of two arms, its error and its intervals."""
+    facts = Facts.of(release.settings)
+    unit = "" if release.outcome is None or release.outcome.unit is None else release.outcome.unit
+    yield _name(release), f"{number_text(release.ate, digits)} {unit}".rstrip()
+    if assumption(release):
+        yield "  assumes", assumption(release)
+    error = standard_error(release)
+    if error is not None:
+        known = number_text(error, error)
+        yield "standard error", f"{known} (half the interval over its normal quantile)"
+    share = f"{100 * facts.confidence:g} %"
+    if release.interval is not None:
+        yield f"{share} interval", _pair(release.interval, digits)
+        if facts.interval_covers is not None:
+            yield "  covers", facts.interval_covers
+    if release.noise_interval is not None:
+        yield f"{share} noise interval", _pair(release.noise_interval, noise_error(release))
+        if facts.noise_interval_covers is not None:
+            yield "  covers", facts.noise_interval_covers
+
+
+def _several_rows(release: Release) -> Iterator[tuple[str, str]]:
+    """Yield what the tables of several arms leave to say."""
+    facts = Facts.of(release.settings)
+    if release.outcome is not None and release.outcome.unit is not None:
+        yield "unit", release.outcome.unit
+    if assumption(release):
+        yield "assumes", assumption(release)
+    if release.interval is not None:
+        if facts.interval_covers is not None:
+            yield "intervals", f"cover {facts.interval_covers}"
+    elif facts.noise_interval_covers is not None:
+        yield "intervals", f"cover {facts.noise_interval_covers}"
+    if facts.path is not None:
+        yield "path", _PATHS.get(facts.path, facts.path)
+
+
 def _balance(facts: Facts) -> Iterator[tuple[str, str]]:
     """Sum up the public balance table; only the label level has one."""
     if facts.balance:
         before, after = (max(abs(pair[side]) for pair in facts.balance.values()) for side in (0, 1))
-        yield (
-            "balance",
-            f"largest standardised difference {before:.3f} before, {after:.3f} after weighting",
-        )
+        where = " over all pairs of arms" if facts.several_arms else ""
+        sides = f"{before:.3f} before, {after:.3f} after weighting"
+        yield "balance", f"largest standardised difference{where} {sides}"
 
 
 def _ratios(facts: Facts, digits: float) -> Iterator[tuple[str, str]]:

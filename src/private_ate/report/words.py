@@ -12,12 +12,14 @@ from private_ate.estimators.registry import is_default
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
+    from private_ate.contents.about import ReleasedEstimand
     from private_ate.release import Release
 
 __all__ = [
     "PAPER",
     "assumption",
     "estimand_name",
+    "estimand_text",
     "formal_promise",
     "headline",
     "noise_error",
@@ -53,13 +55,28 @@ _PUBLIC = {
 def estimand_name(release: Release) -> str:
     """Return the estimand in full; a comparison that may be confounded is not called an effect."""
     facts = Facts.of(release.settings)
+    if release.arms:
+        return _name_of_several(release, facts)
     if release.schema == 1 and facts.estimand not in _NAMES:  # of a method that nobody knows here
         return f"treatment effect ({facts.estimand.upper()})"
     if release.estimand == "difference":
         return _MERE
-    name = _NAMES[release.estimand]
+    name = estimand_text(release.estimand)
     is_limited = release.estimand == "ate" and release.adjusted and facts.limit is not None
     return f"{name}, overlap-limited (K = {facts.limit:g})" if is_limited else name
+
+
+def _name_of_several(release: Release, facts: Facts) -> str:
+    among = "" if facts.among is None else f" among units of {facts.among!r}"
+    arms = f"{len(release.arms)} arms{among}"
+    if release.estimand == "difference":
+        return f"differences in means of {arms}, not adjusted for covariates"
+    return f"average treatment effects of {arms}"
+
+
+def estimand_text(estimand: ReleasedEstimand) -> str:
+    """Return an estimand in full by its letters."""
+    return _MERE if estimand == "difference" else _NAMES[estimand]
 
 
 def headline(release: Release) -> str:
@@ -122,16 +139,8 @@ def formal_promise(release: Release) -> str:
 
 def publishable_sentence(release: Release) -> str:
     """Return a sentence for a paper: effect, interval, promise and program, and its caveats."""
-    error = uncertainty(release)
     comma = "," if "," in estimand_name(release) else ""
-    text = f"The {estimand_name(release)}{comma} was {number_text(release.ate, error)}"
-    if release.interval is not None:
-        text += f" ({percent(release)} interval {pair_text(release.interval, error)})"
-    elif release.noise_interval is not None:
-        text += (
-            f" ({percent(release)} interval for the privacy noise alone "
-            f"{pair_text(release.noise_interval, noise_error(release))})"
-        )
+    text = f"The {estimand_name(release)}{comma} {_numbers(release)}"
     cost = f"ε = {float(release.epsilon):g}"
     if release.delta > 0:
         cost += f", δ = {release.delta:g}"
@@ -145,6 +154,45 @@ def publishable_sentence(release: Release) -> str:
     return " ".join([text, *(f"Caveat: {each}." for each in caveats if each)])
 
 
+def _numbers(release: Release) -> str:
+    """Write the number with its interval; of several arms those against the reference."""
+    if not release.arms:
+        found = _with_interval(
+            release.ate, release.interval, release.noise_interval,
+            (uncertainty(release), noise_error(release)), percent(release),
+        )  # fmt: skip
+        return f"was {found}"
+    reference = release.arms[0].label
+    parts = []
+    for row in release.contrasts:
+        if row.against != reference:
+            continue
+        errors = uncertainty(release), noise_error(release)
+        found = _with_interval(
+            row.effect, row.interval, row.noise_interval, errors, percent(release)
+        )
+        parts.append(f"{found} for {row.arm}")
+    return f"were, against {reference}, {'; '.join(parts)}"
+
+
+def _with_interval(
+    value: float,
+    interval: tuple[float, float] | None,
+    noise_interval: tuple[float, float] | None,
+    errors: tuple[float, float],
+    share: str,
+) -> str:
+    text = number_text(value, errors[0])
+    if interval is not None:
+        text += f" ({share} interval {pair_text(interval, errors[0])})"
+    elif noise_interval is not None:
+        text += (
+            f" ({share} interval for the privacy noise alone "
+            f"{pair_text(noise_interval, errors[1])})"
+        )
+    return text
+
+
 def python_call(release: Release) -> str:
     """Return a call that asks for the same release again, from what the release knows."""
     facts = Facts.of(release.settings)
@@ -156,6 +204,7 @@ def python_call(release: Release) -> str:
     ]
     asked: tuple[tuple[str, object, object], ...] = (
         ("estimand", facts.estimand, "ate"),
+        ("among", facts.among, None),
         ("design", release.design, "unknown"),
         ("target", facts.target, "balance"),
         ("rows_per_person", facts.rows_per_person, 1),

@@ -36,6 +36,12 @@ DRAWS = {
             "a", [0] * 3000, sensitivities=[WIDE] * 3000, epsilon=ONE
         )
     ],
+    "staircase_by_arm": lambda noise: [
+        x / HALF
+        for x in noise.staircase_by_arm(
+            "a", [0] * 3000, sensitivities=[WIDE] * 3000, moves=4, epsilon=ONE
+        )
+    ],
     "cube": lambda noise: [
         x / HALF
         for _ in range(1500)

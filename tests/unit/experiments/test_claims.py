@@ -328,6 +328,9 @@ DRAWINGS = {
     ),
     "error-against-n": summary_of(lambda _: 0.1, dataset=("confounded-100", "confounded-1000")),
     "epsilon-for-ten-percent": summary_of(lambda _: 0.1, dataset=SETS, epsilon=EPSILONS),
+    "several-arms": summary_of(
+        lambda _: 0.1, dataset=("several-arms-3-100", "several-arms-4-100"), epsilon=EPSILONS
+    ),
 }
 
 

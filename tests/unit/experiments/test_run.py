@@ -115,7 +115,7 @@ def test_a_fresh_run_computes_everything_anew(tmp_path):
     folder = run_experiment(SMALL, tmp_path, ON_SYNTH).folder
     before = contents(folder)
     victim = next((folder / ".chunks").glob("[0-9a-f]*"))
-    victim.write_text(victim.read_text().replace('"estimate": 0.', '"estimate": 7.'))
+    victim.write_text(victim.read_text().replace('"effects": [0.', '"effects": [7.'))
 
     resumed = contents(run_experiment(SMALL, tmp_path, ON_SYNTH).folder)
     fresh = contents(run_experiment(SMALL, tmp_path, replace(ON_SYNTH, resume=False)).folder)

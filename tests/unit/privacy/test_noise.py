@@ -1,6 +1,7 @@
 """The choke point: what it writes down, what it refuses, what it adds."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -56,6 +57,9 @@ def test_a_mechanism_without_sensitivity_or_budget_is_refused_and_costs_nothing(
         lambda: noise.laplace_disjoint("a", [0], sensitivities=[sensitivity], epsilon=epsilon),
         lambda: noise.laplace_rows("a", np.zeros(1, int), sensitivity=sensitivity, epsilon=epsilon),
         lambda: noise.staircase("a", 0, sensitivity=sensitivity, epsilon=epsilon),
+        lambda: noise.staircase_by_arm(
+            "a", [0], sensitivities=[sensitivity], moves=2, epsilon=epsilon
+        ),
     ):
         with pytest.raises(NumericRangeError, match="positive"):
             call()
@@ -70,10 +74,35 @@ def test_randomized_response_without_changes_or_budget_is_refused(changes, epsil
     assert noise.spends == []
 
 
+@pytest.mark.parametrize(("changes", "epsilon"), [(0, ONE), (-1, ONE), (1, Fraction(0))])
+def test_noise_of_several_arms_without_changes_or_budget_is_refused(changes, epsilon):
+    noise, codes = fresh(), np.zeros(1, np.uint8)
+    with pytest.raises(NumericRangeError, match="positive"):
+        noise.generalized_response("a", codes, arms=3, changes=changes, epsilon=epsilon)
+    with pytest.raises(NumericRangeError, match="positive"):
+        noise.staircase_by_arm("a", [0], sensitivities=[1], moves=changes, epsilon=epsilon)
+    assert noise.spends == []
+
+
+@pytest.mark.parametrize("arms", [0, 1, 256])
+def test_a_response_among_fewer_than_two_arms_or_more_than_a_byte_holds_is_refused(arms):
+    with pytest.raises(NumericRangeError, match="2 to 255 arms"):
+        fresh().generalized_response("a", np.zeros(1, np.uint8), arms=arms, epsilon=ONE)
+
+
+def test_the_moves_of_several_rows_share_the_budget():
+    noise = fresh()
+    noise.staircase_by_arm("a", [1, 2], sensitivities=[4, 5], moves=6, epsilon=ONE)
+    assert noise.spends == [
+        Spend("a", "staircase_by_arm", ONE, (4, 5), 2, metric=Metric.MOVES, moves=6)
+    ]
+
+
 def test_disjoint_sums_need_a_sensitivity_each_before_anything_is_spent():
     noise = fresh()
-    with pytest.raises(NumericRangeError, match="one sensitivity each"):
-        noise.laplace_disjoint("a", [1, 2], sensitivities=[1], epsilon=ONE)
+    for mechanism in (noise.laplace_disjoint, partial(noise.staircase_by_arm, moves=2)):
+        with pytest.raises(NumericRangeError, match="one sensitivity each"):
+            mechanism("a", [1, 2], sensitivities=[1], epsilon=ONE)
     assert noise.spends == []
 
 
@@ -100,6 +129,8 @@ def test_no_rows_are_no_trouble():
     assert noise.laplace_rows("a", empty, sensitivity=1, epsilon=ONE).shape == (0,)
     assert noise.randomized_response("b", empty.astype(bool), epsilon=ONE).shape == (0,)
     assert noise.laplace("c", [], sensitivity=1, epsilon=ONE) == []
+    codes = empty.astype(np.uint8)
+    assert noise.generalized_response("d", codes, arms=3, epsilon=ONE).shape == (0,)
 
 
 def test_values_that_are_noised_are_not_changed_in_place():

@@ -6,8 +6,9 @@ from typing import Final, Required, TypedDict
 
 from private_ate.estimators.blocks.plan import BlocksPlan, Model
 from private_ate.estimators.request import Design, Estimand
+from private_ate.estimators.trial.method import TrialEffect
 
-__all__ = ["Facts", "adjusted_facts", "unadjusted_facts"]
+__all__ = ["Facts", "adjusted_facts", "trial_facts", "unadjusted_facts"]
 
 _LEANS: Final = "; in small blocks the effect leans to units that overlap"
 _TRIMMED: Final = (
@@ -90,4 +91,19 @@ def unadjusted_facts(design: Design, *, tried: bool) -> Facts:
             else "noise and sampling; not confounding, as nothing was adjusted for"
         ),
         "notes": (note,),
+    }
+
+
+def trial_facts(trial: TrialEffect) -> Facts:
+    """Tell of a trial whose probability of treatment was named."""
+    how = (
+        "outcomes are compared with what a private model says of them, for precision"
+        if trial.has_prognosis
+        else "outcomes are compared as they are"
+    )
+    return {
+        "adjusted": trial.has_prognosis,
+        "population": "all n units (the ATE of a trial)",
+        "interval_covers": "noise and sampling; treatment is taken to be random, as declared",
+        "notes": (how,),
     }

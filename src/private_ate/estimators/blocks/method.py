@@ -21,7 +21,7 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Integers
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
-from private_ate.estimators.blocks.facts import Facts, adjusted_facts, unadjusted_facts
+from private_ate.estimators.blocks.facts import Facts, adjusted_facts, trial_facts, unadjusted_facts
 from private_ate.estimators.blocks.models import (
     BlockEffects,
     average_effects,
@@ -52,6 +52,8 @@ from private_ate.estimators.blocks.unadjusted import (
 from private_ate.estimators.orthogonal.plan import plain_shares
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Estimand, Request
+from private_ate.estimators.trial.method import estimate_trial
+from private_ate.estimators.trial.probability import probability_of
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
 from private_ate.release import Estimate, Pair
@@ -99,6 +101,8 @@ def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
     docs/proofs/blocks.md.
     """
     options = options_of(request, BlocksOptions, "blocks")
+    if request.probability is not None:
+        return _of_result(study, request, noise, _compare_trial(study, request, noise))
     # Drawn before any noise, so that partitions never depend on what was released.
     keys = draw_keys(options.partitions or _LARGEST_PARTITIONS, noise)
     plan = _plan(study, request, options)
@@ -106,6 +110,11 @@ def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
         result = _compare(study, request, noise)
     else:
         result = _try_blocks(study, request, options, noise, keys)
+    return _of_result(study, request, noise, result)
+
+
+def _of_result(study: Study, request: Request, noise: Noise, result: _Result) -> Estimate:
+    """Return a result in units of the outcome."""
     width = study.domain.bounds.width
     return Estimate(
         ate=width * result.effect,
@@ -114,6 +123,13 @@ def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
         settings=_settings(request, result, noise),
         estimand="ato" if result.is_overlap_weighted else None,
     )
+
+
+def _compare_trial(study: Study, request: Request, noise: Noise) -> _Result:
+    """Compare the arms of a trial by the probability that its protocol names."""
+    probability = probability_of(study.domain, request.probability or 0.5)
+    trial = estimate_trial(study, request, noise, probability)
+    return _Result(trial.value, trial.noise, trial.half, trial_facts(trial))
 
 
 def _per_row(request: Request) -> Fraction:

@@ -8,11 +8,11 @@ imbalance together least for a given ε. Everything is computed from public colu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ __all__ = [
     "CapPath",
     "CapPoint",
     "CapProblem",
+    "PricedCap",
     "fold_with_base",
     "in_runs",
     "members_of",
@@ -52,6 +53,18 @@ S = TypeVar("S", bound=Summable)
 
 _CAPS: Final = 16
 _PATH_ROWS: Final = 20_000  # rows of an arm on which the path is walked
+
+
+class PricedCap(Protocol):
+    """A cap and what it costs in balance (Q)."""
+
+    @property
+    def cap(self) -> float:
+        """The limit on the largest weight."""
+
+    @property
+    def loss(self) -> float:
+        """The weighted loss of balance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +222,14 @@ def walk_caps(
 
 def stop_after_minimum(
     noise_variance: float, outcome_share: float
-) -> Callable[[list[CapPoint]], bool]:
+) -> Callable[[Sequence[PricedCap]], bool]:
     """Return the rule that ends a walk once the predicted error has risen twice.
 
     The least loss under a cap is convex in the cap, and so is the predicted error: after it has
     risen it does not fall again. The second rise allows for the solver's tolerance.
     """
 
-    def keep_on(points: list[CapPoint]) -> bool:
+    def keep_on(points: Sequence[PricedCap]) -> bool:
         errors = [predicted_error(point, noise_variance, outcome_share) for point in points]
         best = int(np.argmin(errors))
         return len(errors) - 1 - best < 2
@@ -224,7 +237,7 @@ def stop_after_minimum(
     return keep_on
 
 
-def predicted_error(point: CapPoint, noise_variance: float, outcome_share: float) -> float:
+def predicted_error(point: PricedCap, noise_variance: float, outcome_share: float) -> float:
     """Return the predicted mean squared error in units of (B/n)²."""
     return noise_variance * point.cap**2 + outcome_share**2 * point.loss
 

@@ -25,6 +25,7 @@ __all__ = [
     "DECLARED_RANGE",
     "CentredRange",
     "OutcomeRange",
+    "outcomes_of",
     "release_centred_range",
     "release_range",
     "wide_range",
@@ -176,12 +177,18 @@ def _beyond_kernel(kept: OutcomeRange) -> Callable[[Block], _Count]:
     return kernel
 
 
-def _outcomes(block: Block) -> npt.NDArray[np.int32]:
-    """Return the outcomes of the rows that have one."""
+def outcomes_of(block: Block) -> npt.NDArray[np.int32]:
+    """Return the outcomes of all rows of a block, which the private phase needs."""
     if block.outcome is None:
         msg = "the private phase needs a study with outcomes"
         raise TypeError(msg)
-    return block.outcome if block.observed is None else block.outcome[block.observed]
+    return block.outcome
+
+
+def _outcomes(block: Block) -> npt.NDArray[np.int32]:
+    """Return the outcomes of the rows that have one."""
+    outcomes = outcomes_of(block)
+    return outcomes if block.observed is None else outcomes[block.observed]
 
 
 def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], _Histogram]:

@@ -17,12 +17,15 @@ import numpy.typing as npt
 from private_ate.arrays import Floats
 from private_ate.study import Block, Study
 
-__all__ = ["UNEXPLAINED", "FeatureMap", "fit_features"]
+__all__ = [
+    "SCORE_SHARE", "UNEXPLAINED", "Columns", "Extent", "FeatureMap", "extent_of", "fit_features",
+    "settle_columns",
+]  # fmt: skip
 
 
 _LINEAR: Final = 0.40
 _SQUARES: Final = 0.10
-_SCORE: Final = 0.15
+SCORE_SHARE: Final = 0.15
 UNEXPLAINED: Final = 0.35  # r: the share of the outcome's variance that no feature explains
 
 
@@ -71,7 +74,7 @@ class FeatureMap:
     @property
     def score_deviation(self) -> float:
         """Standard deviation of the score."""
-        return math.sqrt(_SCORE) / self.score_scale if self.score_scale > 0 else 0.0
+        return math.sqrt(SCORE_SHARE) / self.score_scale if self.score_scale > 0 else 0.0
 
     @property
     def doubt(self) -> Floats:
@@ -124,21 +127,68 @@ class FeatureMap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
-    """First pass: sums and extremes of the covariates."""
+class Extent:
+    """First pass: sums and extremes of the covariates; adds up over blocks."""
 
     rows: int
     total: Floats
     low: Floats
     high: Floats
 
-    def __add__(self, other: _Range) -> _Range:
-        return _Range(
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(
             self.rows + other.rows,
             self.total + other.total,
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
         )
+
+    @property
+    def center(self) -> Floats:
+        """Means of the covariates."""
+        return np.asarray(self.total / self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which covariates enter as they are and squared, and how they are centred and scaled.
+
+    Attributes
+    ----------
+    center : array, shape (d,)
+        Means of the covariates.
+    linear, linear_scale : arrays, shape (k,)
+        Indices of covariates that vary, and what their deviations are multiplied by.
+    squares, squares_mean, squares_scale : arrays, shape (q,)
+        Indices of covariates with more than two values, and centre and scale of their squares.
+    """
+
+    center: Floats
+    linear: npt.NDArray[np.intp]
+    linear_scale: Floats
+    squares: npt.NDArray[np.intp]
+    squares_mean: Floats
+    squares_scale: Floats
+
+
+def settle_columns(extent: Extent, second: Floats, fourth: Floats) -> Columns:
+    """Choose and scale columns, given sums of second and fourth powers of their deviations."""
+    center, variance = extent.center, second / extent.rows
+    varies = extent.high - extent.low > 1e-9
+    # A column with two values has the largest variance that its mean and range allow.
+    largest = (center - extent.low) * (extent.high - center)
+    curved = varies & (variance < (1 - 1e-9) * largest)
+    square_variance = fourth / extent.rows - variance**2
+    curved &= square_variance > 1e-18
+    linear, squares = np.flatnonzero(varies), np.flatnonzero(curved)
+    return Columns(
+        center=center,
+        linear=linear,
+        linear_scale=np.sqrt(_LINEAR / max(linear.size, 1) / variance[linear]),
+        squares=squares,
+        squares_mean=variance[squares],
+        squares_scale=np.sqrt(_SQUARES / max(squares.size, 1) / square_variance[squares]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +217,8 @@ class _Spread:
 
 def fit_features(public: Study, coefficients: Floats) -> FeatureMap:
     """Learn centres and scales from the public covariates in two passes."""
-    extent = public.fold(_range, title="features")
-    center = extent.total / extent.rows
+    extent = public.fold(extent_of, title="features")
+    center = extent.center
 
     def spread(block: Block) -> _Spread:
         deviations = block.covariates - center
@@ -185,27 +235,20 @@ def fit_features(public: Study, coefficients: Floats) -> FeatureMap:
         )
 
     moments = public.fold(spread, title="features")
-    variance = moments.second / extent.rows
-    varies = extent.high - extent.low > 1e-9
-    # A column with two values has the largest variance that its mean and range allow.
-    largest = (center - extent.low) * (extent.high - center)
-    curved = varies & (variance < (1 - 1e-9) * largest)
-    square_variance = moments.fourth / extent.rows - variance**2
-    curved &= square_variance > 1e-18
-    linear, squares = np.flatnonzero(varies), np.flatnonzero(curved)
+    columns = settle_columns(extent, moments.second, moments.fourth)
     score_mean = moments.score / extent.rows
     score_variance = moments.score_second / extent.rows - score_mean**2
     arm_means, pooled = _compare_arms(moments, extent.rows)
     return FeatureMap(
         coefficients=coefficients,
-        center=center,
-        linear=linear,
-        linear_scale=np.sqrt(_LINEAR / max(linear.size, 1) / variance[linear]),
-        squares=squares,
-        squares_mean=variance[squares],
-        squares_scale=np.sqrt(_SQUARES / max(squares.size, 1) / square_variance[squares]),
+        center=columns.center,
+        linear=columns.linear,
+        linear_scale=columns.linear_scale,
+        squares=columns.squares,
+        squares_mean=columns.squares_mean,
+        squares_scale=columns.squares_scale,
         score_mean=score_mean,
-        score_scale=float(np.sqrt(_SCORE / score_variance)) if score_variance > 1e-12 else 0.0,
+        score_scale=float(np.sqrt(SCORE_SHARE / score_variance)) if score_variance > 1e-12 else 0.0,
         arm_means=center + arm_means,
         pooled_deviation=pooled,
     )
@@ -221,9 +264,10 @@ def _compare_arms(moments: _Spread, rows: int) -> tuple[Floats, Floats]:
     return first, pooled
 
 
-def _range(block: Block) -> _Range:
-    return _Range(
-        block.treatment.size,
+def extent_of(block: Block) -> Extent:
+    """Return the sums and extremes of a block's covariates."""
+    return Extent(
+        block.arm.size,
         block.covariates.sum(axis=0),
         block.covariates.min(axis=0),
         block.covariates.max(axis=0),

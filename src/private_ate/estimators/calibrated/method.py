@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import Final, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from private_ate.arrays import Floats
 from private_ate.errors import ArgumentError, SchemaError
@@ -27,14 +26,10 @@ from private_ate.estimators.calibrated.cap_path import (
     stop_after_minimum,
     walk_caps,
 )
-from private_ate.estimators.calibrated.clipping import (
-    DECLARED_RANGE,
-    OutcomeRange,
-    release_centred_range,
-    release_range,
-)
+from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.estimators.calibrated.features import FeatureMap, fit_features
 from private_ate.estimators.calibrated.final_weights import CappedWeights, settle_weights
+from private_ate.estimators.calibrated.kept_range import release_clip
 from private_ate.estimators.calibrated.likeness import Likeness
 from private_ate.estimators.calibrated.observed_means import (
     ObservedMeans,
@@ -57,7 +52,8 @@ from private_ate.estimators.calibrated.pair_variance import (
     release_pair_variance,
 )
 from private_ate.estimators.calibrated.rich_features import grow_features
-from private_ate.estimators.calibrated.settings import CalibratedSettings, NoisyCount
+from private_ate.estimators.calibrated.settings import CalibratedSettings
+from private_ate.estimators.calibrated.several_arms.method import estimate_several_arms
 from private_ate.estimators.calibrated.solver import Solution
 from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
 from private_ate.estimators.published.method import require_both_arms
@@ -98,7 +94,6 @@ __all__ = [
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
 _MOST_EXPLAINED: Final = 4.0  # times its variance among like units, an outcome's whole variance
-_CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
 _LAPLACE_VARIANCE: Final = 5.0  # of a difference of two ratios, in squared sensitivities over ε²
 _LEFT_OUT: Final = (
     "{0} of {1} rows have no outcome ({2} treated, {3} control) and were left out; the others are "
@@ -108,10 +103,6 @@ _LEFT_OUT: Final = (
 _RATIO: Final = (
     "rows without an outcome were left out by a private ratio, which assumes that within an arm "
     "missingness depends on nothing that the outcome depends on"
-)
-_CENTRED: Final = (
-    "the effect and its interval are those of outcomes clipped to 'clipped_to', eight "
-    "outcome_sd around a private median; 'outcomes_beyond' tells how many were beyond"
 )
 
 
@@ -136,6 +127,8 @@ class _OutcomeSums:
 def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Estimate the ATE, ATT or ATC with calibrated weights at label level."""
     options = options_of(request, CalibratedOptions, "calibrated")
+    if study.domain.treatment.size > 2:
+        return estimate_several_arms(study, request, options, noise)
     # The matching target is for comparison with matching and has no interval of its own.
     pays_interval = request.confidence is not None and request.target == "balance"
     share = INTERVAL_SHARE if pays_interval else Fraction(0)
@@ -145,7 +138,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     rows = request.rows_per_person
     public = study.public()
     problem = pose_caps(public, request)
-    kept, clip_settings = _release_clip(study, clip, request, noise)
+    kept, clip_settings = release_clip(study, clip, request, noise)
     sampling, spread = None, guess
     if pays_interval:
         sampling = _release_variance(study, problem, kept, guess, request, noise)
@@ -232,32 +225,6 @@ def _missing_settings(
         return {"left_out_outcome": 0}
     note = _LEFT_OUT.format(treated + control, study.size, treated, control)
     return {"left_out_outcome": treated + control, "notes": (*notes, note)}
-
-
-class _Clip(TypedDict, total=False):
-    """What a release says about tighter bounds, where there are any."""
-
-    outcomes_beyond: NoisyCount
-    clipped_to: tuple[float, float]
-    notes: tuple[str, ...]
-
-
-def _release_clip(
-    study: MatchingStudy, plan: ClipPlan, request: Request, noise: Noise
-) -> tuple[OutcomeRange, _Clip]:
-    """Spend the plan's share on a range; return it and what a release says about it."""
-    if not plan.share:
-        return DECLARED_RANGE, {}
-    epsilon, rows = request.epsilon * plan.share, request.rows_per_person
-    if plan.width is None:
-        kept = release_range(study, epsilon, rows, noise)
-        return kept, {"clipped_to": _in_units(kept, study), "notes": (_CLIPPED,)}
-    centred = release_centred_range(study, plan.width, epsilon, rows, noise)
-    return centred.kept, {
-        "outcomes_beyond": NoisyCount(centred.beyond, centred.doubt),
-        "clipped_to": _in_units(centred.kept, study),
-        "notes": (_CENTRED,),
-    }
 
 
 def _covered(weights: CappedWeights) -> str:
@@ -486,7 +453,7 @@ def _release_variance(
     def kernel(block: Block) -> PairSums:
         order = likeness.order(block.covariates)
         arms = (block.treatment, ~block.treatment) if is_private else members_of(block)
-        outcomes = kept.centre(_outcomes(block))
+        outcomes = kept.centre(outcomes_of(block))
         seen = observed_rows(block) if is_private else None
         sums = NO_PAIRS
         for arm, weight in zip(arms, problem.equal_weights, strict=True):
@@ -525,7 +492,7 @@ def _outcome_kernel(
 ) -> Callable[[Block, Floats | None], _OutcomeSums]:
     def kernel(block: Block, base: Floats | None) -> _OutcomeSums:
         values = weights.of(block, base)
-        centred = kept.centre(_outcomes(block))
+        centred = kept.centre(outcomes_of(block))
         totals, largest = [], []
         for members in members_of(block):
             steps = quantize_weights(values[members])
@@ -609,12 +576,6 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
     )
 
 
-def _in_units(kept: OutcomeRange, study: MatchingStudy) -> tuple[float, float]:
-    """Return the bounds in units of the outcome."""
-    low, width = study.domain.bounds.low, study.domain.bounds.width
-    return low + width * kept.low / OUTCOME_STEPS, low + width * kept.high / OUTCOME_STEPS
-
-
 def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, tuple[float, float]]:
     """Return standardised mean differences of the public covariates, before and after."""
     features = weights.problem.features
@@ -637,13 +598,6 @@ def _count_arms(block: Block) -> ArmSizes:
 def _count_observed(block: Block) -> ArmSizes:
     treated, control = (int(np.count_nonzero(arm)) for arm in members_of(block))
     return ArmSizes.of(treated, control)
-
-
-def _outcomes(block: Block) -> npt.NDArray[np.int32]:
-    if block.outcome is None:
-        msg = "the private phase needs a study with outcomes"
-        raise TypeError(msg)
-    return block.outcome
 
 
 def _clamp(value: float, width: float) -> float:

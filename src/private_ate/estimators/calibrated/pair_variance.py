@@ -27,15 +27,17 @@ from private_ate.privacy.sums import (
 __all__ = [
     "AMONG_LIKE",
     "NO_PAIRS",
+    "SQUARE_BITS",
     "PairSums",
     "PairVariance",
     "add_pairs",
     "release_pair_variance",
+    "squared_differences",
 ]
 
 
-_SQUARE_BITS: Final = 20  # grid of squared differences, as a share of the squared range
-_GRID_BITS: Final = _SQUARE_BITS + WEIGHT_BITS
+SQUARE_BITS: Final = 20  # grid of squared differences, as a share of the squared range
+_GRID_BITS: Final = SQUARE_BITS + WEIGHT_BITS
 _EXPECTED: Final = 0.75  # of the guessed deviation, expected among like units before a look
 _GRID: Final = 8001  # points on which likely variances are found
 AMONG_LIKE: Final = 0.7  # of an outcome's variance, expected among like units
@@ -174,20 +176,20 @@ def add_pairs(
     seen = np.ones(values.size, dtype=np.bool_) if observed is None else observed
     halves = quantize_squares((squares[0:even:2] + squares[1:even:2]) / 2)
     both = seen[0:even:2] & seen[1:even:2]
-    total = weighted_sum(halves, _squared(outcomes[0:even:2], outcomes[1:even:2]) * both)
+    total = weighted_sum(halves, squared_differences(outcomes[0:even:2], outcomes[1:even:2]) * both)
     sensitivity = int(halves.max())
     if even < values.size:
         last = quantize_squares(squares[-1:] / 2)
         both = seen[-1:] & seen[-2:-1]
-        total += weighted_sum(last, _squared(outcomes[-1:], outcomes[-2:-1]) * both)
+        total += weighted_sum(last, squared_differences(outcomes[-1:], outcomes[-2:-1]) * both)
         sensitivity = max(sensitivity, int(halves[-1]) + int(last[0]))
-    furthest = int(_squared(np.array([width]), np.zeros(1, dtype=np.int64))[0])
+    furthest = int(squared_differences(np.array([width]), np.zeros(1, dtype=np.int64))[0])
     return PairSums(total, sensitivity * furthest, whole, 0.0)
 
 
-def _squared(
+def squared_differences(
     first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.int64]:
     """Return squared differences as shares of the squared range, on their grid."""
     share = (first.astype(np.float64) - second) / 2.0**OUTCOME_BITS
-    return np.rint(share**2 * 2.0**_SQUARE_BITS).astype(np.int64)
+    return np.rint(share**2 * 2.0**SQUARE_BITS).astype(np.int64)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_ate.estimators.request import Estimand, Target
-from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, Settings
+from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, ArmsSettings, Settings
 
-__all__ = ["CalibratedSettings", "NoisyCount"]
+__all__ = ["CalibratedArmsSettings", "CalibratedSettings", "NoisyCount"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +100,74 @@ class CalibratedSettings(Settings):
     clipped_to: tuple[float, float] | Absent = ABSENT
     left_out_outcome: int | Absent = ABSENT
     observed_share: ArmNumbers | Absent = ABSENT
+    notes: tuple[str, ...] | Absent = ABSENT
+    budget: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedArmsSettings(ArmsSettings):
+    """Settings of the calibrated method with three arms or more.
+
+    Attributes
+    ----------
+    target : str
+        What the weights aim at: balance of the covariates, or tracking the matching estimate.
+    neighbors : int or None
+        Neighbours (N) of the matching that was tracked; null for target "balance".
+    weight_cap : mapping
+        The limit on the largest weight that suits ε, of each arm.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population : str
+        Whom the effects speak of.
+    arms : mapping
+        Sizes of the arms, which are public at label level; without rows that were left out.
+    effective_arms : mapping
+        How many units of equal weight each arm is worth.
+    balance : mapping
+        Standardised mean difference of each covariate, before and after weighting: the greatest
+        over all pairs of arms.
+    arm_balance : mapping
+        The standardised mean of each covariate in each arm, less that of all units, before and
+        after weighting; a pair's difference is that of its arms.
+    noise_interval_covers : str
+        What the noise intervals cover, and what not.
+    interval_covers : str
+        What the intervals cover, and what not; only where they were paid for.
+    outcomes_beyond : number and its reach
+        How many outcomes lie beyond the range around a private centre, where there is one.
+    clipped_to : pair of float
+        The privately chosen outcome bounds, where asked for.
+    left_out_outcome : int
+        Rows without an outcome that were left out, where who lacks one is public.
+    observed_share : mapping
+        The released share of weight with an outcome, where who lacks one is private.
+    notes : list of str
+        Warnings.
+    budget : mapping
+        ε of each step that saw private values.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("calibrated",)
+    levels: ClassVar[tuple[str, ...]] = ("label",)
+
+    target: Target
+    neighbors: int | None
+    weight_cap: Mapping[str, float]
+    confidence: float
+    rows_per_person: int
+    population: str
+    arms: Mapping[str, int]
+    effective_arms: Mapping[str, float]
+    balance: Mapping[str, tuple[float, float]]
+    arm_balance: Mapping[str, Mapping[str, tuple[float, float]]] | Absent = ABSENT
+    noise_interval_covers: str
+    interval_covers: str | Absent = ABSENT
+    outcomes_beyond: NoisyCount | Absent = ABSENT
+    clipped_to: tuple[float, float] | Absent = ABSENT
+    left_out_outcome: int | Absent = ABSENT
+    observed_share: Mapping[str, float] | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]

@@ -12,9 +12,10 @@ from fractions import Fraction
 from typing import assert_never
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit
 
 from private_ate.arrays import Floats
+from private_ate.estimators.orthogonal.smoothing import blend, score_basis, weighted_fit
 from private_ate.estimators.request import Estimand
 from private_ate.privacy.quantiles import staircase_variance
 
@@ -140,7 +141,7 @@ def plain_score(arms: CellCounts, noise: CellNoise) -> CellScore:
 
 def smooth_cells(cells: CellCounts, noise: CellNoise, estimand: Estimand = "ate") -> CellModel:
     """Smooth shares and means along the score, then blend with each cell's own value."""
-    basis = _basis(cells.treated.shape[-1])
+    basis = score_basis(cells.treated.shape[-1])
     share, total = _smooth_shares(cells, noise, basis)
     weight = total / total.sum(axis=-1, keepdims=True)
     mean = _smooth_means(cells, noise, basis, weight * noise.size)
@@ -218,12 +219,6 @@ def _replayed(model: CellModel, noise: CellNoise, laplace: Floats, effect: float
     )
 
 
-def _basis(cells: int) -> Floats:
-    """Return a constant, the normal score of each cell and its square; shape (cells, 3)."""
-    normal = ndtri((np.arange(cells) + 0.5) / cells)
-    return np.column_stack([np.ones(cells), normal, normal**2])
-
-
 def _smooth_shares(cells: CellCounts, noise: CellNoise, basis: Floats) -> tuple[Floats, Floats]:
     """Fit a quadratic logit to the treated shares, weighted by noise, and blend."""
     variance = 2 * noise.count_scale**2
@@ -236,12 +231,12 @@ def _smooth_shares(cells: CellCounts, noise: CellNoise, basis: Floats) -> tuple[
         spread = np.maximum(share * (1 - share), 1e-3)
         weight = (total * spread) ** 2 / (total * spread + variance)
         response = np.clip(logit + (treated / total - share) / spread, -6.0, 6.0)
-        logit = _weighted_fit(basis, weight, response, _SHARE_RIDGE)
+        logit = weighted_fit(basis, weight, response, _SHARE_RIDGE)
     share = expit(logit)
     raw = np.clip(cells.treated / total, 0.0, 1.0)
     uncertainty = variance * (1 - 2 * share + 2 * share**2) / total**2
     uncertainty = uncertainty + share * (1 - share) / total
-    return np.clip(_blend(share, raw, uncertainty), 0.005, 0.995), total
+    return np.clip(blend(share, raw, uncertainty), 0.005, 0.995), total
 
 
 def _smooth_means(cells: CellCounts, noise: CellNoise, basis: Floats, total: Floats) -> Floats:
@@ -251,9 +246,9 @@ def _smooth_means(cells: CellCounts, noise: CellNoise, basis: Floats, total: Flo
     within = (_OUTCOME_SPREAD * noise.width) ** 2
     prior = np.diag([0.0, 1 / (0.2 * noise.width) ** 2, 1 / (0.05 * noise.width) ** 2])
     weight = total**2 / (2 * variance + total * within)
-    fitted = _weighted_fit(basis, weight, sums / total, prior)
+    fitted = weighted_fit(basis, weight, sums / total, prior)
     uncertainty = 2 * variance / total**2 + within / total
-    return _blend(fitted, sums / total, uncertainty)
+    return blend(fitted, sums / total, uncertainty)
 
 
 def rough_effect(cells: CellCounts, noise: CellNoise, mean: Floats) -> Floats:
@@ -272,19 +267,3 @@ def _shrunken(raw: Floats, variance: Floats, width: float) -> Floats:
     prior = (_EFFECT_SPREAD * width) ** 2
     shrunken: Floats = np.clip(raw * prior / (prior + variance), -width / 2, width / 2)
     return shrunken
-
-
-def _weighted_fit(basis: Floats, weight: Floats, response: Floats, ridge: Floats) -> Floats:
-    """Return the fitted values of a ridge regression on the basis."""
-    gram = np.einsum("...g,gi,gj->...ij", weight, basis, basis) + ridge
-    moment = np.einsum("...g,gi->...i", weight * response, basis)
-    fitted: Floats = (np.linalg.solve(gram, moment[..., None])[..., 0]) @ basis.T
-    return fitted
-
-
-def _blend(smooth: Floats, raw: Floats, variance: Floats) -> Floats:
-    """Move each smooth value towards the raw one as far as the excess spread warrants."""
-    excess = (((raw - smooth) ** 2 - variance) / variance).sum(axis=-1, keepdims=True)
-    spread = np.maximum(excess / (1 / variance).sum(axis=-1, keepdims=True), 0.0)
-    blended: Floats = smooth + spread / (spread + variance) * (raw - smooth)
-    return blended

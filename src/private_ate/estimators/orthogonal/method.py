@@ -4,6 +4,7 @@ Noise is added to sums over records, never to records. A public rule decides fro
 whether a private propensity score can pay for itself. If so, units are matched within cells of
 that score up to a limit chosen from released numbers; if not, the arms are compared as they are.
 Either way the estimate is the mean of a score whose error is a product of two small errors.
+Three arms and more are released together, by a package of their own (``several_arms``).
 Privacy: docs/proofs/orthogonal.md.
 """
 
@@ -46,6 +47,7 @@ from private_ate.estimators.orthogonal.plan import (
     plan_orthogonal,
 )
 from private_ate.estimators.orthogonal.settings import OrthogonalSettings
+from private_ate.estimators.orthogonal.several_arms.estimate import estimate_several_arms
 from private_ate.estimators.orthogonal.strata import (
     OneCell,
     Partition,
@@ -90,6 +92,8 @@ def estimate_orthogonal(study: Study, request: Request, noise: Noise) -> Estimat
     docs/proofs/orthogonal.md.
     """
     options = orthogonal_options(request)
+    if study.domain.treatment.size > 2:
+        return estimate_several_arms(study, request, options, noise)
     per_row = float(request.epsilon) / request.rows_per_person
     plan = plan_orthogonal(study.size, study.dimension, per_row, options)
     if plan.adjusted:
@@ -289,7 +293,7 @@ def _settings(
         adjusted=plan.adjusted,
         design=request.design,
         signal_to_noise=plan.signal_to_noise,
-        adjust_threshold=options.adjust_threshold,
+        adjust_threshold=options.threshold(),
         matching_limit_K=part.limit,
         population=_population(part.limit, request.estimand),
         estimand=ABSENT if request.estimand == "ate" else request.estimand,

@@ -5,16 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, get_args
 
-from private_ate.arguments import exact_shares, real_number, settle, truth_value
+from private_ate.arguments import exact_shares, one_of, real_number, settle, truth_value
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 
-__all__ = ["Layout", "OrthogonalOptions", "orthogonal_options", "plain_shares", "plan_orthogonal"]
+__all__ = [
+    "Layout",
+    "OrthogonalOptions",
+    "ScoreModel",
+    "orthogonal_options",
+    "plain_shares",
+    "plan_orthogonal",
+]
+
+ScoreModel = Literal["separate", "joint"]
 
 _SHARES: Final = ("0.092", "0.368", "0.04", "0.08", "0.08", "0.05")
+_THRESHOLD: Final = 3500.0
+_ARMS_THRESHOLD: Final = 800.0  # a prognosis costs the same however many arms there are
 _INTERVAL_SHARE: Final = Fraction(1, 20)
 _PROGNOSIS_SIGNAL: Final = 8.0  # signal to noise from which an outcome model pays
 
@@ -25,33 +36,62 @@ class OrthogonalOptions:
 
     Attributes
     ----------
-    adjust_threshold : float
+    adjust_threshold : float or None
         Adjust for covariates if ``n·ε·s²/(1 + s²)`` reaches this, s being the plan's signal to
-        noise. Lower it if you fear confounding more than noise.
+        noise; of three arms and more, times twice the share of the smallest. Lower it if you fear
+        confounding more than noise. None for 3500 of two arms and 800 of more.
     adjust : bool or None
-        None for that public rule; True or False to force adjustment on or off.
+        None for that rule; True or False to force adjustment on or off.
     shares : six texts or fractions
         Shares of ε when adjusting: standardisation, models, score, cell counts, cell sums,
-        interval. The estimate gets the rest, and the interval's share if none is asked for.
+        interval. The estimate gets the rest, and the interval's share if none is asked for. For
+        two arms only.
+    score_threshold : float
+        The same for weighting units of three arms and more by a private score; below it a
+        prognosis alone is taken off their outcomes.
+    means : bool
+        Release the mean of every arm too, not only differences, where three arms or more are
+        declared and a prognosis is taken off.
+    score_model : "separate" or "joint"
+        How three arms and more are told apart: by a logistic model of each arm, or by one
+        multinomial model.
     """
 
-    adjust_threshold: float = 3500.0
+    adjust_threshold: float | None = None
     adjust: bool | None = None
     shares: tuple[str | Fraction, ...] = _SHARES
+    score_threshold: float = 2500.0
+    means: bool = False
+    score_model: ScoreModel = "separate"
 
     def __post_init__(self) -> None:
+        one_of("the score model", self.score_model, get_args(ScoreModel))
         if self.adjust is not None:
             settle(self, adjust=truth_value("adjust", self.adjust))
         if sum(self.fractions) >= 1:
             msg = "the six shares leave a part of epsilon to the estimate"
             raise ArgumentError(msg)
+        if self.adjust_threshold is not None:
+            least = real_number("the adjustment threshold", self.adjust_threshold, 0, 1e150)
+            settle(self, adjust_threshold=least)
         settle(
             self,
-            adjust_threshold=real_number(
-                "the adjustment threshold", self.adjust_threshold, 0, 1e150
-            ),
             shares=tuple(self.shares),
+            score_threshold=real_number("the score's threshold", self.score_threshold, 0, 1e150),
+            means=truth_value("means", self.means),
         )
+
+    def threshold(self, arms: int = 2) -> float:
+        """Return from which value of the rule on the method adjusts."""
+        if self.adjust_threshold is not None:
+            return self.adjust_threshold
+        return _THRESHOLD if arms == 2 else _ARMS_THRESHOLD
+
+    def of_two_arms(self) -> dict[str, object]:
+        """Return the options that two arms have, as ledgers know them."""
+        return {
+            "adjust_threshold": self.threshold(), "adjust": self.adjust, "shares": self.shares,
+        }  # fmt: skip
 
     @property
     def fractions(self) -> tuple[Fraction, ...]:
@@ -114,7 +154,7 @@ def plan_orthogonal(
         return Layout(0.0, False, False, 1, 2.0)
     signal = 0.084 * size * 0.46 * epsilon / (math.sqrt(dimension) * (dimension + 1))
     information = size * epsilon
-    pays = information * signal**2 / (1 + signal**2) >= options.adjust_threshold
+    pays = information * signal**2 / (1 + signal**2) >= options.threshold()
     cells = information ** (1 / 3) if information <= 1e4 else 21.5 * math.sqrt(information / 1e4)
     return Layout(
         signal,

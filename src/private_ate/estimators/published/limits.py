@@ -16,21 +16,33 @@ FixedLimit = int | None | Literal["adaptive"]
 
 @dataclass(frozen=True, slots=True)
 class LimitsInUse:
-    """The limits in use, per neighbour (k) and per match (k times N)."""
+    """The limits in use, per neighbour (k) and per match (k times N), the reference arm first."""
 
-    treated: int | None
-    control: int | None
+    counts: tuple[int | None, ...]
     neighbors: int
 
     @property
     def limits(self) -> MatchingLimits:
-        """How often a unit of either arm may be matched in all."""
-        return MatchingLimits(*(None if k is None else k * self.neighbors for k in self.pair))
+        """How often a unit of each arm may be matched in all."""
+        return MatchingLimits.by_arm(
+            [None if k is None else k * self.neighbors for k in self.counts]
+        )
+
+    @property
+    def treated(self) -> int | None:
+        """The limit k of the treated arm, where there are two."""
+        return self.pair[0]
+
+    @property
+    def control(self) -> int | None:
+        """The limit k of the control arm, where there are two."""
+        return self.pair[1]
 
     @property
     def pair(self) -> tuple[int | None, int | None]:
-        """The limits k of the treated and of the control arm."""
-        return self.treated, self.control
+        """The limits k of the treated and of the control arm, where there are two."""
+        control, treated = self.counts
+        return treated, control
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +92,30 @@ def plan_limits(
     cap_at_peak: bool,
     k: FixedLimit = "adaptive",
 ) -> LimitsInUse:
-    """Choose the limits of both arms from public or released quantities only.
+    """Choose the limits of the arms from public or released quantities only.
 
-    Adaptive: ``k* = sqrt(ε c n₁ M₁ / 2)`` with ``M₁ = M/N`` and n₁ the size of the larger arm,
-    rounded and at least 1 (Equation 9; Equation 11 with ε₃ and h). The label level never goes
-    above M₁ (Equation 10), the sample level does (Equation 12). An integer fixes the limit of the
-    smaller arm; None turns limits off. Beyond the paper, the smaller arm's limit is raised to
-    ``ceil(n_larger/n_smaller)``, below which units would find no match at all. The larger arm's
-    limit is in proportion to the sizes, as in Algorithm 3.
+    Adaptive: ``k* = sqrt(ε c n₁ M₁ / 2)`` with ``M₁ = M/N`` and n₁ the size of the larger arm (of
+    several arms: what the smallest one has to stand in for), rounded and at least 1 (Equation 9;
+    Equation 11 with ε₃ and h). The label level never goes above M₁ (Equation 10), the sample level
+    does (Equation 12). An integer fixes the limit of the smallest arm; None turns limits off.
+    Beyond the paper, the limit of an arm is raised to ``ceil((n − n_t)/n_t)``, below which units
+    would find no match at all. Limits of larger arms are in proportion to the sizes, as in
+    Algorithm 3. An arm that holds nobody has none.
     """
-    if k is None or arms.has_empty:
-        return LimitsInUse(None, None, neighbors)
+    occupied = [size for size in arms.counts if size]
+    if k is None or len(occupied) < 2:
+        return LimitsInUse((None,) * len(arms.counts), neighbors)
     if k == "adaptive":
         reuse = peak_reuse / neighbors
         ideal: float = round(math.sqrt(epsilon * coefficient * arms.others * reuse / 2))
-        smaller = max(1, math.ceil(min(ideal, reuse) if cap_at_peak else ideal))
+        smallest = max(1, math.ceil(min(ideal, reuse) if cap_at_peak else ideal))
     else:
-        smaller = k
-    smaller = max(smaller, -(-arms.others // arms.smaller))
-    larger = max(1, round(smaller * arms.smaller / arms.others))
-    if arms.treated <= arms.control:
-        return LimitsInUse(smaller, larger, neighbors)
-    return LimitsInUse(larger, smaller, neighbors)
+        smallest = k
+    smallest = max(smallest, -(-arms.others // arms.smaller))
+
+    def limit(size: int) -> int | None:
+        if size == 0:
+            return None
+        return max(-(-(arms.total - size) // size), round(smallest * arms.smaller / size))
+
+    return LimitsInUse(tuple(map(limit, arms.counts)), neighbors)

@@ -23,8 +23,13 @@ from private_ate.estimators.published.matching import match_similar_units
 from private_ate.estimators.published.regression import train_regression
 from private_ate.estimators.published.settings import (
     LimitPair,
+    PublishedLabelArmsSettings,
     PublishedLabelSettings,
     PublishedSampleSettings,
+)
+from private_ate.estimators.published.several_arms import (
+    several_arms_at_label_level,
+    several_arms_at_sample_level,
 )
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -132,7 +137,9 @@ def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> 
 def _tell_left_out(estimate: Estimate, study: MatchingStudy, used: MatchingStudy) -> Estimate:
     """Say how many rows have no outcome, where that is public, and that n counts the others."""
     settings = estimate.settings
-    if study.domain.outcome.missing != "public" or not isinstance(settings, PublishedLabelSettings):
+    if not isinstance(settings, PublishedLabelSettings | PublishedLabelArmsSettings):
+        return estimate
+    if study.domain.outcome.missing != "public":
         return estimate
     left_out = study.size - used.size
     notes = settings.notes if isinstance(settings.notes, tuple) else ()
@@ -151,6 +158,9 @@ def private_ate_at_label_level(
     looks at an outcome. Cost: ε (Theorem 1). Proof: docs/proofs/published.md.
     """
     ridge = 1.0 / study.size if options.ridge is None else options.ridge
+    if study.domain.treatment.size > 2:
+        rule = _label_rule(request, options)
+        return several_arms_at_label_level(study, request, rule, ridge, noise)
     regression = train_regression(study, ridge, noise)
     pool = match_similar_units(study, regression, noise)
     require_both_arms(pool.arms)
@@ -194,13 +204,16 @@ def private_ate_at_sample_level(
         request.epsilon, options.fractions
     )
     rows_per_person = request.rows_per_person
+    rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
+    if study.domain.treatment.size > 2:
+        budgets = (of_weights, of_scores, of_treatments)
+        return several_arms_at_sample_level(study, request, rule, ridge, budgets, noise)
     regression = train_regression(
         study, ridge, noise, budgets=(of_weights, of_scores), rows_per_person=rows_per_person
     )
     pool = match_similar_units(
         study, regression, noise, epsilon=of_treatments, rows_per_person=rows_per_person
     )
-    rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
     effect = estimate_effect(study, pool, rule, rows_per_person, noise)
     adjusted = of_scores >= _READABLE * rows_per_person  # public numbers alone
     settings = PublishedSampleSettings(

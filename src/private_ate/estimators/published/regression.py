@@ -10,10 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic, fit_logistic_obliviously
+from private_ate.models.multinomial import MultinomialModel, fit_multinomial_obliviously
 from private_ate.privacy.noise import Noise
 from private_ate.study import MatchingStudy
 
-__all__ = ["Regression", "ScoreNoise", "release_coefficients", "train_regression"]
+__all__ = [
+    "Regression",
+    "ScoreNoise",
+    "release_coefficients",
+    "release_multinomial",
+    "train_regression",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +33,41 @@ class ScoreNoise:
         The budget ε₁₂ of the scores.
     rows_per_person : int
         How many rows a person may have.
+    arms : int
+        How many arms there are. Of two, one score is noised and tells the other; of more, all.
     """
 
     epsilon: Fraction
     rows_per_person: int
+    arms: int = 2
 
     @property
     def bits(self) -> int:
         """The scores lie on a grid of 2 to the minus this; at most 2⁻²⁰ of the noise scale."""
         return max(0, 20 - math.floor(math.log2(self.rows_per_person / float(self.epsilon))))
 
+    @property
+    def sensitivity(self) -> int:
+        """How far one person moves all scores in L1, in grid steps.
+
+        One score of a row lies in [0, 1]. All K of them add up to one before they are put on the
+        grid, so they move by 2 in all, and by a step each for rounding.
+        """
+        steps = 1 << self.bits if self.arms == 2 else (2 << self.bits) + self.arms
+        return self.rows_per_person * steps
+
     def add(self, scores: npt.NDArray[np.int64], noise: Noise) -> npt.NDArray[np.generic]:
         """Return e′(X) on the grid.
 
         Neighbours: one person's rows replaced, given the released weights w′. Sensitivity (L1):
-        Δf_e = 1 for each of the person's rows, as a score lies in [0, 1]. Cost: ε₁₂.
-        Proof: docs/proofs/published.md.
+        Δf_e = 1 for each of the person's rows, as a score lies in [0, 1]; of three or more arms 2
+        for all scores of a row, shape (K, n), and a grid step for each. Cost: ε₁₂.
+        Proof: docs/proofs/published.md, docs/proofs/several-arms.md.
         """
-        return noise.laplace_rows(
-            "scores", scores, sensitivity=self.rows_per_person << self.bits, epsilon=self.epsilon
+        noisy = noise.laplace_rows(
+            "scores", scores.ravel(), sensitivity=self.sensitivity, epsilon=self.epsilon
         )
+        return noisy.reshape(scores.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +118,35 @@ def release_coefficients(
     dimension = weights.size
     sensitivity = rows_per_person * 2 * dimension / (study.size * ridge)
     sensitivity += 2 * math.sqrt(dimension) * SOLVER_GRADIENT / ridge
+    return _add_noise(weights, sensitivity, epsilon, noise)
+
+
+def release_multinomial(
+    study: MatchingStudy, ridge: float, epsilon: Fraction, rows_per_person: int, noise: Noise
+) -> MultinomialModel:
+    """Fit the model of several arms and release its Helmert coordinates with Laplace noise.
+
+    Neighbours: one person's rows replaced. Sensitivity (L1): ``m·d√(2(K − 1))/(nλ)`` and
+    ``√((K − 1)d)·γ/λ`` for the solver, with d the number of columns and the constant, m the rows
+    a person may have and γ the solver's gradient bound, plus one grid step per coordinate for
+    rounding. Cost: ε (ε₁₁ in the paper). For two arms the first term is that of
+    `release_coefficients` in units of √2. Proof: docs/proofs/several-arms.md.
+    """
+    arms = study.domain.treatment.size
+    coordinates = fit_multinomial_obliviously(study, ridge, arms).coordinates
+    columns = coordinates.size // (arms - 1)
+    sensitivity = rows_per_person * columns * math.sqrt(2 * (arms - 1)) / (study.size * ridge)
+    sensitivity += math.sqrt(coordinates.size) * SOLVER_GRADIENT / ridge
+    # A relative 1e-12 covers the rounding of these lines.
+    released = _add_noise(coordinates, sensitivity * (1 + 1e-12), epsilon, noise)
+    return MultinomialModel.from_coordinates(released, arms)
+
+
+def _add_noise(
+    weights: npt.NDArray[np.float64], sensitivity: float, epsilon: Fraction, noise: Noise
+) -> npt.NDArray[np.float64]:
+    """Put fitted numbers on a grid far below their L1 sensitivity and add Laplace noise."""
+    dimension = weights.size
     exponent = math.floor(math.log2(sensitivity)) - 20
     grid = Fraction(2) ** exponent
     steps = [round(Fraction(float(weight)) / grid) for weight in weights]

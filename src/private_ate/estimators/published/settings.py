@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, Settings
+from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers, ArmsSettings, Settings
 
-__all__ = ["LimitPair", "PublishedLabelSettings", "PublishedSampleSettings"]
+__all__ = [
+    "LimitPair",
+    "PublishedLabelArmsSettings",
+    "PublishedLabelSettings",
+    "PublishedSampleArmsSettings",
+    "PublishedSampleSettings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +125,117 @@ class PublishedSampleSettings(Settings):
     budget: Mapping[str, float]
     noisy_arms: ArmCounts
     largest_weight: ArmNumbers
+    noise_interval_covers: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLabelArmsSettings(ArmsSettings):
+    """Settings of the published method at label level with three arms or more.
+
+    Attributes
+    ----------
+    neighbors : int
+        Neighbours (N) that each unit is matched with, in each arm.
+    matching_limit : mapping
+        How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
+    matching_order : str
+        In which order the rows were matched.
+    ridge : float
+        Penalty λ of the propensity model.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population : str
+        Whom the effects speak of.
+    budget : mapping
+        ε of each step that saw private values.
+    arms : mapping
+        Sizes of the arms, which are public at label level.
+    largest_weight : mapping
+        The largest weight of a unit of each arm; the noise is in proportion to it.
+    balance : mapping
+        Standardised mean difference of each covariate, before and after weighting: the greatest
+        over all pairs of arms; absent where it was not computed.
+    arm_balance : mapping
+        The standardised mean of each covariate in each arm, less that of all units, before and
+        after weighting; a pair's difference is that of its arms.
+    equals_difference_in_means : bool
+        Whether the limit is so tight that matching adjusts for next to nothing.
+    noise_interval_covers : str
+        What the noise intervals cover, and what not.
+    left_out_outcome : int
+        Rows without an outcome that were left out, where who lacks one is public.
+    notes : list of str
+        Warnings.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("published",)
+    levels: ClassVar[tuple[str, ...]] = ("label",)
+
+    neighbors: int
+    matching_limit: Mapping[str, float | None]
+    matching_order: str
+    ridge: float
+    confidence: float
+    rows_per_person: int
+    population: str
+    budget: Mapping[str, float]
+    arms: Mapping[str, int]
+    largest_weight: Mapping[str, float]
+    balance: Mapping[str, tuple[float, float]] | Absent = ABSENT
+    arm_balance: Mapping[str, Mapping[str, tuple[float, float]]] | Absent = ABSENT
+    equals_difference_in_means: bool
+    noise_interval_covers: str
+    left_out_outcome: int | Absent = ABSENT
+    notes: tuple[str, ...] | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedSampleArmsSettings(ArmsSettings):
+    """Settings of the published method at sample level with three arms or more.
+
+    Attributes
+    ----------
+    neighbors : int
+        Neighbours (N) that each unit is matched with, in each arm.
+    matching_limit : mapping
+        How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
+    matching_order : str
+        In which order the rows were matched.
+    ridge : float
+        Penalty λ of the propensity model.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population : str
+        Whom the effects speak of.
+    budget : mapping
+        ε of each step that saw private values.
+    noisy_arms : mapping
+        Sizes of the arms after generalised randomised response.
+    largest_weight : mapping
+        The largest weight of a unit of each arm; the noise is in proportion to it.
+    noise_interval_covers : str
+        What the noise intervals cover, and what not.
+    notes : list of str
+        Warnings.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("published",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    neighbors: int
+    matching_limit: Mapping[str, float | None]
+    matching_order: str
+    ridge: float
+    confidence: float
+    rows_per_person: int
+    population: str
+    budget: Mapping[str, float]
+    noisy_arms: Mapping[str, int]
+    largest_weight: Mapping[str, float]
     noise_interval_covers: str
     notes: tuple[str, ...]

@@ -1,0 +1,73 @@
+"""`private-ate combine`: one effect from the releases of several sites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from private_ate.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from private_ate.release import Release
+
+__all__ = ["combine"]
+
+
+def combine(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(help="Releases in JSON, one a site.", metavar="A.json B.json …"),
+    ],
+    model: Annotated[
+        str, typer.Option(help="random (effects vary between sites) or fixed (one effect).")
+    ] = "random",
+    confidence: Annotated[
+        str | None, typer.Option(help="Coverage of intervals; default: the releases' own.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page that may be shared.", metavar="OUT.html")
+    ] = None,
+) -> None:
+    """Combine releases of several sites into one effect; spends nothing.
+
+    Sites are named after their files. They answer one question and have nobody in common.
+    """
+    from private_ate.cli.estimate import require_writable  # keeps --help fast
+    from private_ate.combining.door import combine as combine_releases  # as above
+    from private_ate.data.files import write_whole  # as above
+
+    if report is not None:
+        require_writable(report)
+    combined = combine_releases(_named(releases), cast("Any", model), confidence=confidence)
+    if report is not None:
+        write_whole(report, combined.to_html())
+    typer.echo(combined.to_json() if json else str(combined))
+
+
+def _named(paths: list[Path]) -> dict[str, Release]:
+    """Read releases by the names of their files, by their paths where those are the same."""
+    names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        msg = "a file is named twice; its people would count twice"
+        raise ArgumentError(msg)
+    return {name: _read(path) for name, path in zip(names, paths, strict=True)}
+
+
+def _read(path: Path) -> Release:
+    from private_ate.release import Release  # keeps --help fast
+
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        msg = f"the release {str(path)!r} cannot be read"
+        raise ArgumentError(msg) from cause
+    try:
+        return Release.from_json(text)
+    except ArgumentError as cause:
+        msg = f"{str(path)!r}: {cause}"
+        raise ArgumentError(msg) from cause

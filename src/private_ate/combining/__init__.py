@@ -1,0 +1,1 @@
+"""Several sites: releases that were made apart, pooled into one effect without spending more."""

@@ -1,0 +1,173 @@
+"""The door to several sites: check the releases, read their variances, pool row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast, get_args
+
+from private_ate._version import VERSION
+from private_ate.arguments import one_of, real_number
+from private_ate.combining.agreement import (
+    refuse_disagreement,
+    refuse_unsound,
+    warn_of_differences,
+)
+from private_ate.combining.promise import promise_together
+from private_ate.combining.rows import pool_rows
+from private_ate.combining.values import Combined, CombinedEffect, Model, Site
+from private_ate.contents.about import OutcomeNote
+from private_ate.contents.protection import warn_of_epsilon
+from private_ate.errors import ArgumentError
+from private_ate.release import Release
+from private_ate.settings import Facts
+
+__all__ = ["combine"]
+
+_FEW = 5  # sites below which their differences are hardly known
+_SUSPECT = 0.1  # p-value of Q below which one effect for all sites is doubted
+
+
+def combine(
+    releases: Mapping[str, Release] | Iterable[Release],
+    model: Model = "random",
+    *,
+    confidence: float | str | None = None,
+) -> Combined:
+    """Combine releases of several sites into one effect; spends nothing.
+
+    Sites are weighted by the inverse of their variance, the known variance of their noise added to
+    their sampling variance. One site alone keeps its numbers.
+
+    Parameters
+    ----------
+    releases : mapping or iterable of Release
+        One release a site, by the site's name if a mapping. They answer one question, have nobody
+        in common, and carry confidence intervals.
+    model : {"random", "fixed"}
+        "random": effects vary between sites (REML, Hartung–Knapp, prediction interval). "fixed":
+        all sites have one effect.
+    confidence : float, optional
+        Coverage of the intervals; the releases' own if they agree, else 0.95.
+
+    Returns
+    -------
+    Combined
+        The pooled table of effects, what went in, and what is promised together.
+    """
+    named = _named(releases)
+    one_of("model", model, cast("tuple[str, ...]", get_args(Model)))
+    for name, release in named.items():
+        refuse_unsound(name, release)
+    refuse_disagreement(named)
+    coverage = _coverage(named, confidence)
+    effects, left_out = pool_rows(named, model, coverage)
+    promise = promise_together(list(named.values()))
+    first = next(iter(named.values()))
+    return Combined(
+        model=model,
+        confidence=coverage,
+        warnings=(
+            *_warn_of_model(model, effects[0]),
+            *warn_of_differences(named),
+            *left_out,
+            *warn_of_epsilon(promise.epsilon),
+            *(f"{name}: {text}" for name, one in named.items() for text in one.warnings),
+        ),
+        estimand=first.estimand,
+        treatment=first.treatment,
+        outcome=_outcome_of(named),
+        effects=effects,
+        sites=tuple(_site(name, release) for name, release in named.items()),
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        level=promise.level,
+        adjacency=promise.adjacency,
+        guarantee=promise.guarantee,
+        not_protected=promise.not_protected,
+        version=VERSION,
+    )
+
+
+def _named(releases: Mapping[str, Release] | Iterable[Release]) -> dict[str, Release]:
+    """Return the releases by names that can be printed."""
+    if isinstance(releases, Release | str) or not isinstance(releases, Iterable):
+        msg = "combine takes a list of releases, or releases by the names of their sites"
+        raise ArgumentError(msg)
+    if isinstance(releases, Mapping):
+        held = dict(releases)
+    else:
+        listed = list(releases)
+        held = dict(zip(_names_of(listed), listed, strict=True))
+    if not held or not all(isinstance(one, Release) for one in held.values()):
+        msg = "combine takes one release or more, such as Release.from_json reads; nothing else"
+        raise ArgumentError(msg)
+    for name in held:
+        if not _is_name(name):
+            msg = "a site is named by a printable text of 1 to 200 characters"
+            raise ArgumentError(msg)
+    return held
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
+
+
+def _names_of(releases: Sequence[Release]) -> list[str]:
+    """Name sites by their data sets if those tell them apart, else by numbers."""
+    named = [getattr(one, "dataset", None) for one in releases]  # what it is, is checked later
+    if all(map(_is_name, named)) and len(set(named)) == len(releases):
+        return [cast("str", name) for name in named]
+    return [f"site {place}" for place in range(1, len(releases) + 1)]
+
+
+def _coverage(named: Mapping[str, Release], confidence: float | str | None) -> float:
+    if confidence is not None:
+        return real_number("confidence", confidence, 0.5, 0.9999)
+    own = {Facts.of(release.settings).confidence for release in named.values()}
+    return own.pop() if len(own) == 1 else 0.95
+
+
+def _site(name: str, release: Release) -> Site:
+    return Site(
+        name=name,
+        n=release.n,
+        method=release.method,
+        level=release.level,
+        design=release.design,
+        epsilon=release.epsilon,
+        delta=release.delta,
+        guarantee=release.guarantee,
+        population=Facts.of(release.settings).population,
+        dataset=release.dataset,
+        dataset_version=release.dataset_version,
+        version=release.version,
+    )
+
+
+def _outcome_of(named: Mapping[str, Release]) -> OutcomeNote | None:
+    """Return the outcome with the unit that somebody declared, and bounds that all declared."""
+    notes = [one.outcome for one in named.values() if one.outcome is not None]
+    if not notes:
+        return None
+    unit = next((note.unit for note in notes if note.unit is not None), None)
+    bounds = notes[0].bounds if len({note.bounds for note in notes}) == 1 else None
+    return OutcomeNote(notes[0].column, bounds, unit)
+
+
+def _warn_of_model(model: Model, effect: CombinedEffect) -> list[str]:
+    """Say where a model says less than it seems to."""
+    found = effect.heterogeneity
+    sites = found.degrees + 1
+    if model == "random" and 1 < sites < _FEW:
+        said = (
+            f"{sites} sites hardly tell how much sites differ: the intervals of the random-effects "
+            'model are wide for it; model "fixed" speaks of these sites alone'
+        )
+        return [said]
+    if model == "fixed" and found.p_value is not None and found.p_value < _SUSPECT:
+        said = (
+            f"sites differ by more than noise and sampling explain (Q = {found.q:.3g}, "
+            f'p = {found.p_value:.2g}): there may be no one effect; model "random" allows for that'
+        )
+        return [said]
+    return []

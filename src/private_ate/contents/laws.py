@@ -1,0 +1,197 @@
+"""The law of what several arms' errors add up to: noises, and normals of unknown variance.
+
+All of it follows from released numbers, so nothing here spends anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, assert_never
+
+import numpy as np
+from scipy.special import ndtri
+
+from private_ate.arrays import Floats
+from private_ate.contents.arms import NoiseLaw
+from private_ate.privacy.quantiles import (
+    staircase_cdf,
+    staircase_quantile,
+    two_laplace_quantile,
+    two_staircase_quantile,
+)
+
+__all__ = ["Rule", "expected_size", "half_width", "law_draws", "law_quantile", "noise_half_width"]
+
+Rule = Literal["convolved", "in_squares"]
+Cdf = Callable[[Floats], Floats]
+
+_POINTS: Final = 1 << 13  # of the grid, for two or three errors; more have more
+_STEEP: Final = 10.0
+_BEYOND: Final = 1e-7  # the chance that one error lies beyond its part of the grid
+_TABLE: Final = 4096  # quantiles of a staircase from which simulations draw
+
+
+def half_width(
+    coverage: float,
+    noises: Sequence[NoiseLaw],
+    variances: Sequence[Sequence[float]],
+    rule: Rule,
+) -> float:
+    """Return h such that the sum of all errors is within ±h with the wanted probability.
+
+    ``noises`` are independent; so are normal errors, one for each entry of ``variances``, which
+    lists its equally likely variances. "convolved" takes the law of the sum, "in_squares" the root
+    of both squared half-widths, which is wider.
+    """
+    match rule:
+        case "convolved":
+            return _convolved(coverage, noises, variances)
+        case "in_squares":
+            normal = float(ndtri((1 + coverage) / 2))
+            variance = sum(sum(likely) / len(likely) for likely in variances)
+            return math.hypot(normal * math.sqrt(variance), noise_half_width(coverage, noises))
+    assert_never(rule)
+
+
+def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
+    """Return q such that the sum of independent noises is within ±q with that probability.
+
+    Exact for one noise and for two Laplace ones; within a few parts in a thousand for two
+    staircases above ε = 10, whose stairs no grid resolves; otherwise as :func:`half_width`.
+    """
+    felt = [law for law in noises if _is_felt(law)]
+    names = [law.name for law in felt]
+    if not felt:
+        return 0.0
+    if len(felt) == 1:
+        return felt[0].unit * law_quantile(felt[0], coverage)
+    if names == ["laplace", "laplace"]:
+        first, second = (law.unit / float(law.epsilon) for law in felt)
+        return two_laplace_quantile(coverage, first, second)
+    same = felt[0].epsilon == felt[1].epsilon
+    if names == ["staircase", "staircase"] and same and felt[0].epsilon > _STEEP:
+        return two_staircase_quantile(
+            coverage, float(felt[0].epsilon), felt[0].unit, felt[1].unit
+        )  # fmt: skip
+    return _convolved(coverage, felt, ())
+
+
+def expected_size(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -> float:
+    """Return the expected size of the sum of all errors, as in :func:`half_width`."""
+    found = _size_of(noises, variances)
+    return 0.0 if found is None else found.mean
+
+
+def law_quantile(law: NoiseLaw, coverage: float) -> float:
+    """Return q with ``P(|X| ≤ q) = coverage`` for a draw X of the law, of sensitivity one."""
+    epsilon = float(law.epsilon)
+    match law.name:
+        case "laplace":
+            return -math.log1p(-coverage) / epsilon
+        case "staircase":
+            return staircase_quantile(coverage, epsilon)
+    assert_never(law.name)
+
+
+def _is_felt(law: NoiseLaw) -> bool:
+    """Say whether noise moves a number at all: at ε in the thousands a staircase is a point."""
+    return law.unit > 0 and law_quantile(law, 1 - _BEYOND) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """The law of a sum's size on a grid: chances of its cells, each about ``step`` wide."""
+
+    step: float
+    chances: Floats  # of sizes within half a cell of 0, 1, 2, … steps
+
+    def quantile(self, coverage: float) -> float:
+        """Return the size that is not exceeded with this chance."""
+        within = np.cumsum(self.chances)
+        edges = (np.arange(within.size) + 0.5) * self.step
+        return float(np.interp(coverage * within[-1], within, edges))
+
+    @property
+    def mean(self) -> float:
+        """The expected size."""
+        return float(self.chances @ np.arange(self.chances.size)) * self.step
+
+
+def _convolved(
+    coverage: float, noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]
+) -> float:
+    found = _size_of(noises, variances)
+    return 0.0 if found is None else found.quantile(coverage)
+
+
+def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -> _Size | None:
+    """Convolve the laws on a grid; None if there is no error at all.
+
+    Every noise is moved to the middle of its cell, so that the sum moves by at most half a cell
+    for each, and the quantile with it; cells are less than a four thousandth of the errors'
+    reaches together. Normals enter by their characteristic functions. Chances beyond the grid are
+    1e-7 for each error. Measured against closed forms and simulations it is right to four digits
+    at ε up to 10.
+    """
+    felt = [law for law in noises if _is_felt(law)]
+    normals = [np.asarray(likely, dtype=np.float64) for likely in variances if max(likely) > 0]
+    reach = float(ndtri(1 - _BEYOND / 2))
+    sizes = [law.unit * law_quantile(law, 1 - _BEYOND) for law in felt]
+    sizes += [reach * math.sqrt(float(likely.max())) for likely in normals]
+    if not sizes:
+        return None
+    points = _POINTS << max(0, (len(sizes) - 1).bit_length() - 2)
+    step = 2 * sum(sizes) / (points - 2 * len(sizes))
+    edges = (np.arange(points // 2 + 1, dtype=np.float64) + 0.5) * step  # all laws are symmetric
+    product = np.ones(points // 2 + 1, dtype=np.complex128)
+    for law in felt:
+        above = np.diff(_cdf_of(law)(edges), prepend=0.5)
+        middle = 2 * above[:1]
+        product *= np.fft.rfft(np.concatenate([middle, above[1:], above[-2:0:-1]]))
+    squared = (2 * np.pi / points * np.arange(product.size)) ** 2 / 2  # frequencies of one cell
+    for likely in normals:
+        cells = (np.sqrt(likely) / step) ** 2  # in cells: squares of tiny numbers would vanish
+        # Beyond, every part of the mixture is below 1e-17.
+        kept = int(np.searchsorted(squared * float(cells.min()), 40.0))
+        product[:kept] *= np.exp(-cells[:, None] * squared[:kept]).mean(axis=0)
+        product[kept:] = 0.0
+    masses = np.fft.irfft(product, points)[: points // 2]  # zero and what lies above it
+    return _Size(step, np.concatenate([masses[:1], 2 * masses[1:]]))
+
+
+def _cdf_of(law: NoiseLaw) -> Cdf:
+    epsilon = float(law.epsilon)
+    if law.name == "staircase":
+        return lambda values: staircase_cdf(values / law.unit, epsilon)
+    scale = law.unit / epsilon
+
+    def laplace(values: Floats) -> Floats:
+        tail = np.exp(-np.abs(values) / scale) / 2
+        return np.where(values >= 0, 1 - tail, tail)
+
+    return laplace
+
+
+def law_draws(law: NoiseLaw, uniform: Floats) -> Floats:
+    """Turn uniform variables into draws of a noise, for simulations on released numbers.
+
+    Staircases are read off 4096 quantiles of their size, finer than simulations can tell.
+    """
+    if not _is_felt(law):
+        return np.zeros_like(uniform)
+    size = np.abs(2 * uniform - 1)
+    if law.name == "laplace":
+        reach = -np.log1p(-size) / float(law.epsilon)
+    else:
+        reach = np.interp(size, *_quantile_table(float(law.epsilon)))
+    draws: Floats = law.unit * np.sign(uniform - 0.5) * reach
+    return draws
+
+
+@lru_cache(maxsize=32)
+def _quantile_table(epsilon: float) -> tuple[Floats, Floats]:
+    known = (np.arange(_TABLE) + 0.5) / _TABLE
+    return known, np.array([staircase_quantile(share, epsilon) for share in known.tolist()])

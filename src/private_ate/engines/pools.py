@@ -1,0 +1,159 @@
+"""Rows in order along a score, and the weights that matching gives them; kept by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from private_ate.arrays import Bits, Codes, Floats, Integers
+from private_ate.privacy.sums import WEIGHT_BITS, quantize_weights
+from private_ate.study import ArmSizes, MatchingLimits
+
+__all__ = ["LocalArmPool", "LocalPool", "LocalWeights"]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWeights:
+    """One weight per row on the grid of 2⁻²⁴, and the arm each row was matched in.
+
+    ``treatment`` is True for treated rows of two arms, or the code of the arm.
+    """
+
+    steps: Integers = field(repr=False)
+    treatment: Bits | Codes = field(repr=False)
+    largest: tuple[int, ...]
+    imbalance: float
+
+    @classmethod
+    def summarize(cls, weights: Floats, arm: Codes | Bits, arms: int = 2) -> LocalWeights:
+        """Quantise weights and note the largest of each arm."""
+        steps, codes = quantize_weights(weights), arm.view(np.uint8)
+        largest = [int(np.max(steps, where=codes == each, initial=0)) for each in range(arms)]
+        return cls(steps, arm, tuple(largest), _imbalance(weights, codes, arms))
+
+    @property
+    def arm(self) -> Codes:
+        """The code of each row's arm."""
+        return self.treatment.view(np.uint8)
+
+    @property
+    def largest_treated(self) -> int:
+        """The largest treated weight, where there are two arms."""
+        _, treated = self.largest
+        return treated
+
+    @property
+    def largest_control(self) -> int:
+        """The largest control weight, where there are two arms."""
+        control, _ = self.largest
+        return control
+
+    @property
+    def values(self) -> Floats:
+        """The weights as they are used."""
+        return self.steps / (1 << WEIGHT_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPool:
+    """Rows of both arms in order along the score."""
+
+    arms: ArmSizes
+    _order: Any = field(repr=False)
+
+    @classmethod
+    def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
+        """Sort the rows along their scores, equal scores by row index."""
+        from private_ate.engines.matching import ScoreOrder  # numba loads here
+
+        treated = int(np.count_nonzero(treatment))
+        sizes = ArmSizes.of(treated, treatment.size - treated)
+        return cls(sizes, ScoreOrder.sort(scores, treatment))
+
+    def peak_reuse(self, neighbors: int) -> int:
+        """Return how often the most used unit is among the first neighbours (M)."""
+        return int(self._order.count_uses(neighbors).max(initial=0))
+
+    def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
+        """Match greedily in row order within the limits and return the weights."""
+        mass = self._order.match_greedily(neighbors, limits.treated, limits.control)
+        return LocalWeights.summarize(1.0 + mass, self._order.treatment)
+
+    def match_sharing_ties(self, neighbors: int) -> LocalWeights:
+        """Match without limits, units at equal distance sharing their mass."""
+        return LocalWeights.summarize(1.0 + self.shared_mass(neighbors), self._order.treatment)
+
+    def shared_mass(self, neighbors: int) -> Floats:
+        """Return the mass each row receives when equal distances share, unrounded."""
+        mass: Floats = self._order.match_sharing_ties(neighbors)
+        return mass
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArmPool:
+    """Rows of several arms, put in order along the score of one arm after another.
+
+    Candidates for arm t are its members, and everybody else looks for neighbours among them by
+    the distance of their scores for arm t. Only one order is held at a time.
+
+    Attributes
+    ----------
+    arm : array of uint8, shape (n,)
+        The code of each row's arm.
+    scores : callable
+        Returns the integer scores of all rows for one arm.
+    count : int
+        How many arms there are (K).
+    """
+
+    arm: Codes = field(repr=False)
+    scores: Callable[[int], Integers] = field(repr=False)
+    count: int
+
+    @property
+    def arms(self) -> ArmSizes:
+        """How many rows each arm holds."""
+        return ArmSizes.count(self.arm, self.count)
+
+    def peak_reuse(self, neighbors: int) -> int:
+        """Return how often the most used unit of any arm is among the first neighbours (M)."""
+        uses = (order.count_uses(neighbors) for order in self._orders())
+        return max(int(each.max(initial=0)) for each in uses)
+
+    def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
+        """Match greedily in row order within the limits and return the weights."""
+        mass = np.zeros(self.arm.size)
+        for order, limit in zip(self._orders(), limits.counts, strict=True):
+            mass += order.match_greedily(neighbors, limit, None)
+        return LocalWeights.summarize(1.0 + mass, self.arm, self.count)
+
+    def match_sharing_ties(self, neighbors: int) -> LocalWeights:
+        """Match without limits, units at equal distance sharing their mass."""
+        return LocalWeights.summarize(1.0 + self.shared_mass(neighbors), self.arm, self.count)
+
+    def shared_mass(self, neighbors: int) -> Floats:
+        """Return the mass each row receives when equal distances share, unrounded."""
+        mass = np.zeros(self.arm.size)
+        for order in self._orders():
+            mass += order.match_sharing_ties(neighbors)
+        return mass
+
+    def _orders(self) -> Iterator[Any]:
+        from private_ate.engines.matching import ScoreOrder  # numba loads here
+
+        for arm in range(self.count):
+            yield ScoreOrder.sort(self.scores(arm), self.arm == arm, one_way=True)
+
+
+def _imbalance(weights: Floats, arm: Codes, arms: int) -> float:
+    """Return the largest of all arms' total variation from equal weights."""
+    distances = [0.0]
+    for each in range(arms):
+        members = weights[arm == each]
+        if members.size:
+            mean = float(members.mean())
+            distances.append(float(np.abs(members - mean).sum() / (2 * members.sum())))
+    return max(distances)

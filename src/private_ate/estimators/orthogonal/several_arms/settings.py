@@ -1,0 +1,81 @@
+"""What a release of several arms by the orthogonal method says about how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from private_ate.estimators.request import Design
+from private_ate.settings import ABSENT, Absent, ArmsSettings
+
+__all__ = ["OrthogonalArmsSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrthogonalArmsSettings(ArmsSettings):
+    """Settings of the orthogonal method for three arms or more.
+
+    Attributes
+    ----------
+    adjusted : bool
+        Whether covariates were adjusted for, by a prognosis or by weights as well.
+    path : str
+        "plain" for arms as they are, "prognosis" if an outcome model was taken off all outcomes,
+        "score" if units were weighted along a private score of their arm as well.
+    design : str
+        How treatment came about, as declared.
+    signal_to_noise : float
+        What the public rule found from n, d and ε.
+    adjust_threshold, score_threshold : float
+        From which values on the rule takes off a prognosis, and weights units.
+    rule_values : mapping
+        What the released sizes of the arms gave for either rule.
+    arm_shares : mapping
+        The share of each arm, as released.
+    largest_weight : mapping
+        The largest weight of a unit of each arm.
+    weight_limit : mapping
+        What weights of each arm that was weighted were limited to (L); absent if none was.
+    cells : int
+        Cells along each score; absent without scores.
+    squares : bool
+        Whether the models saw squares of covariates; absent without models.
+    population : str
+        Whom the effects speak of.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    budget : mapping
+        ε of each step that saw private values.
+    interval_covers : str
+        What the intervals cover, and what not; only where they were paid for.
+    noise_interval_covers : str
+        What the noise intervals cover, and what not.
+    notes : list of str
+        Warnings.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("orthogonal",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    adjusted: bool
+    path: Literal["plain", "prognosis", "score"]
+    design: Design
+    signal_to_noise: float
+    adjust_threshold: float
+    score_threshold: float
+    rule_values: Mapping[str, float]
+    arm_shares: Mapping[str, float]
+    largest_weight: Mapping[str, float]
+    weight_limit: Mapping[str, float] | Absent = ABSENT
+    cells: int | Absent = ABSENT
+    squares: bool | Absent = ABSENT
+    population: str
+    confidence: float
+    rows_per_person: int
+    budget: Mapping[str, float]
+    interval_covers: str | Absent = ABSENT
+    noise_interval_covers: str
+    notes: tuple[str, ...]

@@ -1,0 +1,232 @@
+"""What several arms' means are without privacy: plain, matched and doubly robust.
+
+Written on arrays and apart from the package's own estimators, so that it can judge them.
+Everything here is **not private**.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from private_ate.arrays import Bits, Floats, Indices, Integers
+from private_ate.datasets.dataset import Dataset
+from private_ate.domain import Categories, label_text
+from private_ate.errors import ArgumentError
+
+__all__ = [
+    "REFERENCES",
+    "Records",
+    "adjusted_means",
+    "contrast_error",
+    "contrasts_of",
+    "fit_chances",
+    "matched_means",
+    "matched_weights",
+    "plain_means",
+    "records_of",
+]
+
+_LEAST_CHANCE: Final = 0.001  # one over the largest weight of a unit in the doubly robust mean
+_NEWTON_STEPS: Final = 40
+_SMALL_GRADIENT: Final = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of a study of several arms, as arrays.
+
+    Attributes
+    ----------
+    covariates : array, shape (n, d)
+        Encoded to [0, 1] by the declared bounds.
+    codes : array, shape (n,)
+        Arms from 0, the reference, to K − 1.
+    outcome : array, shape (n,)
+        In its own units.
+    arms : int
+        Declared arms (K).
+    """
+
+    covariates: Floats
+    codes: Integers
+    outcome: Floats
+    arms: int
+
+
+def records_of(dataset: Dataset) -> Records:
+    """Return the arrays of a data set whose covariates are numbers, clipped as declared."""
+    columns = []
+    for name, kind in dataset.domain.covariates.items():
+        if isinstance(kind, Categories):
+            msg = f"references of several arms need covariates that are numbers, not {name!r}"
+            raise ArgumentError(msg)
+        inside = np.clip(dataset.frame[name].to_numpy(), kind.low, kind.high)
+        columns.append((inside - kind.low) / kind.width)
+    outcome = dataset.frame[dataset.domain.outcome.column].to_numpy().astype(np.float64)
+    bounds, coded = dataset.domain.bounds, dataset.domain.treatment.coded
+    places = {label: code for code, label in enumerate(coded)}
+    labels = map(label_text, dataset.frame[dataset.domain.treatment.column])
+    return Records(
+        covariates=np.column_stack(columns) if columns else np.zeros((dataset.size, 0)),
+        codes=np.array([places[label] for label in labels], dtype=np.int64),
+        outcome=np.clip(outcome, bounds.low, bounds.high),
+        arms=len(coded),
+    )
+
+
+def contrasts_of(means: Floats) -> Floats:
+    """Return all differences of means, those with the reference first, then the other pairs."""
+    pairs = combinations(range(len(means)), 2)
+    return np.array([means[arm] - means[against] for against, arm in pairs])
+
+
+def contrast_error(contrasts: Floats, truth: Floats) -> float:
+    """Return the mean error of contrasts relative to their mean size."""
+    return float(np.abs(contrasts - truth).mean() / np.abs(truth).mean())
+
+
+def plain_means(records: Records) -> Floats:
+    """Return the means of the arms as they are."""
+    chosen = (records.codes == arm for arm in range(records.arms))
+    return np.array([records.outcome[rows].mean() for rows in chosen])
+
+
+def matched_means(records: Records, neighbors: int = 5) -> Floats:
+    """Return the means of matching on each arm's own propensity score, without limits and noise.
+
+    For every arm, each unit outside it is matched to its nearest units inside by ``|e_t − e_t′|``;
+    units at equal distance share. Scores are those of a multinomial logit with ridge 1/n.
+    """
+    chances = fit_chances(records.covariates, records.codes, records.arms)
+    means = []
+    for arm in range(records.arms):
+        inside = records.codes == arm
+        weights = matched_weights(chances[:, arm], inside, neighbors)
+        means.append(weights @ records.outcome[inside] / len(records.codes))
+    return np.array(means)
+
+
+def matched_weights(score: Floats, inside: Bits, neighbors: int) -> Floats:
+    """Return the weights of an arm's units: one, and what units outside the arm give them.
+
+    A unit outside gives one in all, in equal parts to its nearest units inside; where the last of
+    these are equally far, they share what is left. Weights add up to n.
+    """
+    places, group, sizes = np.unique(score[inside], return_inverse=True, return_counts=True)
+    queries = score[~inside]
+    wanted = min(neighbors, int(sizes.sum()))
+    left: Indices = np.searchsorted(places, queries) - 1  # the nearest group below
+    right: Indices = left + 1
+    missing = np.full(queries.size, float(wanted))
+    given = np.zeros(places.size)
+    while np.any(missing > 0):
+        below = _distance(places, left, queries)
+        above = _distance(places, right, queries)
+        nearest = np.minimum(below, above)
+        takes = ((left, below == nearest, -1), (right, above == nearest, 1))
+        open_rows = missing > 0
+        held = np.zeros(queries.size)
+        for pointer, chosen, _ in takes:
+            held += np.where(chosen, sizes[np.clip(pointer, 0, places.size - 1)], 0)
+        share = np.minimum(missing, held) / np.maximum(held, 1.0) / wanted
+        for pointer, chosen, step in takes:
+            used = chosen & open_rows
+            np.add.at(given, pointer[used], share[used])
+            pointer[used] += step
+        missing = np.where(open_rows, missing - np.minimum(missing, held), 0.0)
+    weights: Floats = 1.0 + given[group]
+    return weights
+
+
+def adjusted_means(records: Records) -> Floats:
+    """Return augmented inverse-probability-weighted means, correct if either model is.
+
+    Both models see the covariates and their squares: a multinomial logit with ridge 1/n for the
+    arms, least squares in each arm for the outcome. No chance counts as less than 0.001.
+    """
+    squares = records.covariates**2
+    bent = [column for column in squares.T if np.any((column != 0) & (column != 1))]
+    features = np.column_stack([records.covariates, *bent])
+    chances = fit_chances(features, records.codes, records.arms)
+    design = np.column_stack([np.ones(len(features)), features])
+    means = []
+    for arm in range(records.arms):
+        inside = records.codes == arm
+        slopes = np.linalg.lstsq(design[inside], records.outcome[inside], rcond=None)[0]
+        expected = design @ slopes
+        left = (records.outcome - expected)[inside]
+        weights = 1.0 / np.maximum(chances[inside, arm], _LEAST_CHANCE)
+        means.append(expected.mean() + (weights @ left) / len(design))
+    return np.array(means)
+
+
+REFERENCES: Final[Mapping[str, Callable[[Records], Floats]]] = {
+    "plain": plain_means,
+    "matching": matched_means,
+    "aipw": adjusted_means,
+}
+"""Non-private estimates of all arms' means by name."""
+
+
+def fit_chances(covariates: Floats, codes: Integers, arms: int) -> Floats:
+    """Return every unit's fitted chance of every arm, of shape (n, K).
+
+    Minimises ``mean −log e_T + λ Σ‖w_k‖²`` with λ = 1/n by Newton's method on all K vectors.
+    """
+    design = np.column_stack([covariates, np.ones(len(codes))])
+    size, width = design.shape
+    ridge = 1.0 / size
+    chosen = np.eye(arms)[codes]
+    weights = np.zeros((arms, width))
+    loss, chances = _loss(design, chosen, weights, ridge)
+    for _ in range(_NEWTON_STEPS):
+        gradient = (chances - chosen).T @ design / size + 2 * ridge * weights
+        if np.linalg.norm(gradient) <= _SMALL_GRADIENT:
+            break
+        step = np.linalg.solve(_curvature(design, chances, ridge), gradient.ravel())
+        length = 1.0
+        while True:
+            tried = weights - length * step.reshape(arms, width)
+            new_loss, new_chances = _loss(design, chosen, tried, ridge)
+            if new_loss <= loss or length < 1e-6:
+                break
+            length /= 2
+        weights, loss, chances = tried, new_loss, new_chances
+    return chances
+
+
+def _loss(design: Floats, chosen: Floats, weights: Floats, ridge: float) -> tuple[float, Floats]:
+    logits = design @ weights.T
+    logits -= logits.max(axis=1, keepdims=True)
+    chances = np.exp(logits)
+    totals = chances.sum(axis=1, keepdims=True)
+    chances /= totals
+    fit = np.mean(np.log(totals[:, 0]) - (logits * chosen).sum(axis=1))
+    return float(fit + ridge * (weights**2).sum()), chances
+
+
+def _curvature(design: Floats, chances: Floats, ridge: float) -> Floats:
+    """Return the Hessian over all arms' weight vectors, one after the other."""
+    (size, width), arms = design.shape, chances.shape[1]
+    hessian = 2 * ridge * np.eye(arms * width)
+    for one in range(arms):
+        for other in range(one, arms):
+            spread = chances[:, one] * ((one == other) - chances[:, other])
+            block = design.T @ (design * spread[:, None]) / size
+            rows, columns = (slice(arm * width, (arm + 1) * width) for arm in (one, other))
+            hessian[rows, columns] += block
+            if one != other:
+                hessian[columns, rows] += block.T
+    return hessian
+
+
+def _distance(places: Floats, pointer: Indices, queries: Floats) -> Floats:
+    """Return how far the groups are that pointers name; infinitely far beyond the ends."""
+    known = (pointer >= 0) & (pointer < places.size)
+    near = places[np.clip(pointer, 0, places.size - 1)]
+    return np.where(known, np.abs(near - queries), np.inf)

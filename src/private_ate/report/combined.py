@@ -1,0 +1,284 @@
+"""A combination of sites as text, as a card for notebooks and as one self-contained page."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from private_ate.privacy.levels import private_part
+from private_ate.report.combined_parts import effects_table, forest_figure, sites_table
+from private_ate.report.html import short_lists
+from private_ate.report.markup import Markup, element, join, page
+from private_ate.report.words import estimand_text, number_text, pair_text
+
+if TYPE_CHECKING:
+    from private_ate.combining.values import Combined, CombinedEffect
+
+__all__ = ["combined_card", "combined_page", "combined_text"]
+
+_WIDTH = 88
+_MODELS = {
+    "fixed": "fixed effect: all sites have one effect; inverse variances",
+    "random": "random effects: effects vary between sites; REML, Hartung–Knapp (factor at least 1)",
+}
+_COVERED = (
+    "noise and sampling of the sites; what they share, such as confounding by the same cause, does "
+    "not average out"
+)
+_VARIANCE = (
+    "a site's variance is that of its noise, which is known, and of a normal error that makes its "
+    "interval as wide as it is"
+)
+
+
+def combined_text(combined: Combined) -> str:
+    """Return the combination as aligned plain text."""
+    rows = [(_printable(name), _printable(value)) for name, value in _rows(combined)]
+    width = max(len(name) for name, _ in rows) + 2
+    lines = [
+        textwrap.fill(
+            value, _WIDTH, initial_indent=name.ljust(width), subsequent_indent=" " * width
+        )
+        for name, value in rows
+    ]
+    warned = [textwrap.fill(f"WARNING: {_printable(text)}", _WIDTH) for text in combined.warnings]
+    return "\n".join([*warned, _title(combined), *lines])
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _printable(text: str) -> str:
+    """Return a text of somebody else's file without characters that move a cursor."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
+
+
+def combined_card(combined: Combined) -> str:
+    """Return a fragment for a notebook: warnings first, then a table and the forest plot."""
+    rows = [
+        element("tr", element("th", name.strip(), scope="row"), element("td", value))
+        for name, value in _rows(combined)
+    ]
+    table = element("table", element("caption", _title(combined)), element("tbody", *rows))
+    return join(*_warning_boxes(combined), table, forest_figure(combined, combined.effects[0]))
+
+
+def combined_page(combined: Combined) -> str:
+    """Return one self-contained HTML document."""
+    subject = _subject(combined)
+    return page(
+        subject,
+        element("h1", subject),
+        *_warning_boxes(combined),
+        *_effect_part(combined),
+        *_heterogeneity_part(combined),
+        *_table_part(combined),
+        element("h2", "What went in"),
+        sites_table(combined),
+        element("p", f"{_capital(_VARIANCE)}.", class_="soft"),
+        *_promise_part(combined),
+        *_repeat_part(combined),
+        element(
+            "footer",
+            f"Made by private-ate {combined.version}. This page holds only releases and what "
+            "follows from them; it loads nothing and sends nothing.",
+        ),
+    )
+
+
+def _title(combined: Combined) -> str:
+    name = estimand_text(combined.estimand).removesuffix(" (ATE)")
+    return f"{_capital(name)}, {_count(combined)} by private-ate"
+
+
+def _count(combined: Combined) -> str:
+    sites = len(combined.sites)
+    return f"{sites} sites combined" if sites > 1 else "one site alone"
+
+
+def _subject(combined: Combined) -> str:
+    treatment, outcome = combined.treatment, combined.outcome
+    if treatment is None or outcome is None:
+        name = estimand_text(combined.estimand)
+        return f"{_capital(name)}: {_count(combined)}"
+    if combined.estimand == "difference":
+        name = estimand_text(combined.estimand)
+        return f"{outcome.column} by {treatment.column}: {name}, {_count(combined)}"
+    return f"Effect of {treatment.column} on {outcome.column}: {_count(combined)}"
+
+
+def _rows(combined: Combined) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each line of the summary."""
+    head, share = combined.effects[0], _share(combined)
+    error = head.standard_error
+    noun = "difference" if combined.estimand == "difference" else "effect"
+    letters = "in means" if combined.estimand == "difference" else f"({combined.estimand.upper()})"
+    unit = (
+        "" if combined.outcome is None or combined.outcome.unit is None else combined.outcome.unit
+    )
+    yield f"{noun} {letters}", f"{number_text(head.estimate, error)} {unit}".rstrip()
+    if combined.estimand == "difference":
+        yield "  assumes", "nothing was adjusted for: an effect only if treatment was random"
+    yield "standard error", number_text(error, error)
+    yield f"{share} interval", _pair(head.interval, error)
+    yield "  covers", _COVERED
+    if head.prediction_interval is not None:
+        yield f"{share} prediction", f"{_pair(head.prediction_interval, error)} for another site"
+    yield f"{share} noise interval", _pair(head.noise_interval, error)
+    yield "model", _MODELS[combined.model]
+    if len(combined.sites) > 1:
+        yield "heterogeneity", _heterogeneity(head)
+    yield from _site_rows(combined, head)
+    for effect in combined.effects[1:]:
+        pooled = f"{number_text(effect.estimate, effect.standard_error)} "
+        yield row_name(effect), pooled + _pair(effect.interval, effect.standard_error)
+    yield "guarantee", combined.guarantee
+    yield "  neighbours", combined.adjacency
+    yield "  means", _meaning(combined)
+    yield "  not protected", "; ".join(combined.not_protected[:2])
+
+
+def _site_rows(combined: Combined, head: CombinedEffect) -> Iterator[tuple[str, str]]:
+    for site, told in zip(combined.sites, head.sites, strict=True):
+        error = math.sqrt(told.sampling_variance + told.noise_variance)
+        sampling, noise = (
+            number_text(math.sqrt(part), math.sqrt(part))
+            for part in (told.sampling_variance, told.noise_variance)
+        )
+        text = f"{number_text(told.estimate, error)} {_pair(told.interval, error)}, "
+        text += f"n {site.n:,}, ε {float(site.epsilon):g}, {site.level} level, "
+        text += f"sd {sampling} sampling and {noise} noise, weight {100 * told.weight:.3g} %"
+        yield f"  {site.name[:40]}", text
+
+
+def row_name(effect: CombinedEffect) -> str:
+    """Name a row of the table of effects."""
+    where = "" if effect.subgroup is None else f", {effect.subgroup}"
+    return f"{effect.outcome}: {effect.arm} against {effect.against}{where}"
+
+
+def _heterogeneity(effect: CombinedEffect) -> str:
+    found = effect.heterogeneity
+    parts = []
+    if found.tau_squared is not None:
+        spread = math.sqrt(found.tau_squared)
+        digits = number_text(spread, effect.standard_error) if spread else "0"
+        parts.append(f"τ = {digits} between sites")
+    parts.append(f"I² = {100 * found.i_squared:.3g} %")
+    tested = f"Q = {found.q:.3g} on {found.degrees} degrees of freedom"
+    parts.append(tested if found.p_value is None else f"{tested} (p = {found.p_value:.2g})")
+    return ", ".join(parts)
+
+
+def _meaning(combined: Combined) -> str:
+    factor = math.exp(min(float(combined.epsilon), 700.0))
+    return (
+        f"no one's {private_part(combined.level)} changes the chance of any published result by "
+        f"more than {factor:.3g}×"
+        + (f", except with probability {combined.delta:g}" if combined.delta else "")
+        + (": the largest ε of the sites" if len(combined.sites) > 1 else "")
+    )
+
+
+def _share(combined: Combined) -> str:
+    return f"{100 * combined.confidence:g} %"
+
+
+def _pair(pair: tuple[float, float], error: float) -> str:
+    return f"[{number_text(pair[0], error)}, {number_text(pair[1], error)}]"
+
+
+def _warning_boxes(combined: Combined) -> list[Markup]:
+    return [
+        element("p", f"Warning: {text}.", class_="warning", role="note")
+        for text in combined.warnings
+    ]
+
+
+def _effect_part(combined: Combined) -> list[Markup]:
+    head, share = combined.effects[0], _share(combined)
+    error = head.standard_error
+    name = estimand_text(combined.estimand)
+    found = pair_text(head.interval, error)
+    intervals = [f"{share} interval for the mean over sites: {found}, covers {_COVERED}."]
+    if head.prediction_interval is not None:
+        found = pair_text(head.prediction_interval, error)
+        intervals.append(f"{share} prediction interval, for the effect in another site: {found}.")
+    without = pair_text(head.noise_interval, error)
+    intervals.append(f"{share} interval for the noise of the sites alone: {without}.")
+    return [
+        element("p", _capital(name), class_="soft"),
+        element("p", number_text(head.estimate, error), class_="effect"),
+        element("p", f"Model: {_MODELS[combined.model]}."),
+        forest_figure(combined, head),
+        element("ul", *(element("li", line) for line in intervals)),
+    ]
+
+
+def _heterogeneity_part(combined: Combined) -> list[Markup]:
+    if len(combined.sites) == 1:
+        return []
+    return [
+        element("h2", "How much sites differ"),
+        element("p", f"{_heterogeneity(combined.effects[0])}."),
+        element(
+            "p",
+            "I² is the share of the variation between sites that their noise and their sampling do "
+            "not explain; Q tests whether there is any.",
+            class_="soft",
+        ),
+    ]
+
+
+def _table_part(combined: Combined) -> list[Markup]:
+    if len(combined.effects) == 1:
+        return []
+    figures = [
+        element("details", element("summary", row_name(effect)), forest_figure(combined, effect))
+        for effect in combined.effects[1:]
+    ]
+    return [element("h2", "All effects"), effects_table(combined, row_name), *figures]
+
+
+def _promise_part(combined: Combined) -> list[Markup]:
+    several = len(combined.sites) > 1
+    text = (
+        "Each person is in one site, and who is in which site is public: combining spends nothing, "
+        "and the whole keeps the largest ε of the sites. Somebody who is in two sites has less: "
+        "there the ε of both add up."
+        if several
+        else "One site alone: its own promise."
+    )
+    listed = [element("li", f"{_capital(one)}.") for one in combined.not_protected]
+    meaning = _meaning(combined)
+    return [
+        element("h2", "What is promised"),
+        element("p", text, class_="promise"),
+        element("p", f"{combined.guarantee}. {_capital(meaning)}. "
+                f"Neighbours: {combined.adjacency}.", class_="soft"),
+        element("p", "Not protected:"),
+        element("ul", *listed),
+    ]  # fmt: skip
+
+
+def _repeat_part(combined: Combined) -> list[Markup]:
+    files = "".join(f'    "SITE {place}.json",\n' for place in range(1, len(combined.sites) + 1))
+    call = (
+        "from pathlib import Path\n\nfrom private_ate import Release, combine\n\n"
+        f"files = [\n{files}]  # the releases\n"
+        "releases = {file: Release.from_json(Path(file).read_text()) for file in files}\n"
+        f'print(combine(releases, model="{combined.model}", confidence={combined.confidence!r}))'
+    )
+    return [
+        element("h2", "How to repeat it"),
+        element("p", "The same releases give the same numbers; nothing is drawn or spent."),
+        element("pre", element("code", call)),
+        element(
+            "details",
+            element("summary", "The combination as data"),
+            element("pre", element("code", short_lists(combined.to_json()))),
+        ),
+    ]
