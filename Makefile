@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-SUITES := test-coverage test-postgres test-docs test-browser test-dowhy test-spark test-wheel \
-  test-oldest test-pythons
+SUITES := test-coverage test-postgres test-serve test-docs test-browser test-dowhy test-spark \
+  test-wheel test-oldest test-pythons
 # Debian's packages need root; elsewhere install chromium, PostgreSQL and Java 17 by hand.
 APT := $(if $(filter-out 0,$(shell id -u)),sudo) env DEBIAN_FRONTEND=noninteractive apt-get
 # Packages that carry data are read as files, never imported, so their dependencies stay away.
@@ -28,7 +28,7 @@ demo: $(STAMP)
 # Under three minutes on two cores. What it skips for want of a part, the suites below run.
 test: $(STAMP) data
 	@.ci/timed lint $(MAKE) --no-print-directory lint
-	@PRIVATE_ATE_REQUIRE=accounting,data,plots,sklearn .ci/timed test $(BIN)/pytest -n 2
+	@PRIVATE_ATE_REQUIRE=accounting,data,plots,serve,sklearn .ci/timed test $(BIN)/pytest -n 2
 
 # Everything that is checked, as .ci/run does it; the wall times come last.
 ci:
@@ -51,7 +51,7 @@ audit: $(STAMP) data
 test-coverage: $(STAMP)
 	@.ci/timed coverage $(BIN)/pytest -q -m coverage_cell -n 2
 
-# The ledger on a real server, which the tests start for themselves on a socket of their own.
+# Ledger and service on a real server, which the tests start for themselves on a socket of their own.
 test-postgres: $(STAMP) postgres
 	@PRIVATE_ATE_REQUIRE=postgres .ci/timed PostgreSQL $(BIN)/pytest -q -n 2 -k postgres
 
@@ -59,7 +59,8 @@ test-postgres: $(STAMP) postgres
 ALL := .venv-all/bin
 .venv-all/.installed: pyproject.toml
 	@.ci/timed "install all extras" .ci/environment .venv-all $(PYTHON) --no-compile \
-	  --editable ".[dowhy,formats,plots,postgres,sklearn,spark]" --group test --group docs
+	  --editable ".[dowhy,formats,plots,postgres,serve,sklearn,spark]" \
+	  --group test --group docs --group cases
 	$(ALL)/pip install --quiet --no-deps $(DATA)
 
 # Every code block of the documentation, those of the extras too.
@@ -68,9 +69,14 @@ test-docs: .venv-all/.installed java
 	  .ci/timed "code in documentation" $(ALL)/pytest -q tests/pages/test_documentation.py \
 	  -k "not site" -W ignore::DeprecationWarning -W ignore::FutureWarning
 
-# Reports and every page of the built site in a headless Chromium.
+# The service's processes on both stores, and cases that its OpenAPI description makes.
+test-serve: .venv-all/.installed postgres
+	@PRIVATE_ATE_REQUIRE=cases,postgres,serve .ci/timed service \
+	  $(ALL)/pytest -q -m "service and not audit" -n 2 tests/service
+
+# Reports, the service and every page of the built site in a headless Chromium.
 test-browser: .venv-all/.installed browser
-	@PRIVATE_ATE_REQUIRE=browser,site NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(ALL):$$PATH" \
+	@PRIVATE_ATE_REQUIRE=browser,serve,site NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(ALL):$$PATH" \
 	  .ci/timed browser $(ALL)/pytest -q tests/pages -k "browser or site"
 
 test-dowhy: .venv-all/.installed

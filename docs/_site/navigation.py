@@ -26,6 +26,9 @@ _SECTIONS = {
         "how-to/large-files.md",
         "how-to/spark.md",
         "how-to/ledger.md",
+        "how-to/serve-a-hospital.md",
+        "how-to/ask-a-service.md",
+        "how-to/audit-a-service.md",
         "how-to/reports.md",
     ],
     "Explanation": [
@@ -40,6 +43,7 @@ _SECTIONS = {
         "explanation/p-values.md",
         "explanation/several-sites.md",
         "explanation/pitfalls.md",
+        "explanation/service.md",
         "explanation/unmeasured-confounding.md",
     ],
     "Experiments": ["experiments.md", "accuracy.md", "scale.md", "results/index.md", "results/"],

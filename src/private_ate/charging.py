@@ -10,22 +10,31 @@ them public: no outcome decides about it, and the columns can never be outcomes 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from private_ate.data.inputs import PreparedTable
-from private_ate.data.tables import Columns
+from private_ate.data.inputs import PreparedTable, settle_names
+from private_ate.data.tables import Columns, Covariates, schema_of
 from private_ate.domain import Categories, Domain, Interval, Treatment, label_text
-from private_ate.errors import ArgumentError, PrivateAteError, RecordsError, SchemaError
+from private_ate.errors import (
+    ArgumentError,
+    LedgerError,
+    PrivateAteError,
+    RecordsError,
+    SchemaError,
+)
+from private_ate.estimators.refusals import refuse_missing_rule
+from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.ledger.chain import digest
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import (
+    Also,
     Binding,
     Charge,
     Ledger,
@@ -38,7 +47,16 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.release import Release
 from private_ate.settings import LedgerNote, with_ledger_note
 
-__all__ = ["Bill", "Payer", "bill_for", "binding_of", "charge_and_make", "payer_for"]
+__all__ = [
+    "Approval",
+    "Bill",
+    "Payer",
+    "bill_for",
+    "bill_for_columns",
+    "binding_of",
+    "charge_and_make",
+    "payer_for",
+]
 
 
 Make = Callable[[Callable[[], None]], Release]
@@ -56,6 +74,29 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """What was approved before a request runs; nothing else is charged or kept.
+
+    For a service, which decides about a plan before anybody may look at records.
+
+    Attributes
+    ----------
+    plan : str
+        The hash that was approved, as :func:`bill_for_columns` gives it.
+    asked_at : str
+        When it was asked for. Stands for the clock in the release and in the ledger, so that
+        neither tells how long the work took.
+    on_charge, on_release : callable, optional
+        Run in the very transactions that charge the ledger and keep the release.
+    """
+
+    plan: str
+    asked_at: str
+    on_charge: Also | None = None
+    on_release: Also | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Payer:
     """Where a request is charged: a ledger or its place, a data set, an analyst, a request id."""
 
@@ -63,6 +104,7 @@ class Payer:
     dataset: str | None
     request_id: str
     analyst: str = ""
+    approval: Approval | None = None
 
 
 @dataclass(slots=True)
@@ -71,6 +113,7 @@ class Till:
 
     ledger: Ledger
     charge: Charge
+    approval: Approval | None = None
     receipt: Receipt | None = field(default=None)
 
     def find(self) -> Release | None:
@@ -84,7 +127,8 @@ class Till:
     def pay(self) -> None:
         """Charge the ledger; further calls do nothing."""
         if self.receipt is None:
-            self.receipt = self.ledger.spend(self.charge)
+            also = None if self.approval is None else self.approval.on_charge
+            self.receipt = self.ledger.spend(self.charge, also)
 
     def bind(self) -> None:
         """Bind a data set that no request has bound, before a fact about its columns is told.
@@ -133,7 +177,8 @@ class Till:
             settings=with_ledger_note(release.settings, note),
             dataset=release.dataset or self.charge.dataset,
         )
-        self.ledger.store(self.charge, noted.to_json())
+        also = None if self.approval is None else self.approval.on_release
+        self.ledger.store(self.charge, noted.to_json(), also)
         return noted
 
 
@@ -143,11 +188,12 @@ def payer_for(
     dataset: str | None,
     request_id: str | None,
     analyst: str | None,
+    approval: Approval | None = None,
 ) -> Payer | None:
     """Check where a request is to be charged; None without a ledger."""
     if ledger is None:
-        if request_id is not None or analyst is not None:
-            msg = "request_id and analyst belong to a ledger; give ledger= too"
+        if request_id is not None or analyst is not None or approval is not None:
+            msg = "request_id, analyst and approval belong to a ledger; give ledger= too"
             raise ArgumentError(msg)
         return None
     if not isinstance(ledger, Ledger | str | Path):
@@ -158,6 +204,7 @@ def payer_for(
         None if dataset is None else check_name("dataset", dataset),
         uuid4().hex if request_id is None else check_name("request id", request_id),
         "" if analyst is None else check_analyst(analyst),
+        approval,
     )
 
 
@@ -166,11 +213,15 @@ def charge_and_make(account: Payer, order: Bill, make: Make) -> Release:
     opened = account.ledger if isinstance(account.ledger, Ledger) else Ledger.open(account.ledger)
     try:
         dataset = _only_dataset(opened) if account.dataset is None else account.dataset
+        approval = account.approval
+        if approval is not None and approval.plan != order.plan:
+            msg = "this is not the plan that was approved; nothing was spent"
+            raise LedgerError(msg)
         charge = Charge(
             dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding,
-            order.use, order.older_plan,
+            order.use, order.older_plan, "" if approval is None else approval.asked_at,
         )  # fmt: skip
-        till = Till(opened, charge)
+        till = Till(opened, charge, approval)
         return till.find() or till.run(make)
     finally:
         if opened is not account.ledger:
@@ -243,6 +294,33 @@ def bill_for(
     )  # fmt: skip
     cost = BudgetUnits.of(request.epsilon, _delta_of(request, options))
     return Bill(digest(plan), cost, binding, use, digest(older))
+
+
+def bill_for_columns(
+    names: Sequence[str],
+    request: Request,
+    method: Method,
+    domain: Domain,
+    covariates: Covariates = None,
+    *,
+    left_out: bool = False,
+) -> Bill:
+    """Say what a request would cost and which plan it is, from the names of the columns alone.
+
+    Opens no data: what somebody approves before a record is read has the hash that the ledger is
+    charged with afterwards.
+    """
+    import polars as pl
+
+    columns = schema_of(pl.DataFrame(schema=dict.fromkeys(names, pl.String)), typed=False)
+    outline = settle_names(
+        columns, treatment=None, outcome=None, covariates=covariates, domain=domain,
+        level=request.level, from_data=False,
+    )  # fmt: skip
+    refuse_missing_rule(method, request, domain.outcome)
+    return bill_for(
+        request, method.name, method.options, outline.domain, outline, left_out=left_out
+    )
 
 
 def _asked(request: Request, arms: int) -> dict[str, Any]:

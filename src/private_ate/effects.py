@@ -250,10 +250,11 @@ def p_value_of(release: Release, effect: Effect) -> float:
     held = {one.label: one for one in release.arms}
     both = [held[label] for label in (effect.arm, effect.against) if label in held]
     rule = facts.interval_rule
-    if effect.subgroup is None and rule is not None and len(both) == 2:
+    laws = [one.noise for one in both if one.noise is not None]  # none where it is rolled up
+    if effect.subgroup is None and rule is not None and len(laws) == 2:
         from private_ate.contents.laws import chance_beyond  # loads scipy
 
-        laws, variances = [one.noise for one in both], [one.variances for one in both]
+        variances = [one.variances for one in both]
         return chance_beyond(abs(effect.estimate), laws, variances, rule)
     from private_ate.combining.noise_laws import chance_of_effect  # as above
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -13,7 +13,7 @@ from typing import Literal, cast, get_args
 
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, truth_value, whole_number
-from private_ate.charging import bill_for, charge_and_make, payer_for
+from private_ate.charging import Approval, bill_for, charge_and_make, payer_for
 from private_ate.contents.about import About
 from private_ate.contents.steps import list_steps
 from private_ate.data.inputs import weighted_domain
@@ -25,6 +25,7 @@ from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.options import options_from_texts
 from private_ate.estimators.refusals import (
     among_arm,
     refuse_arms,
@@ -96,6 +97,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     dataset_version: str | None = None,
     request_id: str | None = None,
     analyst: str | None = None,
+    approval: Approval | None = None,
 ) -> Release:
     """Release average treatment effects with differential privacy.
 
@@ -171,6 +173,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         Makes a repeat safe: the same id returns the stored release and spends nothing.
     analyst : str, optional
         Who asks; an analyst with a cap in the ledger is held to it.
+    approval : Approval, optional
+        For a service: the plan that was approved; another one is refused and costs nothing.
 
     Returns
     -------
@@ -206,7 +210,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             check_name(role, name)
     refuse_probability(chosen, request, domain)
     refuse_subgroups(chosen, request, data.domain if isinstance(data, LocalStudy) else domain)
-    payer = payer_for(ledger, dataset=dataset, request_id=request_id, analyst=analyst)
+    payer = payer_for(
+        ledger, dataset=dataset, request_id=request_id, analyst=analyst, approval=approval
+    )
+    asked_at = asked_at if approval is None else approval.asked_at
     void = "none" if bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
@@ -401,41 +408,6 @@ def _refuse_order(method: Method, request: Request, engine: str, domain: Domain 
         asked = named if by_folds else f"method {method.name!r}"
         msg = f"{asked} {'do' if asked == 'subgroups' else 'does'} not run on Spark: {NEEDS_ORDER}"
         raise ArgumentError(msg)
-
-
-def options_from_texts(method: str, level: str, texts: Mapping[str, str]) -> object:
-    """Build a method's options from texts, as the command line gives them."""
-    one_of("level", level, get_args(Level))
-    chosen = method_named(method, cast("Level", level))
-    if method == "auto":
-        listed = [METHODS[each] for each in AUTO[cast("Level", level)]]
-        chosen = next((one for one in listed if set(texts) <= _option_names(one)), chosen)
-    known = [item.name for item in fields(chosen.options)]
-    unknown = next((name for name in texts if name not in known), None)
-    if unknown is not None:
-        msg = f"method {chosen.name!r} has no option {unknown!r}; it has {', '.join(known)}"
-        raise ArgumentError(msg)
-    return chosen.options(**{name: _option_value(text) for name, text in texts.items()})
-
-
-def _option_names(method: Method) -> set[str]:
-    return {item.name for item in fields(method.options)}
-
-
-def _option_value(text: str) -> object:
-    """Read an option: none, true, false, a number, a list with commas, or a text."""
-    word = text.strip()
-    plain: dict[str, object] = {"none": None, "true": True, "false": False}
-    if word.lower() in plain:
-        return plain[word.lower()]
-    if "," in word:
-        return tuple(part.strip() for part in word.split(","))
-    for read in (int, float):
-        try:
-            return read(word)
-        except ValueError:
-            continue
-    return word
 
 
 def _seed(seed: int | None) -> int | None:

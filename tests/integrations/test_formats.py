@@ -16,7 +16,6 @@ import pandas as pd
 import pyreadstat
 import rdata
 from typer.testing import CliRunner
-from workbooks import write_workbook
 
 from private_ate import (
     ArgumentError,
@@ -31,6 +30,7 @@ from private_ate.cli.app import app
 from private_ate.data.files import read_schema
 from private_ate.data.streams import StreamedTable, open_schema, open_table
 from private_ate.engines.local import LocalStudy
+from workbooks import write_workbook
 
 CANARY = "canary-4711"
 DOMAIN = Domain(

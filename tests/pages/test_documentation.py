@@ -25,6 +25,8 @@ SHOWN = {"text", "r", "stata", "bibtex", "json", "toml", ""}
 COMMANDS_NOT_RUN = {
     "experiments.md": "experiments take minutes to hours; their own tests run them in small",
     "how-to/ledger.md": "one block speaks of a PostgreSQL server",
+    "how-to/serve-a-hospital.md": "they start servers; tests/service runs them",
+    "how-to/ask-a-service.md": "they speak to a server; tests/service runs them",
 }
 _FENCE = re.compile(
     r"^(?:<!-- exits: (?P<code>\d) -->\n)?```(?P<head>[^\n`]*)\n(?P<body>.*?)^```$",

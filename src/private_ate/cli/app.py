@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
-from private_ate.cli import datasets, experiments
+from private_ate.cli import datasets, experiments, serve
 from private_ate.cli.arms import BinsCommand
+from private_ate.cli.ask import ask
 from private_ate.cli.audit import audit
 from private_ate.cli.check import check
 from private_ate.cli.combine import combine
@@ -51,9 +52,10 @@ def _example(command: Callable[..., None]) -> str | None:
 
 for command in (domain, check, plan, estimate):
     app.command(cls=BinsCommand, epilog=_example(command))(command)
-for plain in (report, combine, demo, audit):
+for plain in (report, ask, combine, demo, audit):
     app.command(epilog=_example(plain))(plain)
 app.add_typer(ledger, name="ledger")
+app.add_typer(serve.app, name="serve")
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(experiments.app, name="experiment")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-__all__ = ["Markup", "card", "element", "join", "page"]
+__all__ = ["STYLE", "Markup", "card", "element", "join", "page"]
 
-_VOID = frozenset({"meta", "br", "line", "rect", "circle", "path"})
+_VOID = frozenset({"meta", "br", "line", "rect", "circle", "path", "input", "link"})
 
 # No request may leave a page: nothing is loaded, and the policy forbids it should a text slip in.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -48,7 +48,7 @@ def page(title: str, *parts: str, watermark: str = "") -> str:
         Markup(f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'),
         element("meta", name="robots", content="noindex"),
         element("title", title),
-        element("style", Markup(_STYLE)),
+        element("style", Markup(STYLE)),
     )
     marks = (
         [
@@ -76,7 +76,7 @@ _CARD_STYLE = """
 .private-ate th.number, .private-ate td.number { text-align: right; white-space: nowrap; }
 .private-ate .warning { border-left: 4px solid #9a3b00; padding: .4rem .8rem; font-weight: 600; }
 """
-_STYLE = """
+STYLE = """
 :root { color-scheme: light; --ink: #1b1f24; --soft: #55606c; --line: #d5dae0; --deep: #0b4f8a;
   --pale: #eef3f8; --warm: #9a3b00; }
 * { box-sizing: border-box; }

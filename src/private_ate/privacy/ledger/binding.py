@@ -110,7 +110,8 @@ class Binding:
 class Charge:
     """One request as the ledger sees it; ``plan`` is the hash of all its public parameters.
 
-    ``older_plan`` is the hash that an earlier version would have written for the same words.
+    ``older_plan`` is the hash that an earlier version would have written for the same words. ``at``
+    stands for the clock in the entries of a request whose running time must not be told.
     """
 
     dataset: str
@@ -121,6 +122,7 @@ class Charge:
     binding: Binding = field(default_factory=Binding)
     use: Use | None = None
     older_plan: str = ""
+    at: str = ""
 
 
 def read_body(body: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ cannot both spend the last ε and a crash afterwards loses budget, never the gua
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,9 +42,11 @@ from private_ate.privacy.ledger.store import (
 from private_ate.privacy.ledger.stored import find_stored, require_stored
 
 __all__ = [
-    "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification", "check_analyst",
-    "check_name",
+    "Also", "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification",
+    "check_analyst", "check_name", "grant_dataset",
 ]  # fmt: skip
+
+Also = Callable[[Execute], None]  # what is done in the same transaction as a charge
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +144,7 @@ class Ledger:
         try:
             ledger._store.initialize(TABLES)
             with ledger._store.transaction() as execute:
-                _require_new(execute, name)
-                require_intact(execute)
-                execute("INSERT INTO bindings (dataset, body) VALUES (?, ?)", (name, bound.text))
-                _grant(execute, "create", name, "", total, bound.plain)
-                for analyst, limit in limits.items():
-                    _grant(execute, "cap", name, analyst, limit, {})
+                grant_dataset(execute, name, total, bound, limits)
         except LedgerError:
             ledger.close()
             raise
@@ -223,11 +220,12 @@ class Ledger:
             if not (account.spent + charge.cost).fits(account.total):
                 raise refusal(charge, account)
 
-    def spend(self, charge: Charge) -> Receipt:
+    def spend(self, charge: Charge, also: Also | None = None) -> Receipt:
         """Take the cost and write the entry, or refuse, in one durable transaction.
 
         The same transaction checks that balances and bindings are those of the end of the chain
-        and that every column keeps its role.
+        and that every column keeps its role. ``also`` is run in it: what it writes is kept together
+        with the charge, and an error that it raises undoes both.
         """
         with self._store.transaction() as execute:
             accounts, bound = _admit(execute, charge)
@@ -237,6 +235,8 @@ class Ledger:
             for account in accounts:
                 if not take(execute, account, charge.cost):
                     raise refusal(charge, account)
+            if also is not None:
+                also(execute)
             _bind(execute, charge.dataset, bound)
             use = None if charge.use is None else charge.use.plain
             # The cap's own spelling: a replay finds the account by it.
@@ -244,13 +244,18 @@ class Ledger:
             head = _write(execute, "charge", payer, {**charge.binding.plain, "use": use})
         return Receipt(head, accounts[0].left - charge.cost)
 
-    def store(self, charge: Charge, release: str) -> str:
-        """Keep the release of a charged request; return the new end of the chain."""
+    def store(self, charge: Charge, release: str, also: Also | None = None) -> str:
+        """Keep the release of a charged request; return the new end of the chain.
+
+        ``also`` is run in the same transaction, as in :meth:`spend`.
+        """
         with self._store.transaction() as execute:
             charged = find_entry(execute, charge.dataset, charge.request, "charge")
             if charged is None or charged.plan != charge.plan:
                 msg = f"request {charge.request!r} was never charged; nothing is stored"
                 raise LedgerError(msg)
+            if also is not None:
+                also(execute)
             return _append(execute, "release", replace(charge, cost=NOTHING), release)
 
     def accounts(self, dataset: str | None = None) -> list[Account]:
@@ -318,6 +323,22 @@ def _uncapped(word: Uncapped | None) -> Uncapped | None:
     return word
 
 
+def grant_dataset(
+    execute: Execute,
+    name: str,
+    total: BudgetUnits,
+    bound: Binding,
+    limits: Mapping[str, BudgetUnits] | None = None,
+) -> None:
+    """Add a data set with its total and the caps of analysts, in a transaction that is open."""
+    _require_new(execute, name)
+    require_intact(execute)
+    execute("INSERT INTO bindings (dataset, body) VALUES (?, ?)", (name, bound.text))
+    _grant(execute, "create", name, "", total, bound.plain)
+    for analyst, limit in (limits or {}).items():
+        _grant(execute, "cap", name, analyst, limit, {})
+
+
 def _require_new(execute: Execute, dataset: str) -> None:
     if read_accounts(execute, dataset):
         msg = f"the ledger has a data set {dataset!r} already; budgets are never raised"
@@ -365,7 +386,7 @@ def _append(execute: Execute, kind: EntryKind, charge: Charge, body: str) -> str
     sequence, previous = last_hash(execute)
     draft = Entry(
         sequence + 1, kind, charge.dataset, charge.request, charge.analyst, charge.plan,
-        charge.cost.epsilon, charge.cost.delta, body, _now(), previous,
+        charge.cost.epsilon, charge.cost.delta, body, charge.at or _now(), previous,
     )  # fmt: skip
     entry = replace(draft, hash=draft.seal())
     append(execute, entry)

@@ -1,0 +1,67 @@
+"""`private-ate ask`: put a question to a service and wait for its release."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from private_ate.cli import flags
+from private_ate.errors import ArgumentError
+
+__all__ = ["ask"]
+
+
+def ask(
+    url: Annotated[str, typer.Argument(help="Address of the service.", metavar="URL")],
+    dataset: Annotated[str, typer.Argument(help="Name of the data set.", metavar="DATASET")],
+    epsilon: Annotated[str, typer.Option(help="What the answer may cost.", metavar="E")],
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File with your token; otherwise PRIVATE_ATE_TOKEN.", metavar="FILE"),
+    ] = None,
+    estimand: flags.EstimandName = "ate",
+    design: flags.DesignName = "unknown",
+    method: Annotated[str, typer.Option(help="auto or a method by name.")] = "auto",
+    key: Annotated[
+        str | None, typer.Option(help="Makes a repeat safe: the same key, the same request.")
+    ] = None,
+    dummy: Annotated[
+        bool, typer.Option("--dummy", help="Ask made-up people; costs nothing.")
+    ] = False,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Show what to expect and stop.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Plan a question, put it to a service, wait for the release."""
+    from json import dumps  # keeps --help fast
+
+    from private_ate.service.client import Client  # as above
+
+    question: dict[str, Any] = {"estimand": estimand, "design": design, "method": method}
+    planned = Client(url, _token(token_file)).plan(
+        dataset, epsilon=epsilon, dummy=dummy, **question
+    )
+    if plan_only:
+        typer.echo(dumps(planned.told, indent=2, ensure_ascii=False))
+        return
+    release = planned.ask(key).wait()
+    typer.echo(release.to_json() if json else str(release))
+
+
+def _token(path: Path | None) -> str:
+    if path is None:
+        token = os.environ.get("PRIVATE_ATE_TOKEN", "")
+    else:
+        try:
+            token = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as cause:
+            msg = "the file of the token cannot be read"
+            raise ArgumentError(msg) from cause
+    if not token.strip():
+        msg = "give a token: a file of it, or the variable PRIVATE_ATE_TOKEN"
+        raise ArgumentError(msg)
+    return token.strip()

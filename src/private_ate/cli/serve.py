@@ -1,0 +1,127 @@
+"""`private-ate serve`: a service for analysts who may not touch records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="A service: analysts ask by plan, records stay with a worker, a ledger counts.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Folder = Annotated[Path, typer.Argument(help="The service's folder.", metavar="FOLDER")]
+
+
+@app.command()
+def demo(
+    port: Annotated[int, typer.Option(help="Port on loopback.")] = 8470,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep it here; otherwise it is gone afterwards.")
+    ] = None,
+) -> None:
+    """Come up on loopback with a simulated study and a token for each role."""
+    import tempfile  # keeps --help fast
+
+    from private_ate.service.running import run_demo  # as above
+
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        run_demo(folder, port, typer.echo)
+        return
+    with tempfile.TemporaryDirectory(prefix="private-ate-") as place:
+        run_demo(Path(place), port, typer.echo)
+
+
+@app.command()
+def init(
+    folder: Folder,
+    store: Annotated[
+        str, typer.Option(help="A postgresql:// URL; a SQLite file in FOLDER without.")
+    ] = "",
+    origin: Annotated[
+        str, typer.Option(help="Address as browsers see it, e.g. https://ate.example.org.")
+    ] = "",
+    port: Annotated[int, typer.Option(help="Port on loopback.")] = 8470,
+    curator: Annotated[str, typer.Option(help="Name of the first curator.")] = "curator",
+) -> None:
+    """Make a folder with a store, keys and systemd units; print the first curator's token."""
+    from private_ate.service.place import make_place  # keeps --help fast
+    from private_ate.service.units import write_units  # as above
+
+    token = make_place(folder, store=store, origin=origin, port=port, curator=curator)
+    units = write_units(folder)
+    typer.echo(f"The token of {curator!r}, shown once:\n\n  {token}\n")
+    typer.echo(f"Put records into {folder / 'data'}, readable by the worker's user alone.")
+    typer.echo(f"Units for systemd are in {units}.")
+
+
+@app.command()
+def add(
+    folder: Folder,
+    source: Annotated[str, typer.Argument(help="File below the worker's data folder.")],
+    domain: Annotated[Path, typer.Option(help="TOML file that declares it.", metavar="FILE")],
+    name: Annotated[str, typer.Option(help="Name of the data set.")],
+    population: Annotated[str, typer.Option(help="The people; their budget is shared.")],
+    level: Annotated[str, typer.Option(help="What is private: label or sample.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="Total budget of a new population.", metavar="E")
+    ] = None,
+    rows_per_person: Annotated[int, typer.Option(help="Rows one person may have.")] = 1,
+) -> None:
+    """Register a data set on the worker's side: reads the header and counts the rows."""
+    from private_ate.domain import Domain  # keeps --help fast
+    from private_ate.service.place import add_file, open_place, read_place  # as above
+
+    place = read_place(folder)
+    with open_place(place) as (store, _):
+        add_file(
+            place, store, source, Domain.read(domain), name=name, population=population,
+            level=level, epsilon=epsilon, rows_per_person=rows_per_person,
+        )  # fmt: skip
+    typer.echo(f"data set {name!r} belongs to population {population!r}")
+
+
+@app.command()
+def web(folder: Folder) -> None:
+    """Serve pages and the interface for programs; needs no right to the records."""
+    from private_ate.service.place import read_place  # keeps --help fast
+    from private_ate.service.running import run_web  # as above
+
+    run_web(read_place(folder))
+
+
+@app.command()
+def work(
+    folder: Folder,
+    name: Annotated[str, typer.Option(help="Name of this worker, if there are several.")] = "",
+) -> None:
+    """Work requests off, one process each; the only one that reads records."""
+    from private_ate.service.place import read_place  # keeps --help fast
+    from private_ate.service.running import run_work  # as above
+
+    run_work(read_place(folder), name)
+
+
+@app.command()
+def verify(
+    folder: Folder,
+    head: Annotated[
+        str | None, typer.Option(help="A hash that a release or /v1/heads told.")
+    ] = None,
+) -> None:
+    """Check both histories, the budgets and every request's state; exits with 2 if not."""
+    from private_ate.service.place import open_place, read_place  # keeps --help fast
+    from private_ate.service.verification import verify_service  # as above
+
+    with open_place(read_place(folder)) as (store, _):
+        found = verify_service(store, head)
+    typer.echo(
+        f"verified: {found.entries} entries of the ledger, {found.events} events, "
+        f"{found.requests} requests\nhead {found.head}"
+    )

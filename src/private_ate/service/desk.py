@@ -1,0 +1,334 @@
+"""The service's desk: what each role can do, each as one transaction on the store.
+
+Nothing here opens records, and nothing here computes: plans are predicted from public sizes, and a
+request is a row that a worker takes up. Refusals follow public facts alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from private_ate.errors import ArgumentError, LedgerError
+from private_ate.privacy.ledger.chain import canonical
+from private_ate.privacy.ledger.cost import BudgetUnits
+from private_ate.privacy.ledger.ledger import Ledger, check_name
+from private_ate.privacy.ledger.store import Execute, Store, find_entry
+from private_ate.service.policy import Wish
+from private_ate.service.question import Question, Settled, settle_question
+from private_ate.service.refusals import (
+    BudgetRefusal,
+    Conflict,
+    Missing,
+    NotReady,
+)
+from private_ate.service.store.catalogue import (
+    Dataset,
+    Population,
+    find_dataset,
+    find_population,
+    list_datasets,
+    list_populations,
+)
+from private_ate.service.store.people import DAY, Actor
+from private_ate.service.store.requests import (
+    RequestRow,
+    State,
+    find_request,
+    insert_request,
+    list_requests,
+    move,
+    spent_and_reserved,
+)
+from private_ate.service.store.tables import one
+from private_ate.service.ticks import due_time, running_bound
+
+__all__ = ["REASONS", "Balance", "Desk", "now", "request_name"]
+
+# A curator chooses a reason: a text of her own could tell what she saw.
+REASONS: Final = {
+    "purpose": "the purpose is not one that this data set serves",
+    "cost": "it costs more than it is worth to the population's budget",
+    "method": "another method or estimand is wanted",
+    "again": "the question was answered already",
+}
+_MONTH: Final = 30 * DAY
+
+
+def now() -> int:
+    """Return the time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def request_name(analyst: str, key: str) -> str:
+    """Return the id of an analyst's request, which is also its id in the ledger."""
+    text = f"{analyst}\0{key}".encode("utf-8", "surrogatepass")
+    return "r" + hashlib.sha256(text).hexdigest()[:31]
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A population's budget as it may be told."""
+
+    total: BudgetUnits
+    left: BudgetUnits
+
+    def answers(self, epsilon: str) -> int:
+        """Return how many more answers of this ε the budget allows."""
+        cost = BudgetUnits.limit(epsilon).epsilon
+        return max(self.left.epsilon, 0) // cost
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Everything that the web process does; ``tick`` and ``grace`` are seconds."""
+
+    store: Store
+    tick: float = 60.0
+    grace: float = 10.0
+    clock: Callable[[], int] = now
+
+    # What there is ------------------------------------------------------------------------------
+
+    def datasets(self) -> list[tuple[Dataset, Balance]]:
+        """Return the catalogue with what is left of each budget."""
+        with self.store.snapshot() as execute:
+            populations = {item.name: item for item in list_populations(execute)}
+            balances = {
+                name: self._balance(execute, population) for name, population in populations.items()
+            }
+            return [(item, balances[item.population]) for item in list_datasets(execute)]
+
+    def dataset(self, name: str) -> tuple[Dataset, Balance]:
+        """Return one data set with what is left of its population's budget."""
+        with self.store.snapshot() as execute:
+            found = find_dataset(execute, name)
+            return found, self._balance(execute, find_population(execute, found.population))
+
+    def populations(self) -> list[tuple[Population, Balance]]:
+        """Return the populations with their budgets."""
+        with self.store.snapshot() as execute:
+            return [(item, self._balance(execute, item)) for item in list_populations(execute)]
+
+    def _balance(self, execute: Execute, population: Population) -> Balance:
+        gone = spent_and_reserved(execute, population.name, self.clock())
+        return Balance(population.total, population.total - gone)
+
+    # Asking -------------------------------------------------------------------------------------
+
+    def settle(self, question: Question) -> tuple[Dataset, Settled]:
+        """Check a question without keeping it."""
+        dataset, _ = self.dataset(question.dataset)
+        return dataset, settle_question(question, dataset)
+
+    def objections(self, actor: Actor, dataset: Dataset, question: Question) -> tuple[str, ...]:
+        """Say what would keep the policy from approving a question at once."""
+        settled = settle_question(question, dataset)
+        with self.store.snapshot() as execute:
+            return self._objections(execute, actor.name, dataset, settled)
+
+    def submit(self, actor: Actor, question: Question, key: str) -> RequestRow:
+        """Keep a request; the same key and plan give the same request again.
+
+        One transaction looks at what is left, asks the policy and queues the request or lets it
+        wait. Requests that are under way count as spent, so no two share the last ε.
+        """
+        actor.require("analyst", write=True)
+        check_name("idempotency key", key)
+        dataset, settled = self.settle(question)
+        name = request_name(actor.name, key)
+        bill = settled.bill
+        moment = self.clock()
+        fresh = RequestRow(
+            name, dataset.name, actor.name, canonical(question.plain), bill.plan,
+            bill.cost.epsilon, bill.cost.delta, int(question.dummy), "planned", "", "", moment,
+            0, 0, 0, 0, 0, "[]", "", "", "",
+        )  # fmt: skip
+        with self.store.transaction() as execute:
+            known = one(execute, "SELECT id FROM service_requests WHERE id = ?", name)
+            if known is not None:
+                return _same(find_request(execute, name), fresh)
+            dataset = find_dataset(execute, dataset.name)
+            if dataset.closed:
+                msg = f"data set {dataset.name!r} is closed; it takes no more requests"
+                raise Conflict(msg)
+            against: tuple[str, ...] = ()
+            if not question.dummy:
+                self._require_budget(execute, dataset, bill.cost)
+                against = self._objections(execute, actor.name, dataset, settled)
+            insert_request(execute, fresh)
+            if against:
+                told = "; ".join(against)
+                move(
+                    execute, name, "planned", "waiting", "policy", reason=told, facts={"why": told}
+                )
+            else:
+                self._approve(execute, fresh, dataset, settled, "policy")
+            return find_request(execute, name)
+
+    def _require_budget(self, execute: Execute, dataset: Dataset, cost: BudgetUnits) -> None:
+        population = find_population(execute, dataset.population)
+        gone = spent_and_reserved(execute, population.name, self.clock())
+        if (gone + cost).fits(population.total):
+            return
+        left = self._balance(execute, population).left
+        msg = (
+            f"asked for {cost} but population {population.name!r} has {left} left of "
+            f"{population.total}; nothing was spent"
+        )
+        raise BudgetRefusal(msg)
+
+    def _objections(
+        self, execute: Execute, analyst: str, dataset: Dataset, settled: Settled
+    ) -> tuple[str, ...]:
+        found = one(
+            execute,
+            "SELECT COALESCE(SUM(r.epsilon), 0) FROM service_requests r "
+            "JOIN service_datasets d ON d.name = r.dataset WHERE r.analyst = ? "
+            "AND d.population = ? AND r.dummy = 0 AND r.submitted > ? "
+            "AND NOT (r.state IN ('refused', 'cancelled') AND r.visible <= ?)",
+            analyst, dataset.population, self.clock() - _MONTH, self.clock(),
+        )  # fmt: skip
+        wish = Wish(
+            settled.method.name, settled.request.estimand, settled.bill.cost.epsilon,
+            settled.bill.cost.delta, settled.request.confidence is not None,
+            int(str(found[0])) if found else 0,
+        )  # fmt: skip
+        return dataset.policy.objections(wish)
+
+    def _approve(
+        self, execute: Execute, row: RequestRow, dataset: Dataset, settled: Settled, actor: str
+    ) -> None:
+        """Approve and queue; the times of start and answer follow from public numbers.
+
+        A data set has one job at a time, so the bounds of what was asked of it before count too:
+        otherwise one answer would be late by how long another took.
+        """
+        moment = self.clock()
+        start = moment + round(1000 * self.grace)
+        before = one(
+            execute, "SELECT MAX(ends) FROM service_requests WHERE dataset = ?", dataset.name
+        )
+        begin = max(start, int(str(before[0])) if before and before[0] else 0)
+        features = len(dataset.domain.features)
+        bound = running_bound(settled.method.name, dataset.level, dataset.size, features)
+        names = json.dumps([*row.has_approved, actor])
+        facts = {"plan": row.plan}
+        move(execute, row.id, row.state, "approved", actor, facts=facts, approvers=names, reason="")
+        move(
+            execute, row.id, "approved", "queued", actor,
+            queued=moment, start=start, ends=begin + round(1000 * bound),
+            due=due_time(moment, (begin - moment) / 1000 + bound, self.tick),
+        )  # fmt: skip
+
+    # Deciding -----------------------------------------------------------------------------------
+
+    def approve(self, actor: Actor, name: str, plan: str) -> RequestRow:
+        """Approve the plan with this hash; with two persons' rule the second one queues it."""
+        actor.require("curator", write=True)
+        row = self.show(actor, name)
+        _, settled = self.settle(row.asked)
+        if settled.bill.plan != row.plan:
+            msg = "the data set was declared anew since; this plan is no more"
+            raise Conflict(msg)
+        with self.store.transaction() as execute:
+            row = find_request(execute, name)
+            _require_waiting(row)
+            if plan != row.plan:
+                msg = "this is not the hash of the plan that waits; look at it again"
+                raise Conflict(msg)
+            dataset = find_dataset(execute, row.dataset)
+            if actor.name in row.has_approved:
+                msg = "you have approved it; another curator decides"
+                raise Conflict(msg)
+            if dataset.policy.two_persons and not row.has_approved:
+                names = json.dumps([actor.name])
+                execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (names, name))
+                return find_request(execute, name)
+            self._require_budget(execute, dataset, row.cost)
+            self._approve(execute, row, dataset, settled, actor.name)
+            return find_request(execute, name)
+
+    def refuse(self, actor: Actor, name: str, reason: str) -> RequestRow:
+        """Refuse a request that waits, for one of the listed reasons."""
+        actor.require("curator", write=True)
+        if reason not in REASONS:
+            msg = f"the reason is one of {', '.join(REASONS)}"
+            raise ArgumentError(msg)
+        with self.store.transaction() as execute:
+            row = find_request(execute, name)
+            _require_waiting(row)
+            move(
+                execute, name, "waiting", "refused", actor.name, code=reason,
+                reason=REASONS[reason], visible=self.clock(), facts={"why": reason},
+            )  # fmt: skip
+            return find_request(execute, name)
+
+    def cancel(self, actor: Actor, name: str) -> RequestRow:
+        """Cancel a request that has not started; by the clock alone, never by the work."""
+        actor.require("analyst", "curator", write=True)
+        with self.store.transaction() as execute:
+            row = self._own(actor, find_request(execute, name))
+            moment = self.clock()
+            shown = row.shown(moment)
+            early = shown == "waiting" or (shown == "queued" and moment < row.start)
+            if not early or row.state not in ("waiting", "queued"):  # a worker's clock may be ahead
+                msg = "it has started or ended; what it costs stays spent"
+                raise Conflict(msg)
+            move(execute, name, row.state, "cancelled", actor.name, visible=moment)
+            return find_request(execute, name)
+
+    # Reading ------------------------------------------------------------------------------------
+
+    def show(self, actor: Actor, name: str) -> RequestRow:
+        """Return a request of the analyst's own, or any to curators and auditors."""
+        with self.store.snapshot() as execute:
+            return self._own(actor, find_request(execute, name))
+
+    def requests(self, actor: Actor, states: tuple[State, ...] = ()) -> list[RequestRow]:
+        """Return the newest requests that the actor may see."""
+        whose = actor.name if actor.role == "analyst" else ""
+        with self.store.snapshot() as execute:
+            return list_requests(execute, analyst=whose, states=states)
+
+    def release(self, actor: Actor, name: str) -> str:
+        """Return a release as JSON, once it is visible."""
+        with self.store.snapshot() as execute:
+            row = self._own(actor, find_request(execute, name))
+            if row.state != "done" or not row.is_visible(self.clock()):
+                msg = "there is no release of this request, or not yet"
+                raise NotReady(msg)
+            if row.dummy:
+                return row.body
+            kept = find_entry(execute, row.dataset, row.id, "release")
+        if kept is None:
+            msg = "the ledger does not hold this release"
+            raise LedgerError(msg)
+        return kept.body
+
+    def ledger(self) -> Ledger:
+        """Return the ledger in the same database."""
+        return Ledger(self.store)
+
+    def _own(self, actor: Actor, row: RequestRow) -> RequestRow:
+        if actor.role == "analyst" and row.analyst != actor.name:
+            msg = "there is no such request"
+            raise Missing(msg)
+        return row
+
+
+def _same(known: RequestRow, fresh: RequestRow) -> RequestRow:
+    if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
+        msg = "this idempotency key was used for another plan; choose a new one"
+        raise Conflict(msg)
+    return known
+
+
+def _require_waiting(row: RequestRow) -> None:
+    if row.state != "waiting":
+        msg = "this request does not wait for a decision"
+        raise Conflict(msg)

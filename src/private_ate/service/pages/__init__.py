@@ -1,0 +1,1 @@
+"""Pages for people: server-rendered, escaped by construction, without a script."""

@@ -1,0 +1,118 @@
+"""Sessions and forms: a cookie no script can read, a text that forms repeat, an origin."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Annotated, Final
+from urllib.parse import parse_qs
+
+from fastapi import Depends, Request
+from fastapi.responses import RedirectResponse, Response
+
+from private_ate.service.refusals import Forbidden, Unauthorized
+from private_ate.service.store.people import (
+    SESSION,
+    Session,
+    find_session,
+    find_user,
+)
+from private_ate.service.web.identity import WebSettings, desk_of, settings_of, trusted_user
+
+__all__ = ["Filled", "Here", "cookie_name", "require_origin", "set_cookie", "to"]
+
+_MOST_FIELDS: Final = 100
+
+
+def cookie_name(request: Request) -> str:
+    """Return the cookie's name; over TLS it is bound to the host."""
+    return "__Host-pate" if settings_of(request).is_secure else "pate"
+
+
+def session_of(request: Request) -> Session:
+    """Return the session of a browser, or of the user whom a trusted proxy names.
+
+    A proxy says who it is with every request, so nothing is kept for it; the text of its forms
+    follows from the shared secret.
+    """
+    desk, settings = desk_of(request), settings_of(request)
+    name = trusted_user(request)
+    secret = request.cookies.get(cookie_name(request), "")
+    with desk.store.snapshot() as execute:
+        if name:
+            found: Session | None = Session(find_user(execute, name), _form_text(settings, name))
+        else:
+            found = find_session(execute, secret, desk.clock()) if secret else None
+    if found is None:
+        msg = "show a token first"
+        raise Unauthorized(msg)
+    settings.users.take(found.actor.name)
+    return found
+
+
+def _form_text(settings: WebSettings, name: str) -> str:
+    key = settings.proxy.secret.encode()
+    return hmac.new(key, f"form of {name}".encode(), hashlib.sha256).hexdigest()
+
+
+def require_origin(request: Request) -> None:
+    """Refuse a form that another site sent."""
+    origin = request.headers.get("origin", "")
+    known = settings_of(request).origin
+    twin = known.replace("//127.0.0.1:", "//localhost:")
+    if origin not in (known, twin):
+        msg = "this form came from another site, or the service's origin is not set"
+        raise Forbidden(msg)
+
+
+async def read_form(request: Request) -> Mapping[str, str]:
+    """Return the fields of a form, each once."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        msg = "a form is sent as application/x-www-form-urlencoded"
+        raise Forbidden(msg)
+    try:
+        text = (await request.body()).decode("ascii")
+        fields = parse_qs(
+            text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+        )
+    except ValueError as cause:
+        msg = "this form cannot be read"
+        raise Forbidden(msg) from cause
+    if any("\0" in value for values in fields.values() for value in values):
+        msg = "this form cannot be read"
+        raise Forbidden(msg)
+    return {name: values[0].strip() for name, values in fields.items()}
+
+
+def filled_form(
+    request: Request,
+    session: Annotated[Session, Depends(session_of)],
+    fields: Annotated[Mapping[str, str], Depends(read_form)],
+) -> Mapping[str, str]:
+    """Return a form of this session from this site, or refuse."""
+    require_origin(request)
+    shown = fields.get("form", "").encode("utf-8", "surrogatepass")
+    if not hmac.compare_digest(shown, session.form.encode()):
+        msg = "this form is not of your session; go back and load the page again"
+        raise Forbidden(msg)
+    return fields
+
+
+def set_cookie(request: Request, response: Response, secret: str) -> None:
+    """Hand a session to the browser."""
+    response.set_cookie(
+        cookie_name(request), secret, max_age=SESSION // 1000, path="/", httponly=True,
+        secure=settings_of(request).is_secure, samesite="strict",
+    )  # fmt: skip
+
+
+def to(path: str) -> RedirectResponse:
+    """Send a browser on after a form."""
+    return RedirectResponse(path, 303)
+
+
+Here = Annotated[Session, Depends(session_of)]
+Filled = Annotated[Mapping[str, str], Depends(filled_form)]
+RawForm = Annotated[Mapping[str, str], Depends(read_form)]

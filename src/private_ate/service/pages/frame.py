@@ -1,0 +1,168 @@
+"""The frame of every page: head, navigation, forms; everything escaped, nothing that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from fastapi.responses import HTMLResponse
+
+from private_ate.report.markup import STYLE, Markup, element, join
+from private_ate.service.store.people import Actor, Session
+
+__all__ = [
+    "SHEET",
+    "button",
+    "choice",
+    "clock_text",
+    "field",
+    "form",
+    "may_change",
+    "respond",
+    "show_table",
+]
+
+_LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
+    "analyst": (("/", "Data sets"), ("/requests", "My requests")),
+    "curator": (
+        ("/", "Data sets"),
+        ("/queue", "Queue"),
+        ("/requests", "Requests"),
+        ("/manage", "Manage"),
+        ("/tokens", "Tokens"),
+        ("/history", "History"),
+    ),
+    "auditor": (("/", "Data sets"), ("/requests", "Requests"), ("/history", "History")),
+}
+
+SHEET: Final = (
+    STYLE
+    + """
+.top { border-bottom: 1px solid var(--line); background: var(--pale); }
+.top nav { max-width: 46rem; margin: 0 auto; padding: .6rem 1rem; display: flex; flex-wrap: wrap;
+  gap: .25rem 1.1rem; align-items: center; }
+.top a[aria-current] { font-weight: 650; color: var(--ink); text-decoration: none; }
+.top form { margin-left: auto; }
+a { color: var(--deep); } a:focus-visible, button:focus-visible, input:focus-visible,
+select:focus-visible, textarea:focus-visible, summary:focus-visible { outline: 3px solid #f0a030;
+  outline-offset: 2px; }
+.skip { position: absolute; top: .4rem; left: 1rem; z-index: 3; background: #fff;
+  padding: .3rem .6rem; }
+.skip:not(:focus) { clip-path: inset(50%); height: 1px; overflow: hidden; white-space: nowrap; }
+label { display: block; margin: .8rem 0 .15rem; font-weight: 600; }
+.hint { color: var(--soft); font-size: .875rem; margin: .1rem 0 .2rem; }
+input, select, textarea { font: inherit; width: 100%; max-width: 26rem; padding: .45rem .5rem;
+  border: 1px solid #77828e; border-radius: .25rem; background: #fff; color: var(--ink); }
+input[type=checkbox] { width: 1.2rem; height: 1.2rem; vertical-align: middle; }
+textarea { max-width: 42rem; min-height: 9rem; font-family: ui-monospace, Menlo, monospace;
+  font-size: .85rem; }
+button { font: inherit; font-weight: 600; padding: .5rem 1rem; margin: .9rem .5rem .2rem 0;
+  border: 1px solid var(--deep); border-radius: .25rem; background: var(--deep); color: #fff;
+  cursor: pointer; }
+button.quiet { background: #fff; color: var(--deep); padding: .25rem .7rem; margin: 0; }
+meter { width: 100%; height: 1rem; }
+.card { border: 1px solid var(--line); border-radius: .4rem; padding: .2rem 1rem .8rem;
+  margin: 1rem 0; }
+.token { font-family: ui-monospace, Menlo, monospace; background: var(--pale); padding: .6rem;
+  display: block; }
+.scroll { overflow-x: auto; }
+.scroll th, .scroll td { overflow-wrap: break-word; }
+.scroll code { overflow-wrap: anywhere; }
+form > button { display: block; }
+"""
+)
+
+
+def respond(
+    title: str,
+    *parts: str,
+    session: Session | None = None,
+    here: str = "",
+    status: int = 200,
+    refresh: float = 0.0,
+) -> HTMLResponse:
+    """Return a whole page; ``refresh`` loads it again after so many seconds."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="robots", content="noindex"),
+        element("title", f"{title} – private-ate"),
+        element("link", rel="stylesheet", href="/style.css"),
+    )
+    top = [element("a", "Skip to the content", href="#content", class_="skip")]
+    if session is not None:
+        top.append(_navigation(session, here))
+    main = element("main", element("h1", title), *parts, id="content")
+    body = element("body", *top, main)
+    text = "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+    headers = {"Refresh": f"{max(round(refresh), 1)}"} if refresh else {}
+    return HTMLResponse(text, status, headers=headers)
+
+
+def _navigation(session: Session, here: str) -> Markup:
+    actor = session.actor
+    links = [
+        element("a", text, href=path, **({"aria_current": "page"} if path == here else {}))
+        for path, text in _LINKS[actor.role]
+    ]
+    leave = form("/logout", session, button(f"Leave ({actor.name}, {actor.role})", quiet=True))
+    return element("header", element("nav", *links, leave, aria_label="Pages"), class_="top")
+
+
+def form(action: str, session: Session | None, *parts: str, **hidden: str) -> Markup:
+    """Return a form that repeats its session's secret text."""
+    fields = dict(hidden) if session is None else {**hidden, "form": session.form}
+    concealed = [
+        element("input", type="hidden", name=name, value=value) for name, value in fields.items()
+    ]
+    return element("form", *concealed, *parts, method="post", action=action)
+
+
+def field(name: str, label: str, hint: str = "", value: str = "", **attributes: str) -> Markup:
+    """Return a labelled input of text."""
+    described = {"aria_describedby": f"{name}-hint"} if hint else {}
+    given = {"type": "text", **attributes}
+    return join(
+        element("label", label, for_=name),
+        *([element("p", hint, class_="hint", id=f"{name}-hint")] if hint else []),
+        element("input", id=name, name=name, value=value, **described, **given),
+    )
+
+
+def choice(name: str, label: str, options: Iterable[tuple[str, str]], *, place: str = "") -> Markup:
+    """Return a labelled list to choose from; ``place`` is its id where a page has several."""
+    here = place or name
+    entries = [element("option", text, value=value) for value, text in options]
+    return join(element("label", label, for_=here), element("select", *entries, id=here, name=name))
+
+
+def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:
+    """Return a button that sends its form."""
+    look = {"class_": "quiet"} if quiet else {}
+    return element("button", text, type="submit", **look, **attributes)
+
+
+def show_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """Return a table; the first cell of a row heads it."""
+    head = element("tr", *(element("th", name, scope="col") for name in names))
+    body = [
+        element(
+            "tr", element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:])
+        )
+        for row in rows
+    ]
+    table = element(
+        "table", element("caption", caption), element("thead", head), element("tbody", *body)
+    )
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def clock_text(moment: str) -> str:
+    """Return a time of ISO 8601 as people read it, to the second."""
+    return f"{moment[:19].replace('T', ' ')} UTC"
+
+
+def may_change(actor: Actor) -> bool:
+    """Say whether forms are of use to somebody."""
+    return actor.scope == "full"

@@ -1,0 +1,203 @@
+"""A service's folder: what both processes are told, and what only the worker may read.
+
+``service.toml`` is for both, ``worker.toml`` with the folder of records and the key of their
+digests for the worker alone. A store that lacks the newest published head is never opened.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from private_ate.arguments import real_number, whole_number
+from private_ate.data.streams import parse_memory
+from private_ate.domain import Domain
+from private_ate.errors import ArgumentError, LedgerError
+from private_ate.privacy.ledger.store import Store
+from private_ate.service.desk import Desk, now
+from private_ate.service.heads import publish_heads, require_heads
+from private_ate.service.policy import Policy
+from private_ate.service.store.catalogue import Dataset, add_dataset, add_population, check_source
+from private_ate.service.store.people import add_user, issue_token
+from private_ate.service.store.tables import connect, create
+
+__all__ = ["Place", "add_file", "make_place", "open_place", "read_place"]
+
+_SERVICE: Final = """# What both processes are told.
+store = "{store}"
+heads = "heads.ndjson" # better on another disk: it shows that the store is no old copy
+tick = {tick} # seconds: answers appear at whole ticks after they were asked for
+grace = {grace} # seconds in which a request can be cancelled
+
+[web]
+host = "127.0.0.1"
+port = {port}
+origin = "{origin}" # as browsers see it; forms of other origins are refused
+rate = 200 # requests a second that one user may make
+
+# A proxy that says who somebody is (after OIDC, for example) in X-Private-Ate-User. It is believed
+# from these addresses only, and only with the secret in X-Private-Ate-Secret.
+[web.proxy]
+addresses = []
+secret_file = ""
+"""
+_WORKER: Final = """# For the worker alone: chmod 600, owned by its user.
+data = "data" # the folder of the records; the web process needs no right to it
+key_file = "worker.key"
+memory = "8GB" # of one job
+seconds = 3600 # of one job
+"""
+_KNOWN: Final = {"store", "heads", "tick", "grace", "web"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The settings of a folder."""
+
+    folder: Path
+    store: str
+    heads: Path
+    tick: float
+    grace: float
+    web: dict[str, Any]
+
+    def worker(self) -> dict[str, Any]:
+        """Read what only the worker may."""
+        return _toml(self.folder / "worker.toml")
+
+
+def make_place(  # one value per decision
+    folder: Path,
+    *,
+    store: str = "",
+    origin: str = "",
+    port: int = 8470,
+    tick: float = 60.0,
+    grace: float = 10.0,
+    curator: str = "curator",
+) -> str:
+    """Make a folder with a store, keys and units; return the first curator's token."""
+    if (folder / "service.toml").exists():
+        msg = f"there is a service in {str(folder)!r} already"
+        raise ArgumentError(msg)
+    port = whole_number("port", port, 1, 65535)
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    (folder / "data").chmod(0o700)
+    text = _SERVICE.format(
+        store=store or "service.db", tick=tick, grace=grace, port=port,
+        origin=origin or f"http://127.0.0.1:{port}",
+    )  # fmt: skip
+    (folder / "service.toml").write_text(text, "utf-8")
+    _secret_file(folder / "worker.toml", _WORKER)
+    _secret_file(folder / "worker.key", secrets.token_hex(32) + "\n")
+    place = read_place(folder)
+    made = create(place.store)
+    try:
+        with made.transaction() as execute:
+            add_user(execute, curator, "curator", "setup", now())
+            token = issue_token(execute, curator, "setup", now())
+        publish_heads(made, place.heads)
+    finally:
+        made.close()
+    return token
+
+
+def read_place(folder: Path) -> Place:
+    """Read a folder's settings."""
+    plain = _toml(folder / "service.toml")
+    unknown = sorted(set(plain) - _KNOWN)
+    if unknown:
+        msg = (
+            f"service.toml has an unknown entry {unknown[0]!r}; known: {', '.join(sorted(_KNOWN))}"
+        )
+        raise ArgumentError(msg)
+    store = str(plain.get("store", "service.db"))
+    if "://" not in store:
+        store = str(folder / store)
+    return Place(
+        folder, store, folder / str(plain.get("heads", "heads.ndjson")),
+        real_number("tick", plain.get("tick", 60.0), 0.1, 86400.0),
+        real_number("grace", plain.get("grace", 10.0), 0.0, 86400.0),
+        dict(plain.get("web", {})),
+    )  # fmt: skip
+
+
+@contextmanager
+def open_place(place: Place) -> Iterator[tuple[Store, Desk]]:
+    """Open a folder's store; one that lacks the newest published head is refused."""
+    with connect(place.store) as store:
+        require_heads(store, place.heads)
+        yield store, Desk(store, place.tick, place.grace)
+
+
+def add_file(  # noqa: PLR0913  # one value per fact about a data set
+    place: Place,
+    store: Store,
+    source: str,
+    domain: Domain,
+    *,
+    name: str,
+    population: str,
+    level: str,
+    epsilon: str | None,
+    policy: Policy | None = None,
+    rows_per_person: int = 1,
+) -> None:
+    """Register a file of the worker's folder: reads its header and counts its rows."""
+    from private_ate.data.files import read_schema
+    from private_ate.data.streams import MEMORY_LIMIT, open_table
+
+    folder = place.folder / str(place.worker()["data"])
+    path = folder / check_source(source)
+    columns = tuple(read_schema(path))
+    rows = open_table(path, MEMORY_LIMIT, [domain.outcome.column]).rows
+    new = Dataset(
+        name, population, level, domain, columns, rows, rows_per_person, source, "", False,  # type: ignore[arg-type]  # checked with the population
+        policy or Policy(),
+    )  # fmt: skip
+    with store.transaction() as execute:
+        if epsilon is not None:
+            add_population(execute, population, level, epsilon, "0", "setup")
+        add_dataset(execute, new, "setup")
+    publish_heads(store, place.heads)
+
+
+def worker_bench(place: Place) -> dict[str, Any]:
+    """Return what the worker's bench is made of, checked."""
+    plain = place.worker()
+    data = place.folder / str(plain.get("data", "data"))
+    if not data.is_dir():
+        msg = "the worker's folder of records is not there; see worker.toml"
+        raise ArgumentError(msg)
+    try:
+        key = (place.folder / str(plain.get("key_file", ""))).read_text("utf-8").strip()
+        bytes.fromhex(key)
+    except (OSError, ValueError) as cause:
+        msg = "the worker's key cannot be read; see worker.toml"
+        raise ArgumentError(msg) from cause
+    return {
+        "store": place.store, "data": data, "key": key, "heads": place.heads, "tick": place.tick,
+        "memory": parse_memory(plain.get("memory", "8GB")),
+        "seconds": whole_number("seconds", plain.get("seconds", 3600), 1, 10**7),
+    }  # fmt: skip
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as cause:
+        msg = f"there is no {path.name} to read in {str(path.parent)!r}; make a service there first"
+        raise LedgerError(msg) from cause
+    except ValueError as cause:
+        msg = f"{path.name} is not valid TOML"
+        raise ArgumentError(msg) from cause
+
+
+def _secret_file(path: Path, text: str) -> None:
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(text, "utf-8")

@@ -1,0 +1,134 @@
+"""What an analyst asks: a plain JSON object, read with the checks of the library.
+
+The same question gives the arguments of the estimate in the worker and, from the names of columns
+alone, the plan's hash in the web process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, cast
+
+from private_ate.arguments import shown, truth_value
+from private_ate.charging import Bill, bill_for_columns
+from private_ate.errors import ArgumentError
+from private_ate.estimation import method_for
+from private_ate.estimators.options import options_from_values
+from private_ate.estimators.refusals import among_arm, with_outcome_sd
+from private_ate.estimators.registry import Method
+from private_ate.estimators.request import Request
+from private_ate.privacy.budget import parse_epsilon
+from private_ate.service.store.catalogue import Dataset
+
+__all__ = ["Question", "Settled", "settle_question"]
+
+_MOST_COVARIATES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request as its analyst words it; ``dummy`` asks made-up people instead."""
+
+    dataset: str
+    epsilon: str
+    method: str = "auto"
+    estimand: str = "ate"
+    among: str | None = None
+    target: str = "balance"
+    design: str = "unknown"
+    confidence: float | None = 0.95
+    neighbors: int = 5
+    covariates: tuple[str, ...] | None = None
+    outcome_sd: float | None = None
+    leave_out_undeclared: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dummy: bool = False
+
+    @classmethod
+    def read(cls, plain: object) -> Question:
+        """Read a question from plain values; whatever is not known is refused."""
+        known = [item.name for item in fields(cls)]
+        if not isinstance(plain, Mapping) or not set(plain) <= set(known):
+            msg = f"a request has {', '.join(known)}"
+            raise ArgumentError(msg)
+        missing = next((name for name in ("dataset", "epsilon") if name not in plain), None)
+        if missing is not None:
+            msg = f"a request says its {missing}"
+            raise ArgumentError(msg)
+        values = dict(plain)
+        for name in ("dataset", "method"):
+            if not isinstance(values.get(name, ""), str):
+                msg = f"{name} is a text, not {shown(values[name])}"
+                raise ArgumentError(msg)
+        for name in ("leave_out_undeclared", "dummy"):
+            values[name] = truth_value(name, values.get(name, False))
+        parse_epsilon(values["epsilon"])
+        values["epsilon"] = str(values["epsilon"]).strip()
+        values["covariates"] = _names(values.get("covariates"))
+        if not isinstance(values.get("options") or {}, Mapping):
+            msg = "options are names with values"
+            raise ArgumentError(msg)
+        values["options"] = dict(values.get("options") or {})
+        return cls(**values)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The question as plain JSON values."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        values["covariates"] = None if self.covariates is None else list(self.covariates)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A question about a data set, checked: its request, its method, and what it would cost."""
+
+    request: Request
+    method: Method
+    bill: Bill
+
+
+def settle_question(question: Question, dataset: Dataset) -> Settled:
+    """Check a question against a data set without opening it."""
+    covariates = question.covariates
+    unknown = next(
+        (name for name in covariates or () if name not in dataset.domain.covariates), None
+    )
+    if unknown is not None:
+        msg = f"covariate {shown(unknown)} is not declared in data set {dataset.name!r}"
+        raise ArgumentError(msg)
+    options = None
+    if question.options:
+        options = options_from_values(question.method, dataset.level, question.options)
+    request = Request(
+        dataset.level, parse_epsilon(question.epsilon), question.neighbors,
+        cast("Any", question.estimand), cast("Any", question.target), question.confidence,
+        dataset.rows_per_person, options, cast("Any", question.design),
+    )  # fmt: skip
+    arms = dataset.domain.treatment
+    request = among_arm(request, arms, question.among)
+    method = method_for(question.method, request, arms.size)
+    if question.outcome_sd is not None:
+        told = method.options() if options is None else options
+        request = replace(request, options=with_outcome_sd(told, question.outcome_sd))
+    bill = bill_for_columns(
+        dataset.columns, request, method, dataset.domain, covariates,
+        left_out=question.leave_out_undeclared,
+    )  # fmt: skip
+    return Settled(request, method, bill)
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    listed = isinstance(value, list | tuple) and 0 < len(value) <= _MOST_COVARIATES
+    names = tuple(cast("list[object]", value)) if listed else ()
+    if (
+        not names
+        or not all(isinstance(name, str) for name in names)
+        or len(set(names)) < len(names)
+    ):
+        msg = "covariates are a list of different column names, or null for all that are declared"
+        raise ArgumentError(msg)
+    return cast("tuple[str, ...]", names)

@@ -1,0 +1,129 @@
+"""Starts the processes: the web, a worker, and both together with a study for a demonstration."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from private_ate.arguments import real_number
+from private_ate.errors import ArgumentError
+from private_ate.service.desk import now
+from private_ate.service.place import (
+    Place,
+    add_file,
+    make_place,
+    open_place,
+    read_place,
+    worker_bench,
+)
+from private_ate.service.policy import Policy
+from private_ate.service.store.people import add_user, issue_token
+
+__all__ = ["furnish_demo", "run_demo", "run_web", "run_work"]
+
+_DEMO_EPSILON: Final = "3"
+
+
+def run_web(place: Place, *, host: str | None = None, port: int | None = None) -> None:
+    """Serve until told to stop; logs neither bodies nor addresses of pages."""
+    uvicorn = _uvicorn()
+    from private_ate.service.web.app import make_app
+
+    web = place.web
+    with open_place(place) as (_, desk):
+        app = make_app(desk, _settings(place))
+        uvicorn.run(
+            app, host=host or str(web.get("host", "127.0.0.1")),
+            port=port or int(web.get("port", 8470)), access_log=False, log_level="warning",
+            proxy_headers=False, server_header=False, timeout_keep_alive=10,
+        )  # fmt: skip
+
+
+def run_work(place: Place, name: str = "") -> None:
+    """Work until told to stop; the job at hand is finished first."""
+    from private_ate.service.worker.loop import Bench, Worker
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with open_place(place) as (store, _):
+        Worker(store, Bench(**worker_bench(place)), name or socket.gethostname()).run(stop)
+
+
+def furnish_demo(folder: Path, port: int) -> dict[str, str]:
+    """Make a service with the bundled study; return a token for each role."""
+    from private_ate.datasets.clinic import draw_clinic
+
+    tokens = {"curator": make_place(folder, port=port, tick=1.0, grace=0.0, curator="carol")}
+    place = read_place(folder)
+    study = draw_clinic()
+    study.frame.write_csv(folder / "data" / "clinic.csv")
+    with open_place(place) as (store, _):
+        add_file(
+            place, store, "clinic.csv", study.domain, name="clinic", population="patients",
+            level="label", epsilon=_DEMO_EPSILON, policy=Policy(epsilon_per_month="2"),
+        )  # fmt: skip
+        with store.transaction() as execute:
+            for name, role in (("alice", "analyst"), ("olga", "auditor")):
+                add_user(execute, name, role, "setup", now())
+                tokens[role] = issue_token(execute, name, "setup", now(), days=7)
+    return tokens
+
+
+def run_demo(folder: Path, port: int, tell: Callable[[str], None]) -> None:
+    """Come up on loopback with the bundled study, a worker beside, and three tokens."""
+    _uvicorn()
+    fresh = not (folder / "service.toml").exists()
+    if fresh:
+        tokens = furnish_demo(folder, port)
+        tell(f"\nA service with a simulated study in {folder}. Tokens, shown once:\n")
+        for role in ("analyst", "curator", "auditor"):
+            tell(f"  {role:8} {tokens[role]}")
+    place = read_place(folder)
+    tell(f"\nOpen http://127.0.0.1:{port}/ and paste one. Stop with Ctrl-C.\n")
+    worker = subprocess.Popen(  # noqa: S603  # our own module
+        [sys.executable, "-m", "private_ate", "serve", "work", str(folder)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        run_web(place, host="127.0.0.1", port=port)
+    finally:
+        worker.terminate()
+        worker.wait(timeout=60)
+
+
+def _settings(place: Place) -> Any:  # noqa: ANN401  # WebSettings, loaded late
+    from private_ate.service.web.identity import Buckets, Proxy, WebSettings
+
+    web = place.web
+    proxy = web.get("proxy", {})
+    secret = ""
+    if proxy.get("secret_file"):
+        try:
+            secret = (place.folder / str(proxy["secret_file"])).read_text("utf-8").strip()
+        except OSError as cause:
+            msg = "the proxy's secret cannot be read; see service.toml"
+            raise ArgumentError(msg) from cause
+    believed = Proxy(tuple(str(item) for item in proxy.get("addresses", ())), secret)
+    rate = real_number("rate", web.get("rate", 200.0), 0.01, 1e9)
+    return WebSettings(
+        origin=str(web.get("origin", "")), proxy=believed, users=Buckets(rate, 5 * rate)
+    )
+
+
+def _uvicorn() -> Any:  # noqa: ANN401  # an optional module
+    try:
+        import fastapi  # noqa: F401  # the `serve` extra
+        import uvicorn
+    except ImportError as cause:
+        msg = "the service needs fastapi and uvicorn: pip install 'private-ate[serve]'"
+        raise ArgumentError(msg) from cause
+    return uvicorn

@@ -1,0 +1,1 @@
+"""HTTP: the interface for programs, identities and limits; opens no records."""

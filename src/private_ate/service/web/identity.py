@@ -1,0 +1,121 @@
+"""Who asks: a token, a session, or a proxy that is believed; and how often.
+
+A proxy in front may say who somebody is (after OIDC, for example). Its header counts only if the
+connection comes from a configured address and carries a shared secret; otherwise it is dropped, and
+the log says so.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from fastapi import Request
+
+from private_ate.service.desk import Desk
+from private_ate.service.refusals import TooMany, Unauthorized
+from private_ate.service.store.people import Actor, find_user, read_token
+
+__all__ = ["Buckets", "Proxy", "WebSettings", "actor_of", "desk_of", "settings_of", "trusted_user"]
+
+log = logging.getLogger("private_ate.service.web")
+
+USER: Final = "x-private-ate-user"
+SECRET: Final = "x-private-ate-secret"  # noqa: S105  # the name of a header
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy that may say who somebody is; nobody may without addresses and a secret."""
+
+    addresses: tuple[str, ...] = ()
+    secret: str = field(default="", repr=False)
+
+
+@dataclass(slots=True)
+class Buckets:
+    """How much each caller may ask: a bucket that fills at a rate, emptied by one a request."""
+
+    rate: float
+    burst: float
+    _levels: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def take(self, name: str) -> None:
+        """Take one request, or refuse."""
+        moment = time.monotonic()
+        with self._lock:
+            if len(self._levels) > 10_000:
+                self._levels.clear()  # strangers by the thousand: forget, do not grow
+            level, last = self._levels.get(name, (self.burst, moment))
+            level = min(self.burst, level + (moment - last) * self.rate)
+            if level < 1:
+                msg = "more requests than the service takes in a while; wait a moment"
+                raise TooMany(msg)
+            self._levels[name] = (level - 1, moment)
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """What the web process is told: where it is, whom it believes, how much it takes."""
+
+    origin: str = "http://127.0.0.1:8470"
+    proxy: Proxy = field(default_factory=Proxy)
+    most_bytes: int = 1 << 18
+    users: Buckets = field(default_factory=lambda: Buckets(200.0, 1000.0))
+    strangers: Buckets = field(default_factory=lambda: Buckets(5.0, 60.0))
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether cookies travel over TLS alone."""
+        return self.origin.startswith("https://")
+
+
+def desk_of(request: Request) -> Desk:
+    """Return the desk of the application."""
+    return cast("Desk", request.app.state.desk)
+
+
+def settings_of(request: Request) -> WebSettings:
+    """Return the settings of the application."""
+    return cast("WebSettings", request.app.state.settings)
+
+
+def actor_of(request: Request) -> Actor:
+    """Return who asks, by token or by a trusted proxy; strangers wait before they try again."""
+    settings, desk = settings_of(request), desk_of(request)
+    mark, _, token = request.headers.get("authorization", "").partition(" ")
+    try:
+        with desk.store.snapshot() as execute:
+            name = "" if mark.lower() == "bearer" else trusted_user(request)
+            if name:
+                actor = find_user(execute, name)
+            else:
+                actor = read_token(execute, token.strip(), desk.clock())
+    except Unauthorized:
+        settings.strangers.take(_address(request))
+        raise
+    settings.users.take(actor.name)
+    return actor
+
+
+def trusted_user(request: Request) -> str:
+    """Return the user that a trusted proxy names, "" if there is none or it is not trusted."""
+    name = request.headers.get(USER, "")
+    if not name:
+        return ""
+    proxy = settings_of(request).proxy
+    shown = request.headers.get(SECRET, "").encode("utf-8", "surrogatepass")
+    same = hmac.compare_digest(shown, proxy.secret.encode())
+    if not proxy.secret or not same or _address(request) not in proxy.addresses:
+        log.warning("a proxy's header was dropped: wrong address or secret")
+        return ""
+    return name
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"

@@ -1,0 +1,1 @@
+"""The worker: the only part that knows where records are; it speaks no HTTP."""

@@ -1,0 +1,254 @@
+"""The worker's loop: claim a request, run it in a process of its own, once, and write down its end.
+
+A claim is exclusive: it is made under the store's write lock, a data set has one at a time, and the
+job's charge and release are tied to it. A job that ends without a report is charged if it was not,
+and its request is lost: what happened might depend on records, and a second try would be a second
+look for one price.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TextIO, cast
+
+from private_ate.privacy.ledger.store import Execute, Store
+from private_ate.service.desk import now
+from private_ate.service.heads import publish_heads
+from private_ate.service.store.catalogue import check_source, find_dataset
+from private_ate.service.store.events import write_event
+from private_ate.service.store.requests import RequestRow, find_request, move
+from private_ate.service.store.tables import one, rows_of
+from private_ate.service.ticks import visible_time
+from private_ate.service.worker.job import Aim, Order, Report
+
+__all__ = ["Bench", "Worker"]
+
+log = logging.getLogger("private_ate.service.worker")
+
+LEASE: Final = 30_000  # milliseconds without a beat after which a worker counts as dead
+_BEAT: Final = 5_000
+_LOST: Final = "it ended without a release; what it cost stays spent"
+_NEXT: Final = (
+    "SELECT r.id FROM service_requests r WHERE r.state = 'queued' AND r.claim = '' "
+    "AND r.start <= ? AND NOT EXISTS (SELECT 1 FROM service_requests o WHERE "
+    "o.dataset = r.dataset AND o.claim <> '' AND o.state IN ('queued', 'charged')) "
+    "ORDER BY r.queued, r.id LIMIT 1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What only a worker knows: the folder of the records, the key of their digests, its limits."""
+
+    store: str
+    data: Path
+    key: str = field(repr=False)
+    heads: Path
+    tick: float = 60.0
+    memory: int = 8 << 30
+    seconds: int = 3600
+
+
+@dataclass(slots=True)
+class Worker:
+    """One worker: one job at a time. Several may share a store."""
+
+    store: Store
+    bench: Bench
+    name: str
+    _beaten: int = 0
+
+    def run(self, stop: threading.Event, pause: float = 0.2) -> None:
+        """Work until told to stop; the job at hand is finished first."""
+        self.bury(self.name)
+        while not stop.is_set():
+            self.beat()
+            if not self.step():
+                stop.wait(pause)
+
+    def step(self) -> bool:
+        """Do the next request; False if there is none."""
+        row = self.claim()
+        if row is None:
+            return False
+        report = self._run(row, "estimate")
+        self._finish(row, report)
+        publish_heads(self.store, self.bench.heads)
+        return True
+
+    def claim(self) -> RequestRow | None:
+        """Take the oldest request that may start and whose data set is free."""
+        with self.store.snapshot() as execute:  # the write lock is for those who find something
+            if one(execute, _NEXT, now()) is None:
+                return None
+        with self.store.transaction() as execute:
+            found = one(execute, _NEXT, now())
+            if found is None:
+                return None
+            name = str(found[0])
+            self._beat(execute)
+            execute(
+                "UPDATE service_requests SET claim = ?, worker = ? "
+                "WHERE id = ? AND state = 'queued' AND claim = ''",
+                (secrets.token_hex(16), self.name, name),
+            )
+            write_event(execute, "claim", name, self.name)
+            return find_request(execute, name)
+
+    def beat(self) -> None:
+        """Say that the worker lives; bury the claims of those that have not for long."""
+        moment = now()
+        if moment - self._beaten < _BEAT:
+            return
+        with self.store.transaction() as execute:
+            self._beat(execute)
+            dead = rows_of(
+                execute,
+                "SELECT DISTINCT r.worker FROM service_requests r LEFT JOIN service_workers w "
+                "ON w.name = r.worker WHERE r.claim <> '' AND r.state IN ('queued', 'charged') "
+                "AND r.worker <> ? AND COALESCE(w.beat, 0) < ?",
+                self.name, moment - LEASE,
+            )  # fmt: skip
+        for (name,) in dead:
+            self.bury(str(name))
+
+    def bury(self, worker: str) -> None:
+        """Give up what a worker that is gone had claimed: charged, and lost."""
+        with self.store.snapshot() as execute:
+            left = rows_of(
+                execute,
+                "SELECT id FROM service_requests WHERE worker = ? AND claim <> '' "
+                "AND state IN ('queued', 'charged')",
+                worker,
+            )
+        for (name,) in left:
+            row = self._take_over(str(name), worker)
+            if row is not None:
+                log.warning("request %s was left by a worker that is gone", row.id)
+                self._finish(row, None)
+
+    def _take_over(self, name: str, worker: str) -> RequestRow | None:
+        """Change the claim, so that a job which still runs can neither charge nor keep anything."""
+        with self.store.transaction() as execute:
+            done = execute(
+                "UPDATE service_requests SET claim = ?, worker = ? WHERE id = ? AND worker = ? "
+                "AND state IN ('queued', 'charged')",
+                (secrets.token_hex(16), self.name, name, worker),
+            )
+            return find_request(execute, name) if done.changed == 1 else None
+
+    def _beat(self, execute: Execute) -> None:
+        self._beaten = now()
+        execute(
+            "INSERT INTO service_workers (name, beat) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET beat = excluded.beat",
+            (self.name, self._beaten),
+        )
+
+    def _run(self, row: RequestRow, aim: Aim) -> Report | None:
+        """Run one process; None if it ended without a report."""
+        order = self._order(row, aim)
+        if order is None:
+            return Report("refused", "ledger", "the data set cannot be used at the moment")
+        read, write = os.pipe()
+        job = subprocess.Popen(  # noqa: S603  # our own module
+            [sys.executable, "-m", "private_ate.service.worker.job", str(write)],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(write,), text=True,
+        )  # fmt: skip
+        os.close(write)
+        told: list[str] = []
+        reader = threading.Thread(target=_read_all, args=(read, told))
+        reader.start()
+        with suppress(BrokenPipeError), cast("TextIO", job.stdin) as stdin:
+            stdin.write(order.text())
+        self._wait(job)
+        reader.join()
+        try:
+            return Report(**json.loads("".join(told)))
+        except (ValueError, TypeError):
+            return None
+
+    def _wait(self, job: subprocess.Popen[str]) -> None:
+        """Wait for a job, beating on; one that takes too long is killed."""
+        give_up = time.monotonic() + self.bench.seconds
+        while True:
+            try:
+                job.wait(timeout=_BEAT / 1000)
+            except subprocess.TimeoutExpired:
+                self.beat()
+                if time.monotonic() > give_up:
+                    job.kill()
+                    job.wait()
+                    return
+            else:
+                return
+
+    def _order(self, row: RequestRow, aim: Aim) -> Order | None:
+        bench = self.bench
+        with self.store.snapshot() as execute:
+            dataset = find_dataset(execute, row.dataset)
+        source = ""
+        if not row.dummy and aim == "estimate":
+            path = (bench.data / check_source(dataset.source)).resolve()
+            if not path.is_relative_to(bench.data.resolve()) or not path.is_file():
+                log.error("data set %s has no file below the worker's folder", dataset.name)
+                return None
+            source = str(path)
+        return Order(
+            bench.store, row.id, row.claim, self.name, bench.tick, source, bench.key,
+            bench.memory, bench.seconds, aim,
+        )  # fmt: skip
+
+    def _finish(self, row: RequestRow, report: Report | None) -> None:
+        """Write down how a job ended; by the state that the job itself reached in the ledger."""
+        silent = report is None or report.end == "ended"
+        if silent and not row.dummy:
+            with self.store.snapshot() as execute:
+                state = find_request(execute, row.id).state
+            if state == "queued":
+                report = self._run(row, "charge")
+        with self.store.transaction() as execute:
+            state = find_request(execute, row.id).state
+            visible = visible_time(row.due, now(), self.bench.tick)
+            if state == "charged":
+                move(
+                    execute, row.id, "charged", "lost", self.name, claim=row.claim, code="lost",
+                    reason=_LOST, visible=visible,
+                )  # fmt: skip
+            elif state == "queued":
+                self._end_free(execute, row, report or Report("ended"), visible)
+        log.info("request %s has ended", row.id)
+        if visible > row.due:
+            log.warning("request %s was late", row.id)
+
+    def _end_free(self, execute: Execute, row: RequestRow, report: Report, visible: int) -> None:
+        """End a request that was never charged: done if it was a dummy, refused otherwise."""
+        if report.end == "done" and row.dummy:
+            move(
+                execute, row.id, "queued", "done", self.name, claim=row.claim, body=report.body,
+                visible=visible,
+            )  # fmt: skip
+            return
+        code, reason = report.code or "ended", report.reason or "it ended without a release"
+        move(
+            execute, row.id, "queued", "refused", self.name, claim=row.claim, code=code,
+            reason=f"{reason}; nothing was spent" if "nothing was spent" not in reason else reason,
+            visible=visible, facts={"why": code},
+        )  # fmt: skip
+
+
+def _read_all(pipe: int, told: list[str]) -> None:
+    """Read a pipe to its end, whatever comes."""
+    with os.fdopen(pipe, encoding="utf-8", errors="replace") as file:
+        told.append(file.read())

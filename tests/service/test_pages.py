@@ -1,0 +1,244 @@
+"""The pages without a browser: the whole way of a request, sessions, forged forms, escaping."""
+
+import html
+import re
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip(
+    "fastapi", reason="THE SERVICE WAS NOT TESTED: pip install 'private-ate[serve]'"
+)
+from house_people import ALICE, CAROL, CLINIC
+from web_client import Client
+
+from private_ate import Categories, Domain, Interval
+from private_ate.datasets.clinic import DOMAIN
+from private_ate.service.web.app import make_app
+from private_ate.service.web.identity import Proxy, WebSettings
+
+ORIGIN = "http://127.0.0.1:8470"
+HOME = {"Origin": ORIGIN}
+
+
+class Reader:
+    """A person before a page: follows forms as they are written."""
+
+    def __init__(self, house, who, **settings):
+        self.client = Client(make_app(house.desk, WebSettings(origin=ORIGIN, **settings)))
+        self.page = None
+        if who:
+            entered = self.client.post("/login", data={"token": house.tokens[who]}, headers=HOME)
+            assert (entered.status_code, entered.headers["location"]) == (303, "/")
+            self.cookie = entered.set_cookies[0]
+            self.open("/")
+
+    def open(self, path):
+        self.page = self.client.get(path)
+        return self.page
+
+    def forms(self):
+        """Return the action and hidden fields of each form on the page."""
+        found = []
+        pattern = r'<form method="post" action="([^"]+)">(.*?)</form>'
+        for action, body in re.findall(pattern, self.page.text, re.DOTALL):
+            hidden = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', body)
+            found.append((action, {name: html.unescape(value) for name, value in hidden}))
+        return found
+
+    def send(self, ending, headers=HOME, **fields):
+        action, hidden = next(item for item in self.forms() if item[0].endswith(ending))
+        self.page = self.client.post(action, data={**hidden, **fields}, headers=headers)
+        if self.page.status_code == 303:
+            self.open(self.page.headers["location"])
+        return self.page
+
+
+def test_a_newcomer_gets_from_the_door_to_a_release_by_the_pages_alone(small_house):
+    reader = Reader(small_house, "alice")
+    assert "clinic" in reader.page.text
+    reader.open("/datasets/clinic")
+    reader.send("/plan", epsilon="0.3", half_width="9", estimand="ate", design="unknown")
+    assert "such answers" in reader.page.text
+    reader.send("/requests")
+    assert "under way" in reader.page.text
+    assert int(reader.page.headers["refresh"]) >= 1
+    small_house.worker().step()
+    small_house.wait()
+    path = re.search(r'href="(/requests/r\w+)"', reader.open("/requests").text)[1]
+    link = re.search(r'href="(/releases/r\w+)"', reader.open(path).text)[1]
+    assert "Effect of drug on pressure_drop" in reader.open(link).text
+    assert reader.open(f"{link}.json").json()["epsilon"] == 0.3
+
+
+def test_a_form_that_is_sent_twice_is_one_request(small_house):
+    reader = Reader(small_house, "alice")
+    reader.open("/datasets/clinic")
+    reader.send("/plan", epsilon="0.3")
+    plan = reader.page
+    reader.send("/requests")
+    reader.page = plan
+    reader.send("/requests")
+
+    assert len(small_house.desk.requests(ALICE)) == 1
+
+
+def test_a_curator_decides_by_the_plan_and_closes_a_data_set(small_house):
+    row = small_house.ask(epsilon="0.6")
+    other = small_house.ask("other", epsilon="0.7")
+    reader = Reader(small_house, "carol")
+    reader.open("/queue")
+    assert row.plan in reader.page.text
+    reader.send(f"{row.id}/approve")
+    reader.send(f"{other.id}/refuse", reason="cost")
+    assert "Nothing waits" in reader.page.text
+    reader.open("/manage")
+    reader.send("/manage", name="second", population="patients", level="label", rows="50",
+                source="second.csv", columns=", ".join(CLINIC.columns), domain=DOMAIN.to_toml(),
+                epsilon="")  # fmt: skip
+    assert "second" in reader.page.text
+    reader.send("second/close")
+    assert reader.page.text.count("closed") == 1
+    reader.open("/tokens")
+    reader.send("/tokens", owner="erin", role="analyst", scope="full", days="30")
+    token = re.search(r"pate_\w{12}_[\w-]{43}", reader.page.text)[0]
+    assert token not in reader.open("/tokens").text
+    reader.send(f"{token.split('_')[1]}/revoke")
+    assert "Both histories verify" in reader.open("/history").text
+    assert reader.open("/audit.ndjson").status_code == 200
+    states = {item.id: item.state for item in small_house.desk.requests(CAROL)}
+    assert (states[row.id], states[other.id]) == ("queued", "refused")
+
+
+@pytest.mark.parametrize(
+    ("who", "paths"),
+    [
+        ("alice", ["/queue", "/manage", "/tokens", "/history", "/audit.ndjson"]),
+        ("olga", ["/queue", "/manage", "/tokens"]),
+    ],
+)
+def test_pages_of_other_roles_are_closed(small_house, who, paths):
+    reader = Reader(small_house, who)
+
+    assert [reader.open(path).status_code for path in paths] == [403] * len(paths)
+
+
+def test_a_stranger_is_led_to_the_door_and_a_bad_token_stays_outside(small_house):
+    reader = Reader(small_house, None)
+
+    assert reader.open("/").headers["location"] == "/login"
+    bad = reader.client.post("/login", data={"token": "pate_0_0"}, headers=HOME)
+    assert bad.status_code == 401
+    assert bad.set_cookies == []
+    assert reader.client.post("/requests", data={}, headers=HOME).status_code == 401
+
+
+def test_the_cookie_is_out_of_reach_and_ends_when_one_leaves(small_house):
+    reader = Reader(small_house, "alice")
+    cookie = reader.cookie.lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    kept = dict(reader.client.cookies)
+    assert next(iter(kept.values())) not in str(dump(small_house))
+    reader.send("/logout")
+    reader.client.cookies = kept
+    assert reader.open("/").headers["location"] == "/login"
+
+
+def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(small_house):
+    client = Client(make_app(small_house.desk, WebSettings(origin="https://ate.example.org")))
+    entered = client.post(
+        "/login", data={"token": small_house.tokens["alice"]},
+        headers={"Origin": "https://ate.example.org"},
+    )  # fmt: skip
+
+    assert entered.set_cookies[0].startswith("__Host-pate=")
+    assert "secure" in entered.set_cookies[0].lower()
+
+
+def dump(house):
+    with house.store.snapshot() as execute:
+        return execute("SELECT * FROM service_sessions", ()).rows
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "null"},
+        {"Origin": "http://evil.example"},
+        {"Origin": ORIGIN + ".evil.example"},
+    ],
+)
+def test_a_form_of_another_site_is_refused(small_house, headers):
+    row = small_house.ask(epsilon="0.6")
+    reader = Reader(small_house, "carol")
+    reader.open("/queue")
+
+    assert reader.send(f"{row.id}/approve", headers=headers).status_code == 403
+    token = {"token": small_house.tokens["alice"]}
+    assert reader.client.post("/login", data=token, headers=headers).status_code == 403
+
+
+def test_a_form_without_its_session_s_text_is_refused(small_house):
+    row = small_house.ask(epsilon="0.6")
+    reader = Reader(small_house, "carol")
+    reader.open("/queue")
+
+    for text in ("", "x", Reader(small_house, "dave").forms()[0][1]["form"]):
+        reader.open("/queue")
+        assert reader.send(f"{row.id}/approve", form=text).status_code == 403
+    found = reader.client.post(f"/requests/{row.id}/approve", json={}, headers=HOME)
+    assert found.status_code == 403
+
+
+def test_labels_and_names_are_escaped(small_house):
+    odd = '<script>alert("x")</script>'
+    domain = Domain(odd, ("y&<b>", Interval(0, 1)), {"a'\"><i>": Categories("<u>", "b")})
+    columns = (odd, "y&<b>", "a'\"><i>")
+    small_house.add(replace(CLINIC, name="odd", source="odd.csv", domain=domain, columns=columns))
+    page = Reader(small_house, "alice").open("/datasets/odd").text
+
+    assert "<script" not in page
+    assert "<i>" not in page
+    assert html.escape(odd) in page
+
+
+def test_a_proxy_s_user_needs_no_session_but_its_own_form_text(small_house):
+    row = small_house.ask(epsilon="0.6")
+    client = Client(make_app(
+        small_house.desk, WebSettings(origin=ORIGIN, proxy=Proxy(("127.0.0.1",), "s3cret"))
+    ))  # fmt: skip
+    header = {"X-Private-Ate-User": "carol", "X-Private-Ate-Secret": "s3cret", **HOME}
+    page = client.get("/queue", headers=header).text
+    form = re.search(r'name="form" value="(\w+)"', page)[1]
+
+    fields = {"form": form, "plan": row.plan}
+    forged = client.post(
+        f"/requests/{row.id}/approve", data={**fields, "form": "x"}, headers=header
+    )
+    assert forged.status_code == 403
+    sent = client.post(f"/requests/{row.id}/approve", data=fields, headers=header)
+    assert sent.status_code == 303
+
+
+def test_no_page_needs_a_script_or_an_inline_style(small_house):
+    row = small_house.ask(epsilon="0.6")
+    for who, paths in {
+        "alice": [
+            "/login",
+            "/",
+            "/datasets/clinic",
+            "/requests",
+            f"/requests/{row.id}",
+            "/nothing",
+        ],
+        "carol": ["/queue", "/manage", "/tokens", "/history"],
+    }.items():
+        reader = Reader(small_house, who)
+        for path in paths:
+            text = reader.open(path).text
+            assert "<script" not in text
+            assert " style=" not in text
+            assert text.count("<h1>") == 1
+            assert text.count('id="') == len(set(re.findall(r'id="([^"]+)"', text))), path

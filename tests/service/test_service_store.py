@@ -1,0 +1,346 @@
+"""Users, data sets and requests: what is kept, what is refused, and that nothing is spent twice."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+from house_people import ALICE, BOB, CAROL, CLINIC, DAVE, OLGA
+
+from private_ate import Domain, Interval, Ledger
+from private_ate.errors import ArgumentError, LedgerError
+from private_ate.service.heads import publish_heads, require_heads, visible_heads
+from private_ate.service.policy import Policy, Wish
+from private_ate.service.refusals import (
+    BudgetRefusal,
+    Conflict,
+    Forbidden,
+    Missing,
+    NotReady,
+    Unauthorized,
+)
+from private_ate.service.store.catalogue import (
+    add_population,
+    check_source,
+    close_dataset,
+    set_policy,
+)
+from private_ate.service.store.events import read_events, verify_events
+from private_ate.service.store.people import (
+    DAY,
+    add_user,
+    find_session,
+    issue_token,
+    open_session,
+    read_token,
+    revoke_token,
+    revoke_user,
+)
+from private_ate.service.store.requests import MOVES, find_request, move
+from private_ate.service.store.tables import connect
+from private_ate.service.ticks import due_time, running_bound, visible_time
+
+
+def test_a_token_names_its_owner_and_only_its_hash_is_kept(house):
+    token = house.tokens["alice"]
+
+    with house.store.snapshot() as execute:
+        actor = read_token(execute, token, house.clock())
+        kept = execute("SELECT * FROM service_tokens", ()).rows
+
+    assert (actor.name, actor.role) == ("alice", "analyst")
+    assert token.split("_", 2)[2] not in str(kept)
+
+
+@pytest.mark.parametrize("change", [
+    lambda token: token[:-1] + ("A" if token[-1] != "A" else "B"),
+    lambda token: token.replace("pate_", "xate_"),
+    lambda _: "pate_000000000000_" + "a" * 43,
+    lambda _: "", lambda _: "pate", lambda _: "\ud800_\ud800_\ud800",
+])  # fmt: skip
+def test_a_token_that_is_not_one_gives_one_answer(small_house, change):
+    with small_house.store.snapshot() as execute, pytest.raises(Unauthorized) as refusal:
+        read_token(execute, change(small_house.tokens["alice"]), small_house.clock())
+
+    assert str(refusal.value) == "show a valid token: Authorization: Bearer pate_…"
+
+
+def test_expired_and_revoked_tokens_end_with_their_sessions(house):
+    token, moment = house.tokens["alice"], house.clock()
+    with house.store.transaction() as execute:
+        actor = read_token(execute, token, moment)
+        secret = open_session(execute, actor, moment)
+        assert find_session(execute, secret, moment).actor.name == "alice"
+        assert find_session(execute, secret, moment + DAY) is None
+        with pytest.raises(Unauthorized):
+            read_token(execute, token, moment + 91 * DAY)
+        revoke_token(execute, actor.token, "carol", moment)
+        assert find_session(execute, secret, moment) is None
+        with pytest.raises(Unauthorized):
+            read_token(execute, token, moment)
+        other = read_token(execute, house.tokens["bob"], moment)
+        secret = open_session(execute, other, moment)
+        revoke_user(execute, "bob", "carol", moment)
+        assert find_session(execute, secret, moment) is None
+        with pytest.raises(Unauthorized):
+            read_token(execute, house.tokens["bob"], moment)
+        with pytest.raises(Missing):
+            issue_token(execute, "bob", "carol", moment)
+
+
+def test_all_spellings_of_a_name_are_one_user(small_house):
+    with small_house.store.transaction() as execute, pytest.raises(Conflict):
+        add_user(execute, "ALICE", "curator", "carol", 0)
+
+
+def test_a_request_within_the_policy_is_queued_and_one_beyond_waits(house):
+    assert house.ask("a").state == "queued"
+    row = house.ask("b", epsilon="0.6")
+
+    assert row.state == "waiting"
+    assert row.reason == "one request may cost ε = 0.5 at most"
+    assert house.desk.approve(CAROL, row.id, row.plan).state == "queued"
+
+
+def test_the_month_of_an_analyst_is_limited(small_house):
+    with small_house.store.transaction() as execute:
+        set_policy(execute, "clinic", Policy(epsilon_per_month="0.25"), "carol")
+
+    states = [small_house.ask(str(turn)).state for turn in range(3)]
+
+    assert states == ["queued", "queued", "waiting"]
+    assert small_house.ask("bob's", actor=BOB).state == "queued"
+    small_house.wait(31 * 24 * 3600)
+    assert small_house.ask("later").state == "queued"
+
+
+@pytest.mark.parametrize(("wish", "why"), [
+    ({}, ""), ({"method": "ipw"}, "'ipw'"), ({"estimand": "atc"}, "ATC"),
+    ({"epsilon": 300_000_001}, "0.3"), ({"delta": 1}, "δ"), ({"has_interval": False}, "interval"),
+    ({"month": 800_000_000}, "thirty days"),
+])  # fmt: skip
+def test_a_policy_says_why(wish, why):
+    policy = Policy(estimands=("ate",), epsilon_per_request=0.3, needs_interval=True)
+    usual = {"method": "calibrated", "estimand": "ate", "epsilon": 300_000_000, "delta": 0,
+             "has_interval": True, "month": 0}  # fmt: skip
+
+    found = policy.objections(Wish(**{**usual, **wish}))
+
+    assert bool(found) == bool(why)
+    assert why in " ".join(found)
+    assert Policy.read(json.loads(json.dumps(policy.plain))) == policy
+
+
+@pytest.mark.parametrize(
+    "odd", [{"methods": ["magic"]}, {"automatic": 1}, {"epsilon_per_month": "x"}, {"no": 1}, 3]
+)
+def test_an_odd_policy_is_refused(odd):
+    with pytest.raises(ArgumentError):
+        Policy.read(odd)
+
+
+def test_the_same_key_and_plan_give_the_same_request_and_another_plan_is_refused(house):
+    first = house.ask("key")
+
+    assert house.ask("key") == first
+    with pytest.raises(Conflict, match="another plan"):
+        house.ask("key", epsilon="0.2")
+    assert house.ask("key", actor=BOB).id != first.id
+    assert len(house.desk.requests(CAROL)) == 2
+
+
+def test_requests_under_way_count_as_spent(house):
+    for turn in range(10):
+        assert house.ask(str(turn)).state == "queued"
+
+    with pytest.raises(BudgetRefusal, match="has ε = 0 left of ε = 1"):
+        house.ask("more")
+    assert house.desk.dataset("clinic")[1].left.epsilon == 0
+
+
+def test_two_data_sets_of_the_same_people_share_one_budget(house):
+    house.add(replace(CLINIC, name="again", source="other.csv"))
+    for turn in range(9):
+        house.ask(str(turn), dataset=("clinic", "again")[turn % 2])
+
+    with pytest.raises(BudgetRefusal):
+        house.ask("more", dataset="again", epsilon="0.2")
+
+
+def test_one_file_has_one_population_and_an_outcome_is_nowhere_public(small_house):
+    other = Domain("drug", ("age", Interval(18, 95)), {"pressure_drop": Interval(-40, 60)})
+    with small_house.store.transaction() as execute:
+        add_population(execute, "others", "label", "1", "0", "carol")
+    with pytest.raises(Conflict, match="the same people have one budget"):
+        small_house.add(replace(CLINIC, name="b", population="others"))
+    with pytest.raises(Conflict, match="is private in"):
+        small_house.add(replace(CLINIC, name="b", domain=other))
+    with pytest.raises(Conflict, match="level"):
+        small_house.add(replace(CLINIC, name="b", level="sample"))
+    with pytest.raises(Conflict, match="already"):
+        small_house.add(CLINIC)
+
+
+@pytest.mark.parametrize(
+    "source", ["../a.csv", "/etc/passwd", "a/../b.csv", "a.csv\n", "a", ".a.csv", "a//b.csv", 3]
+)
+def test_a_source_cannot_leave_the_worker_s_folder(source):
+    with pytest.raises(ArgumentError):
+        check_source(source)
+
+
+def test_a_closed_data_set_takes_no_more_requests(house):
+    with house.store.transaction() as execute:
+        close_dataset(execute, "clinic", "carol", house.clock())
+
+    with pytest.raises(Conflict, match="is closed"):
+        house.ask()
+
+
+def test_a_curator_approves_the_hash_that_waits_and_nothing_else(house):
+    row = house.ask("b", epsilon="0.6")
+
+    with pytest.raises(Conflict, match="not the hash"):
+        house.desk.approve(CAROL, row.id, "0" * 64)
+    with pytest.raises(Forbidden):
+        house.desk.approve(ALICE, row.id, row.plan)
+    with pytest.raises(Forbidden):
+        house.desk.approve(OLGA, row.id, row.plan)
+    assert house.desk.show(ALICE, row.id).state == "waiting"
+
+
+def test_two_persons_approve_where_the_policy_says_so(small_house):
+    with small_house.store.transaction() as execute:
+        set_policy(execute, "clinic", Policy(automatic=False, two_persons=True), "carol")
+    row = small_house.ask()
+
+    assert small_house.desk.approve(CAROL, row.id, row.plan).state == "waiting"
+    with pytest.raises(Conflict, match="another curator"):
+        small_house.desk.approve(CAROL, row.id, row.plan)
+    assert small_house.desk.approve(DAVE, row.id, row.plan).state == "queued"
+
+
+def test_a_refusal_has_one_of_the_listed_reasons(small_house):
+    row = small_house.ask(epsilon="0.6")
+
+    with pytest.raises(ArgumentError, match="the reason is one of"):
+        small_house.desk.refuse(CAROL, row.id, "the treated did badly")
+    assert small_house.desk.refuse(CAROL, row.id, "cost").state == "refused"
+    with pytest.raises(Conflict):
+        small_house.desk.approve(CAROL, row.id, row.plan)
+
+
+def test_cancelling_follows_the_clock_alone(house):
+    house.grace = 5
+    early, late = house.ask("early"), house.ask("late")
+
+    assert house.desk.cancel(ALICE, early.id).state == "cancelled"
+    assert house.desk.dataset("clinic")[1].left.epsilon_text == "0.9"
+    house.wait(5)
+    with pytest.raises(Conflict, match="has started"):
+        house.desk.cancel(ALICE, late.id)  # no worker has touched it
+    with pytest.raises(Missing):
+        house.desk.cancel(BOB, late.id)
+    assert house.desk.cancel(ALICE, house.ask("waits", epsilon="0.6").id).state == "cancelled"
+
+
+def test_others_requests_are_not_there(house):
+    row = house.ask()
+
+    for act in (house.desk.show, house.desk.release):
+        with pytest.raises(Missing):
+            act(BOB, row.id)
+    assert house.desk.show(OLGA, row.id).id == row.id
+    with pytest.raises(NotReady):
+        house.desk.release(ALICE, row.id)
+
+
+def test_no_state_has_a_way_back_and_every_way_is_conditional(small_house):
+    row = small_house.ask()
+    order = list(MOVES)
+
+    for before, afters in MOVES.items():
+        assert all(order.index(after) > order.index(before) for after in afters)
+    with small_house.store.transaction() as execute:
+        assert not move(execute, row.id, "charged", "done", "x")
+        assert not move(execute, row.id, "queued", "charged", "x", claim="someone's")
+        with pytest.raises(ValueError, match="no request goes"):
+            move(execute, row.id, "done", "queued", "x")
+        assert find_request(execute, row.id) == row
+
+
+def test_events_cannot_be_changed_and_a_change_shows(house):
+    house.ask()
+    with house.store.snapshot() as execute:
+        events = read_events(execute)
+
+    assert verify_events(events) == events[-1].hash
+    with pytest.raises(LedgerError, match="at event 3"):
+        verify_events([*events[:2], replace(events[2], actor="mallory"), *events[3:]])
+    with pytest.raises(LedgerError, match="the end of the history is missing"):
+        verify_events(events[:-1], events[-1].hash)
+    for change in ("UPDATE service_events SET actor = 'm'", "DELETE FROM service_events"):
+        with pytest.raises(LedgerError, match="append-only"), house.store.transaction() as execute:
+            execute(change, ())
+
+
+def test_a_store_without_the_newest_published_head_is_refused(house, tmp_path):
+    heads = tmp_path / "heads.ndjson"
+    require_heads(house.store, heads)  # nothing was published yet
+    publish_heads(house.store, heads)
+    house.ask()
+    publish_heads(house.store, heads)
+
+    require_heads(house.store, heads)
+    newest = json.loads(heads.read_text().splitlines()[-1])
+    heads.write_text(json.dumps({**newest, "event": "f" * 64}) + "\n")
+    with pytest.raises(LedgerError, match="it is an older copy"):
+        require_heads(house.store, heads)
+
+
+def test_an_old_backup_is_refused(small_house, tmp_path):
+    heads, backup = tmp_path / "heads.ndjson", tmp_path / "backup.db"
+    shutil.copy(small_house.location, backup)
+    small_house.ask()
+    publish_heads(small_house.store, heads)
+
+    with connect(backup) as older, pytest.raises(LedgerError, match="it is an older copy"):
+        require_heads(older, heads)
+    (tmp_path / "cut.ndjson").write_text(heads.read_text() + '{"at": "20')
+    with connect(backup) as older, pytest.raises(LedgerError, match="it is an older copy"):
+        require_heads(older, tmp_path / "cut.ndjson")
+
+
+def test_the_public_heads_are_those_of_the_ledger(house):
+    (head,) = visible_heads(house.store, house.clock())
+
+    assert head.hash == house.desk.ledger().verify().head
+    assert head.entries == 1
+
+
+def test_the_ledger_of_the_service_is_a_ledger(house):
+    opened = Ledger.open(house.location)
+
+    assert opened.verify().entries == 1
+    assert opened.roles("clinic").private == {"pressure_drop"}
+    opened.close()
+
+
+def test_what_was_asked_before_counts_in_the_time_of_an_answer(small_house):
+    first, second = small_house.ask("a"), small_house.ask("b")
+    small_house.add(replace(CLINIC, name="other", source="other.csv"))
+    other = small_house.ask("c", dataset="other")
+    bound = running_bound("calibrated", "label", 400, len(CLINIC.domain.features))
+
+    assert second.due - first.due >= 1000 * bound - 1000
+    assert second.ends == first.ends + round(1000 * bound)
+    assert other.due - other.queued == first.due - first.queued
+
+
+def test_due_times_are_whole_ticks_that_cover_the_bound():
+    assert due_time(1_000, 61.0, 60.0) == 121_000
+    assert visible_time(121_000, 100_000, 60.0) == 121_000
+    assert visible_time(121_000, 121_001, 60.0) == 181_000
+    assert running_bound("calibrated", "label", 100_000, 20) > 10.9  # measured in docs/scale.md
+    assert running_bound("blocks", "sample", 10**6, 20) > 10.7
+    assert running_bound("aim", "sample", 1000, 5) > 600

@@ -1,0 +1,272 @@
+"""Races and crashes of the whole service: exactly the budget comes out, no draw is repeated."""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPConnection
+
+import pytest
+
+pytest.importorskip(
+    "fastapi", reason="THE SERVICE WAS NOT TESTED: pip install 'private-ate[serve]'"
+)
+from house_people import CAROL, furnish
+
+from private_ate.privacy.ledger.store import find_entry
+from private_ate.service.policy import Policy
+from private_ate.service.store.catalogue import set_policy
+from private_ate.service.store.requests import FINAL
+from private_ate.service.verification import verify_service
+
+pytestmark = pytest.mark.service
+
+
+@contextmanager
+def started(*words):
+    """Start one of our commands and end it by its own number."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "private_ate", "serve", *map(str, words)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(timeout=60)
+
+
+def write_place(house, ports):
+    """Write the settings of several web processes on the same store."""
+    folder = house.folder
+    (folder / "worker.toml").write_text('data = "data"\nkey_file = "worker.key"\n')
+    (folder / "worker.key").write_text("ab" * 32)
+    for port in ports:
+        place = folder / f"web-{port}"
+        place.mkdir()
+        (place / "service.toml").write_text(
+            f'store = "{house.location}"\ntick = 1.0\ngrace = 0.0\n[web]\nport = {port}\n'
+        )
+    (folder / "service.toml").write_text(f'store = "{house.location}"\ntick = 1.0\ngrace = 0.0\n')
+    return folder
+
+
+def free_ports(count):
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def call(port, method, path, token="", body=None, key=""):
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key or "none"}
+    try:
+        text = None if body is None else json.dumps(body)
+        connection.request(method, path, text, {**headers, "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def wait_for(condition, seconds):
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        with suppress(OSError):
+            if condition():
+                return
+        time.sleep(0.1)
+    pytest.fail("it takes too long")
+
+
+def race(house, *, webs, workers, clients, each, released):
+    """Let clients post for more than the budget; exactly the budget must come out."""
+    ports = free_ports(webs)
+    folder = write_place(house, ports)
+    with house.store.transaction() as execute:
+        wide = Policy(epsilon_per_month="1000", methods=("calibrated", "published"))
+        set_policy(execute, "clinic", wide, "carol")
+    statuses = Counter()
+    body = {"dataset": "clinic", "epsilon": "0.01", "method": "published"}
+
+    def client(number):
+        who = ("alice", "bob")[number % 2]
+        for turn in range(each):
+            port = ports[(number + turn) % webs]
+            key = f"{number}-{turn}"
+            status, _ = call(port, "POST", "/v1/requests", house.tokens[who], body, key)
+            statuses[status] += 1
+
+    with ExitStack() as stack:
+        for port in ports:
+            stack.enter_context(started("web", folder / f"web-{port}"))
+        for port in ports:
+            wait_for(lambda port=port: call(port, "GET", "/v1/healthz")[0] == 200, 120)
+        for number in range(workers):
+            stack.enter_context(started("work", folder, "--name", f"worker-{number}"))
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wait_for(
+            lambda: all(row.state in FINAL for row in house.desk.requests(CAROL)),
+            60 + 15 * released,
+        )
+    assert statuses == {202: released, 409: clients * each - released}
+    found = verify_service(house.store)
+    kinds = Counter(entry.kind for entry in house.desk.ledger().history())
+    assert kinds == {"create": 1, "charge": released, "release": released}
+    assert house.desk.ledger().accounts()[0].left.epsilon == 0
+    assert found.requests == released
+
+
+def test_a_race_for_the_last_budget_releases_exactly_what_it_allows(location, tmp_path):
+    house = furnish(location, tmp_path, epsilon="0.04")
+    race(house, webs=2, workers=2, clients=4, each=3, released=4)
+    house.store.close()
+
+
+@pytest.mark.audit
+def test_a_race_of_sixteen_clients_for_a_hundred_answers(location, tmp_path):
+    house = furnish(location, tmp_path, epsilon="1")
+    race(house, webs=4, workers=4, clients=16, each=50, released=100)
+    house.store.close()
+
+
+def kill_and_look(house, rounds, seed):
+    """Kill a worker at random points; look at what is left after each."""
+    folder = write_place(house, [])
+    with house.store.transaction() as execute:
+        wide = Policy(epsilon_per_month="1000", methods=("calibrated", "published"))
+        set_policy(execute, "clinic", wide, "carol")
+    luck = random.Random(seed)
+    releases, restarts = {}, []
+    for turn in range(rounds):
+        house.ask(f"a{turn}", epsilon="0.001", method="published")
+        house.ask(f"b{turn}", epsilon="0.001", method="published")
+        begun = time.monotonic()
+        with started("work", folder, "--name", "one") as worker:
+            time.sleep(0.3 + luck.random() * 3.0)
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.wait()
+        restarts.append(time.monotonic() - begun)
+        verify_service(house.store)
+        for row in house.desk.requests(CAROL):
+            with house.store.snapshot() as execute:
+                kept = find_entry(execute, row.dataset, row.id, "release")
+            if kept is not None:  # a second draw would change a release that was seen
+                assert releases.setdefault(row.id, kept.body) == kept.body
+    begun = time.monotonic()
+    with started("work", folder, "--name", "one"):
+        wait_for(
+            lambda: all(row.state in FINAL for row in house.desk.requests(CAROL)), 60 + 8 * rounds
+        )
+    states = Counter(row.state for row in house.desk.requests(CAROL))
+    verify_service(house.store)
+    assert set(states) <= {"done", "lost"}
+    charges = Counter(entry.request for entry in house.desk.ledger().history() if entry.request)
+    assert max(charges.values()) <= 2  # one charge and at most one release
+    return states
+
+
+def test_killed_workers_release_nothing_unpaid_and_draw_nothing_twice(small_house, capsys):
+    states = kill_and_look(small_house, 3, seed=1)
+    with capsys.disabled():
+        print(f"\nafter kills: {dict(states)}")  # noqa: T201  # the figure
+
+
+@pytest.mark.audit
+def test_two_hundred_kills(location, tmp_path, capsys):
+    house = furnish(location, tmp_path, epsilon="10")
+    states = kill_and_look(house, 200, seed=2)
+    with capsys.disabled():
+        print(f"\nafter 200 kills: {dict(states)}")  # noqa: T201  # the figure
+    house.store.close()
+
+
+@pytest.mark.audit
+def test_a_thousand_duplicate_posts_over_four_processes_are_one_charge(location, tmp_path):
+    house = furnish(location, tmp_path)
+    ports = free_ports(4)
+    folder = write_place(house, ports)
+    answers = Counter()
+
+    def client(number):
+        for turn in range(250):
+            body = {"dataset": "clinic", "epsilon": "0.1"}
+            port = ports[(number + turn) % 4]
+            answers[call(port, "POST", "/v1/requests", house.tokens["alice"], body, "same")] += 1
+
+    with ExitStack() as stack:
+        for port in ports:
+            stack.enter_context(started("web", folder / f"web-{port}"))
+        for port in ports:
+            wait_for(lambda port=port: call(port, "GET", "/v1/healthz")[0] == 200, 120)
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stack.enter_context(started("work", folder))
+        wait_for(lambda: house.desk.requests(CAROL)[0].state == "done", 60)
+
+    assert sum(answers.values()) == 1000
+    assert {status for status, _ in answers} <= {202}
+    assert [entry.kind for entry in house.desk.ledger().history()].count("charge") == 1
+    house.store.close()
+
+
+def visible_delays(folder, shift, answers):
+    """Return by how much each answer comes after the time that public numbers give."""
+    house = furnish(folder / "service.db", folder, epsilon="10")
+    path = folder / "data" / "clinic.csv"
+    lines = path.read_text().splitlines()
+    lines[1] = lines[1].rpartition(",")[0] + f",{shift}"  # the neighbour: one outcome
+    path.write_text("\n".join(lines))
+    with house.store.transaction() as execute:
+        wide = Policy(epsilon_per_month="1000", methods=("calibrated", "published"))
+        set_policy(execute, "clinic", wide, "carol")
+    worker, delays = house.worker(), []
+    for turn in range(answers):
+        asked = house.ask(str(turn), epsilon="0.01", method="published")
+        worker.step()
+        row = house.desk.show(CAROL, asked.id)
+        delays.append(row.visible - row.due)
+    house.store.close()
+    return delays
+
+
+def compare_delays(tmp_path, answers, capsys):
+    from scipy.stats import ks_2samp
+
+    delays = []
+    for shift in ("-40", "60"):
+        (tmp_path / shift).mkdir()
+        delays.append(visible_delays(tmp_path / shift, shift, answers))
+    found = ks_2samp(*delays)
+    with capsys.disabled():
+        shown = [dict(Counter(each)) for each in delays]
+        print(f"\nlater than due (ms): {shown}; KS p = {found.pvalue:.3g}")  # noqa: T201
+    assert found.pvalue > 1e-6
+    assert all(delay % 1000 == 0 for each in delays for delay in each)
+
+
+@pytest.mark.real_ticks
+def test_answers_about_neighbours_appear_at_the_same_times(tmp_path, capsys):
+    compare_delays(tmp_path, 2, capsys)
+
+
+@pytest.mark.real_ticks
+@pytest.mark.audit
+def test_five_hundred_answers_about_neighbours_appear_at_the_same_times(tmp_path, capsys):
+    compare_delays(tmp_path, 500, capsys)
