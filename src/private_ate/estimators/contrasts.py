@@ -192,8 +192,10 @@ def _released_arm(
     )
 
 
-def _plain(law: NoiseLaw) -> NoiseLaw:
-    """Return the law with its ε as the number that JSON holds."""
+def _plain(law: NoiseLaw) -> NoiseLaw | None:
+    """Return the law with its ε as the number that JSON holds; none if outcomes share the draw."""
+    if law.outcomes > 1:
+        return None
     return NoiseLaw(law.name, float(law.unit), float(law.epsilon))
 
 
