@@ -56,7 +56,7 @@ def estimate_from_arms(
     pays = request.confidence is not None and all(arm.variances for arm in arms)
     halves = _Halves(arms, request.coverage, rule if pays else None)
     pairs = _pairs_in_order(len(arms))
-    factors = _simultaneous_factors(arms, halves, pairs, request.coverage) if pays else {}
+    factors = _simultaneous_factors(arms, halves, pairs, request.coverage_at_once) if pays else {}
     contrasts = tuple(
         _contrast(pair, arms, treatment.coded, halves, factors.get(ALL_PAIRS), domain.bounds.width)
         for pair in pairs

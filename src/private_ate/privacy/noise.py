@@ -81,8 +81,8 @@ class Spend:
     A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
     the call reads and no other part does; costs of different parts do not add up. ``metric`` says
     in which sense neighbours are within the sensitivity, so that a replay can measure it;
-    ``moves`` and ``groups`` belong to the metrics of those names. A smooth sensitivity is private, so it is not
-    written here.
+    ``moves`` and ``groups`` belong to the metrics of those names. A smooth sensitivity is private,
+    so it is not written here.
     """
 
     step: str

@@ -1,4 +1,4 @@
-"""By which law sums of several outcomes get their noise: the quieter of two, told by public numbers.
+"""By which law sums of outcomes get their noise: the quieter of two, told by public numbers.
 
 One outcome has the staircase. Several outcomes of the same people are drawn together from the L∞
 law, or have a staircase each with an equal part of ε, which is quieter at large ε. Proof:

@@ -100,10 +100,10 @@ class PairVariance:
     def likely_values(self, slices: int = 40) -> Floats:
         """Return midpoints of equally likely slices of the variance, given what was released.
 
-        The likelihood is that of the noise. Before a look the deviation is about the guess, with the
-        tail of a Cauchy law: large values remain possible if the released one says so, but noise
-        alone does not make them likely. Units without a partner have the
-        largest variance that there is.
+        The likelihood is that of the noise. Before a look the deviation is about the guess, with
+        the tail of a Cauchy law: large values remain possible if the released one says so, but
+        noise alone does not make them likely. Units without a partner have the largest variance
+        that there is.
         """
         top = math.sqrt(self.ceiling)
         center = math.sqrt(min(max(self.released, 0.0), self.ceiling))
