@@ -15,7 +15,7 @@ from private_ate.domain.treatment import Treatment
 from private_ate.domain.weights import SamplingWeights, as_weights
 from private_ate.errors import DomainError
 
-__all__ = ["MOST_OUTCOMES", "Domain"]
+__all__ = ["MOST_OUTCOMES", "Domain", "require_one_outcome"]
 
 OneOutcome = str | tuple[str, Interval] | Outcome
 MOST_OUTCOMES: Final = 50
@@ -160,6 +160,16 @@ class Domain:
     def to_toml(self) -> str:
         """Return the domain as TOML text that :meth:`from_toml` reads back."""
         return "\n".join(toml_lines(self)) + "\n"
+
+
+def require_one_outcome(domain: Domain, who: str) -> None:
+    """Refuse several outcomes where one is meant."""
+    if domain.further:
+        msg = (
+            f"{who} has one outcome; {len(domain.outcomes)} are declared: keep one of them, as "
+            "domain.of_outcome(0) does"
+        )
+        raise DomainError(msg, parameter="outcome")
 
 
 def _as_outcomes(outcome: object) -> list[Outcome]:

@@ -521,7 +521,9 @@ def expected_variance(
     squares = [weight**2 for weight in problem.equal_weights]
     whole = sum(weight * problem.rows for weight in problem.equal_weights)
     scale = request.rows_per_person * max(squares) * clip.kept_share**2 / epsilon / whole
-    return PairVariance(AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess)
+    return PairVariance(
+        AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess, outcomes=request.outcomes
+    )
 
 
 def _outcome_kernel(

@@ -12,6 +12,7 @@ from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.refusals import with_outcome_sd
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request
+from private_ate.privacy.levels import has_public_covariates
 
 __all__ = ["refuse_outcomes", "request_for", "with_spreads"]
 
@@ -71,7 +72,7 @@ def with_spreads(
     if not isinstance(outcome_sd, Mapping):
         return replace(request, options=with_outcome_sd(told, outcome_sd))
     if domain is None or not domain.further:
-        column = None if domain is None else domain.outcome.column
+        column = "" if domain is None else domain.outcome.column
         if list(outcome_sd) != [column]:
             msg = "of one outcome the standard deviation is a number, not a mapping from columns"
             raise ArgumentError(msg, parameter="outcome")
@@ -81,7 +82,9 @@ def with_spreads(
 
 def request_for(request: Request, domain: Domain, place: int) -> Request:
     """Return what one of several outcomes is asked for: its guessed spread, and no clipping."""
-    options = CalibratedOptions() if request.options is None else request.options
+    options = request.options
+    if options is None and has_public_covariates(request.level):
+        options = CalibratedOptions()
     if isinstance(options, CalibratedOptions):
         # Never clipped: all of ε goes to steps that are drawn together.
         spread = dict(request.spreads).get(domain.outcomes[place].column)
