@@ -219,9 +219,8 @@ def label_planner(
         expected = ExpectedError.of_sum(law, scale, sampling, request.coverage)
         if pays:
             wide = error_deviations(path.problem, point.solutions, spread, known.likely_values())
-            expected = expected.with_half_width(
-                sum_half_width(law, request.coverage, scale, math.sqrt(more) * unit * wide)
-            )
+            half = sum_half_width(law, request.coverage, scale, math.sqrt(more) * unit * wide)
+            expected = expected.with_half_width(half)
         return PlanRow.of(epsilon, expected, rows, f"cap {point.cap:.3g}")
 
     return predict
