@@ -24,7 +24,7 @@ from private_ate import (
 )
 from private_ate.charging import binding_of
 from private_ate.cli.app import app
-from private_ate.cli.domain import draft
+from private_ate.cli.draft import Draft
 from private_ate.data.rules import PAPERS_READING, MissingRules, outcome_rule
 from private_ate.data.streams import open_table
 from private_ate.data.tables import read_table
@@ -104,7 +104,7 @@ def test_two_rules_are_refused():
 
 
 def test_a_draft_asks_for_the_rule():
-    text = draft({"t": "number", "y": "number", "x": "number"}, "t", "y")
+    text = Draft({"t": "number", "y": "number", "x": "number"}, "t", "y").text()
 
     assert "\nmissing = ???" in text
     filled = text.replace("missing = ???", 'missing = "private"').replace("???", "1")
