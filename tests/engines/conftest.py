@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def cluster():
+def started():
     """Start Spark on this machine once: two processors, a task tried three times."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
@@ -22,12 +22,12 @@ def cluster():
 
 
 @pytest.fixture(scope="module")
-def session(cluster, request):
+def session(started, request):
     """Return the session; a file has a part for each `PARTITION_BYTES` of the module, if any."""
     size = getattr(request.module, "PARTITION_BYTES", None)
     if size is not None:
-        cluster.conf.set("spark.sql.files.maxPartitionBytes", str(size))
-        cluster.conf.set("spark.sql.files.openCostInBytes", "1")
-    yield cluster
-    cluster.conf.unset("spark.sql.files.maxPartitionBytes")
-    cluster.conf.unset("spark.sql.files.openCostInBytes")
+        started.conf.set("spark.sql.files.maxPartitionBytes", str(size))
+        started.conf.set("spark.sql.files.openCostInBytes", "1")
+    yield started
+    started.conf.unset("spark.sql.files.maxPartitionBytes")
+    started.conf.unset("spark.sql.files.openCostInBytes")
