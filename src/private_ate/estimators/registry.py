@@ -218,6 +218,13 @@ _RECORDS: Final = (
         page="baselines/grouped.md", figure="grouped",
     ),
     Method(
+        "balancing", ("sample",),
+        "baselines.balancing:BalancingOptions", "baselines.balancing:estimate_balancing",
+        estimands=("ate", "att", "atc", "ato"),
+        after="Ohnishi, Awan 2024", adjusts="all covariates, by weights that balance them",
+        page="baselines/balancing.md", figure="balancing",
+    ),
+    Method(
         "blocking", ("sample",),
         "baselines.blocking:BlockingOptions", "baselines.blocking:estimate_blocking",
         estimands=("ate", "att", "atc", "ato"),

@@ -381,11 +381,12 @@ class Noise:
     def objective(
         self, step: str, objective: Objective, *, changes: int, epsilon: Fraction
     ) -> Floats:
-        """Minimise a sum of logistic losses under a random linear term; answer the weights.
+        """Minimise a sum of convex losses under a random linear term; answer the weights.
 
         Neighbours: sums that differ in at most ``changes`` of their rows, so that the gradient
-        moves by at most ``2·changes`` in every coordinate. Cost: ε, of which 1 % pays for Laplace
-        noise that hides the solver's error (Lemmas 2 and 3 of docs/proofs/orthogonal.md). The
+        moves by at most ``2L·changes`` in every coordinate, L = 1 for logistic losses. Cost: ε, of
+        which 1 % pays for Laplace noise that hides the solver's error (Lemmas 2 and 3 of
+        docs/proofs/orthogonal.md; other losses: section 12 of docs/proofs/baselines.md). The
         recorder hears the objective itself and may probe its gradient.
         """
         law = ObjectiveLaw.split(objective, changes, epsilon)
@@ -394,7 +395,7 @@ class Noise:
                 step,
                 "objective",
                 epsilon - law.smoothing,
-                (2 * changes,),
+                (law.movement,),
                 law.dimension,
                 metric=Metric.GRADIENT,
             ),
