@@ -218,8 +218,20 @@ def test_a_loss_without_a_floor_has_its_minimiser_bounded_by_its_slope():
     assert found > logistic / 2
 
 
+def test_only_overlap_weights_have_an_interval():
+    for estimand in TAILORED:
+        found = release(draw_study(2, 300), epsilon="1", estimand=estimand)
+        assert found.interval is None
+        assert {step.name for step in found.steps} == {"balancing weights", "weighted sums"} | {
+            "balancing weights, rounding"
+        }
+        assert sum(step.epsilon for step in found.steps) == pytest.approx(1)
+
+
 def test_a_release_is_pure_and_pays_for_three_steps():
-    found = estimate_ate(draw_study(2, 300), level="sample", epsilon="1", method="balancing")
+    found = estimate_ate(
+        draw_study(2, 300), level="sample", epsilon="1", method="balancing", estimand="ato"
+    )
 
     assert found.guarantee == "pure 1-DP, sample level"
     spent = {step.name: step.epsilon for step in found.steps}

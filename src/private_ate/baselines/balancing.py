@@ -41,6 +41,9 @@ __all__ = ["BalancingOptions", "estimate_balancing", "largest_weight", "sum_kern
 _MODEL_SHARE: Final = "0.6"
 _INTERVAL_SHARE: Final = Fraction(1, 10)
 _SQUARE_BITS: Final = 24
+# Elsewhere the ridge leaves a bias that no interval of noise and sampling holds: of 95 % for the
+# ATE it held the effect in 8 runs of 100.
+_COVERED: Final[tuple[Estimand, ...]] = ("ato",)
 _REPLAYS: Final = 2000
 
 
@@ -53,7 +56,7 @@ class BalancingOptions:
     truncation : float
         Scores are kept within [truncation, 1 − truncation], in the loss and in the weights (η).
     model_share : str or float
-        Share of ε of the fit; with an interval a tenth of ε pays for it, sums get the rest.
+        Share of ε of the fit; an interval (ATO alone) has a tenth of ε, sums get the rest.
     """
 
     truncation: float = 0.1
@@ -172,7 +175,7 @@ def estimate_balancing(study: Study, request: Request, noise: Noise) -> Estimate
     the squares of an interval. Proof: section 12 of docs/proofs/baselines.md.
     """
     options = options_of(request, BalancingOptions, "balancing")
-    has_interval = request.confidence is not None
+    has_interval = request.confidence is not None and request.estimand in _COVERED
     model = request.epsilon * options.fraction
     squares = request.epsilon * _INTERVAL_SHARE if has_interval else Fraction(0)
     score = _release_score(study, request.estimand, options, noise, model)
