@@ -340,6 +340,9 @@ class MatchingStudy(Study, Protocol):
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""
 
+    def with_outcome(self, place: int) -> Self:
+        """Return a view with one of several outcomes alone, by its place among those declared."""
+
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""
 

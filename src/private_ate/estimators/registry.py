@@ -66,6 +66,8 @@ class Method:
         Whether it makes use of a known probability of treatment.
     subgroups_at : tuple of levels
         Where it estimates effects in subgroups.
+    outcomes_at : tuple of levels
+        Where it releases several outcomes by draws that they share.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -103,6 +105,7 @@ class Method:
     among_arms: bool = False
     trials: bool = False
     subgroups_at: tuple[Level, ...] = ()
+    outcomes_at: tuple[Level, ...] = ()
     after: str = ""
     adjusts: str = ""
     page: str = ""
@@ -137,6 +140,7 @@ _RECORDS: Final = (
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
         leaves_out=True, arms=20, among_arms=True, trials=True, subgroups_at=("label",),
+        outcomes_at=("label",),
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
         follows=("public", "private"), follows_at=("label",), arms_follow=("public",),

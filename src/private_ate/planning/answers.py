@@ -40,6 +40,7 @@ class Planner:
     size: int | None
     caveat: str
     table: Table | None = None
+    whose: str = ""
 
     def rows(self, size: int, epsilon: float) -> tuple[PlanRow, ...]:
         """Return the rows of a plan at one ε."""
@@ -50,6 +51,8 @@ class Planner:
     @property
     def wanted_of(self) -> str:
         """Whose half-width an answer is about."""
+        if self.whose:
+            return self.whose
         return "" if self.table is None else " in every contrast with the reference"
 
 

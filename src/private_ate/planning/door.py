@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +18,7 @@ from private_ate.estimators.blocks.plan import BlocksOptions
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, orthogonal_options
 from private_ate.estimators.orthogonal.several_arms.plan import interval_features
+from private_ate.estimators.outcomes.refusals import refuse_outcomes, request_for
 from private_ate.estimators.refusals import (
     among_arm,
     options_of,
@@ -38,6 +39,12 @@ from private_ate.planning.label import (
     made_up_people,
     people_like,
 )
+from private_ate.planning.outcomes import (
+    declared_outcomes,
+    one_outcome,
+    plan_together,
+    spread_of,
+)
 from private_ate.planning.plan import Plan
 from private_ate.planning.sample import blocks_planner, orthogonal_planner
 from private_ate.planning.sizes import Guesses, OverlapGuess, StudySizes
@@ -56,7 +63,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     half_width: float | None = None,
     solve: Solve | None = None,
     treatment: str | Treatment | None = None,
-    outcome: str | None = None,
+    outcome: str | Sequence[str] | None = None,
     covariates: Covariates = None,
     domain: Domain | None = None,
     weights: str | SamplingWeights | None = None,
@@ -67,7 +74,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     rows_per_person: int = 1,
     design: Design = "unknown",
     probability: float | str | None = None,
-    outcome_sd: float | None = None,
+    outcome_sd: float | Mapping[str, float] | None = None,
     explained: float | None = None,
     treated_share: float = 0.5,
     arm_shares: Sequence[float] | None = None,
@@ -86,7 +93,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         level.
     level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
         As for ``estimate_ate``. Three arms or more have a row for every ε and contrast; above 15
-        contrasts for those with the reference.
+        contrasts for those with the reference. Several outcomes have rows of their own, and a
+        wanted half-width is that of the first.
     weights : str or SamplingWeights, optional
         As for ``estimate_ate``; the plan says by how much the largest makes noise grow. A study
         that is not there yet has no weights to read.
@@ -99,7 +107,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     solve : "epsilon" or "rows", optional
         What to search for: the least ε, or the least number of rows at each of the budgets. None
         is rows if ``StudySizes`` leaves them open, and ε otherwise.
-    outcome_sd : float, optional
+    outcome_sd : float or mapping, optional
         The outcome's standard deviation among people who are treated alike, in its own units, as
         for ``estimate_ate``; None is an eighth of the declared range, or 0.4 of a binary one.
     explained : float, optional
@@ -124,7 +132,6 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         design, probability=probability,
     )  # fmt: skip
     budgets = _budgets(epsilons)
-    guesses = Guesses(outcome_sd, explained, treated_share, overlap)
     if half_width is not None:
         half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
     if solve is not None:
@@ -135,23 +142,56 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         msg = "sampling weights are a column of a table; they are planned for where there is one"
         raise ArgumentError(msg)
     asked = _Columns(treatment, outcome, covariates, domain)
+    several = declared_outcomes(data, domain, treatment, outcome)
+    if several is not None:
+        refuse_outcomes(method_named("auto", request.level), request, several)
     _refuse_weights(data, domain, request)
     arms = settle_arms(_declared(data, asked), arm_shares)
     request = among_arm(request, None if arms is None else arms.treatment, among)
-    match level:
+
+    def planner_of(place: int | None) -> Planner:
+        """Return the planner of the one outcome, or of one of several by its place."""
+        column = None if several is None or place is None else several.outcomes[place].column
+        spread = spread_of(outcome_sd, column)
+        guesses = Guesses(spread, explained, treated_share, overlap)
+        if several is None or place is None:
+            return _planner(data, asked, request, guesses, progress, arms)
+        read = one_outcome(data, several, place)
+        one = request_for(request, several, place)
+        return _planner(read, replace(asked, outcome=column), one, guesses, progress, arms)
+
+    planner = (
+        planner_of(None)
+        if several is None
+        else plan_together(
+            {one.column: planner_of(place) for place, one in enumerate(several.outcomes)}
+        )
+    )
+    with single_threaded_blas():
+        return make_plan(planner, request, budgets, wanted=half_width, solve=solve)
+
+
+def _planner(
+    data: object,
+    asked: _Columns,
+    request: Request,
+    guesses: Guesses,
+    progress: Progress | None,
+    arms: PlannedArms | None,
+) -> Planner:
+    """Return the predictions of the method of the level, about one outcome."""
+    match request.level:
         case "label":
-            planner = _label_planner(data, asked, request, guesses, progress, arms)
+            return _label_planner(data, asked, request, guesses, progress, arms)
         case "sample" if arms is None:
-            trial = _known_probability(request, data, domain)
-            planner = _sample_planner(_sizes(data, asked), request, guesses, trial)
+            trial = _known_probability(request, data, asked.domain)
+            return _sample_planner(_sizes(data, asked), request, guesses, trial)
         case "sample":
             refuse_probability(METHODS["orthogonal"], request, None)
             squares = _interval_covariates(data, asked)
-            planner = sample_planner(_sizes(data, asked), request, guesses, arms, squares)
+            return sample_planner(_sizes(data, asked), request, guesses, arms, squares)
         case _:
-            assert_never(level)
-    with single_threaded_blas():
-        return make_plan(planner, request, budgets, wanted=half_width, solve=solve)
+            assert_never(request.level)
 
 
 def _refuse_weights(data: object, domain: Domain | None, request: Request) -> None:
@@ -166,7 +206,7 @@ class _Columns:
     """Which columns are meant, where a table is given."""
 
     treatment: str | Treatment | None
-    outcome: str | None
+    outcome: str | Sequence[str] | None
     covariates: Covariates
     domain: Domain | None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -38,12 +39,13 @@ from private_ate.estimators.guesses import (
     PeopleGuess,
     make_up_arms,
     make_up_rows,
+    sum_half_width,
 )
 from private_ate.estimators.request import Request
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.search import Predict
 from private_ate.planning.sizes import StudySizes
-from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_variance
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.study import Block
 
 __all__ = ["People", "describe_weights", "label_planner", "made_up_people", "people_like"]
@@ -210,16 +212,16 @@ def label_planner(
         known = expected_variance(path.problem, spread, clip, share, request)
         known = replace(known, released=min(alike, known.ceiling), scale=known.scale / more)
         weighed = known.corrected_guess() if pays else spread
-        point = path.choose(staircase_variance(used) * reach**2 / more, weighed)
+        law = SumLaw.of(request.outcomes, Fraction(used))
+        point = path.choose(law.variance * reach**2 / more, weighed)
         scale = reach * point.cap * unit
         sampling = math.sqrt(more * _likely_square(path, point, known.released, spread)) * unit
-        expected = ExpectedError.of_staircase(used, scale, sampling, request.coverage)
+        expected = ExpectedError.of_sum(law, scale, sampling, request.coverage)
         if pays:
             wide = error_deviations(path.problem, point.solutions, spread, known.likely_values())
-            half = staircase_and_normal_quantile(
-                request.coverage, used, scale, math.sqrt(more) * unit * wide
+            expected = expected.with_half_width(
+                sum_half_width(law, request.coverage, scale, math.sqrt(more) * unit * wide)
             )
-            expected = expected.with_half_width(half)
         return PlanRow.of(epsilon, expected, rows, f"cap {point.cap:.3g}")
 
     return predict

@@ -37,6 +37,8 @@ class PlanRow:
         Whether the estimate adjusts for covariates.
     arm, against : str or None
         Of three arms or more: the contrast that the row is about.
+    outcome : str or None
+        Of several outcomes: the one that the row is about.
     """
 
     epsilon: float
@@ -50,6 +52,7 @@ class PlanRow:
     adjusted: bool
     arm: str | None = None
     against: str | None = None
+    outcome: str | None = None
 
     @classmethod
     def of(
@@ -97,6 +100,8 @@ class Plan:
         for row in plain["rows"]:
             if row["arm"] is None:
                 del row["arm"], row["against"]
+            if row["outcome"] is None:
+                del row["outcome"]
         return plain
 
     def _repr_html_(self) -> str:

@@ -80,7 +80,7 @@ class Parts:
         self._names.add(part)
         return _PartNoise(
             self.noise.entropy, self.noise.recorder,
-            part=part, whole=self.noise, heard=self._heard,
+            outcomes=self.noise.outcomes, part=part, whole=self.noise, heard=self._heard,
         )  # fmt: skip
 
     def total(self, step: str, of_step: str, *, epsilon: Fraction) -> PartsTotal:

@@ -58,10 +58,10 @@ _ARM_NOTES = {
 def plan_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns and the texts of every row; several arms have a contrast."""
     names, rows = _columns(plan)
-    if plan.rows[0].arm is None:
+    contrasts = [_about(row) for row in plan.rows]
+    if not contrasts[0]:
         return names, rows
-    contrasts = [f"{row.arm} against {row.against}" for row in plan.rows]
-    return [*names, "contrast"], [
+    return [*names, _title(plan)], [
         [*row, contrast] for row, contrast in zip(rows, contrasts, strict=True)
     ]
 
@@ -86,17 +86,27 @@ def _table(plan: Plan) -> str:
         ).rstrip()
         for line in lines
     ]
-    return "\n".join(texts if plan.rows[0].arm is None else _by_epsilon(plan, texts))
+    return "\n".join(_by_epsilon(plan, texts) if _about(plan.rows[0]) else texts)
+
+
+def _about(row: PlanRow) -> str:
+    """Say which outcome and which contrast a row is about, where there are several."""
+    contrast = "" if row.arm is None else f"{row.arm} against {row.against}"
+    return ": ".join(filter(None, (row.outcome, contrast)))
+
+
+def _title(plan: Plan) -> str:
+    return "contrast" if plan.rows[0].arm is not None else "outcome"
 
 
 def _by_epsilon(plan: Plan, texts: list[str]) -> list[str]:
     """Put the contrast behind its numbers; if that does not fit, above all numbers about it."""
     head, *lines = texts
-    named = [f"{row.arm} against {row.against}" for row in plan.rows]
+    named = [_about(row) for row in plan.rows]
     width = max(map(len, texts))
     if width + 2 + max(map(len, named)) <= _WIDTH:
         return [
-            f"{head.ljust(width)}  contrast",
+            f"{head.ljust(width)}  {_title(plan)}",
             *(f"{line.ljust(width)}  {name}" for line, name in zip(lines, named, strict=True)),
         ]
     found = [f"  {head}"]

@@ -24,6 +24,7 @@ from private_ate.estimators.subgroups.facts import merged_settings, merged_warni
 from private_ate.estimators.subgroups.table import estimate_rows
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import Estimate
 from private_ate.settings import SubgroupNote
@@ -158,9 +159,9 @@ def _release_direct(
     total = parts.total(_DIRECT, "outcome sums" if apart else "outcome sum", epsilon=epsilon)
     unit, whole = bounds.width / units, 1 << (OUTCOME_BITS + WEIGHT_BITS)
     levels = [float(Fraction(steps, 2 * whole)) * unit for steps in total.noisy]
+    law = SumLaw.of(parts.noise.outcomes, epsilon)
     laws = [
-        NoiseLaw("staircase", float(Fraction(size, whole)) * unit, float(epsilon))
-        for size in total.sensitivities
+        NoiseLaw.of_sum(law, float(Fraction(size, whole)) * unit) for size in total.sensitivities
     ]
     if arms > 2:
         return tuple(
