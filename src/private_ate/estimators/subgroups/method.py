@@ -16,11 +16,13 @@ from private_ate.contents.arms import NoiseLaw
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.options import CalibratedOptions, plan_clip
+from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.estimators.refusals import refuse_subgroups
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
-from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
+from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings, with_sampling
+from private_ate.estimators.subgroups.populations import count_population, roll_up
 from private_ate.estimators.subgroups.table import estimate_rows
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
@@ -45,20 +47,8 @@ class _Cell:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether every arm has somebody with an outcome, as far as that is public."""
+        """Whether every arm has somebody who counts and has an outcome, as far as is public."""
         return not self.present.has_empty
-
-    def weight(self, request: Request, labels: tuple[str, ...]) -> int:
-        """Return how many units the effect in this cell speaks of."""
-        if request.among is not None:
-            return self.everyone[labels.index(request.among)]
-        match request.estimand:
-            case "att":
-                return self.everyone.treated
-            case "atc":
-                return self.everyone.control
-            case _:
-                return self.everyone.total
 
 
 def estimate_subgroups(
@@ -82,18 +72,24 @@ def estimate_subgroups(
     each = replace(request, by=(), overall=False, epsilon=of_cells)
     parts = Parts(noise)
     runs = [method.run(cell.study, each, parts.within(cell.name)) for cell in used]
+    populations = [
+        count_population(cell.study.public(), request, run.overlap)
+        for cell, run in zip(used, runs, strict=True)
+    ]
+    roll = roll_up(populations, [cell.study.size for cell in used], by_factors=request.overall)
+    names = [cell.name for cell in used]
     direct = None
     if request.overall:
-        units = sum(cell.study.size for cell in used)
-        direct = _release_direct(study, request, units, parts, request.epsilon - of_cells)
+        factors = dict(zip(names, roll.factors, strict=True))
+        direct = _release_direct(
+            study, request, roll.rows, factors, parts, request.epsilon - of_cells
+        )
+    released = ReleasedCells.reconcile(roll.shares, [_quantities(run) for run in runs], direct)
     labels = study.domain.treatment.coded
-    weights = [cell.weight(request, labels) for cell in used]
-    shares = [weight / sum(weights) for weight in weights]
-    released = ReleasedCells.reconcile(shares, [_quantities(run) for run in runs], direct)
-    names = [cell.name for cell in used]
     notes = tuple(_note(cell, labels) for cell in found if cell.everyone.total)
-    settings = merged_settings(
-        [run.settings for run in runs], [cell.study.size for cell in used], notes, request
+    settings = with_sampling(
+        merged_settings([run.settings for run in runs], roll.shares, notes, request),
+        study.public(),
     )
     return estimate_rows(
         released, _groups(cells, used), study.domain, request, settings,
@@ -120,7 +116,9 @@ def _divide(study: MatchingStudy, cells: Cells) -> list[_Cell]:
         return ArmSizes.count(block.arm, arms)
 
     def present(block: Block) -> ArmSizes:
-        return ArmSizes.count(block.arm[block.present], arms)
+        weighs = carries_weight(block)
+        kept = block.present if weighs is None else block.present & weighs
+        return ArmSizes.count(block.arm[kept], arms)
 
     found = []
     divided = study.divided(lambda block: cells.codes(block.covariates), cells.count)
@@ -149,14 +147,20 @@ def _quantities(run: Estimate) -> tuple[Quantity, ...]:
 
 
 def _release_direct(
-    study: MatchingStudy, request: Request, units: int, parts: Parts, epsilon: Fraction
+    study: MatchingStudy,
+    request: Request,
+    rows: int,
+    factors: dict[str, int],
+    parts: Parts,
+    epsilon: Fraction,
 ) -> tuple[Quantity, ...]:
     """Release the outcome sums of all units, with the weights that they have in their cells."""
     bounds, arms = study.domain.bounds, study.domain.treatment.size
     options = request.options
     apart = arms > 2 or (isinstance(options, CalibratedOptions) and options.means)
-    total = parts.total(_DIRECT, "outcome sums" if apart else "outcome sum", epsilon=epsilon)
-    unit, whole = bounds.width / units, 1 << (OUTCOME_BITS + WEIGHT_BITS)
+    of_step = "outcome sums" if apart else "outcome sum"
+    total = parts.total(_DIRECT, of_step, epsilon=epsilon, factors=factors)
+    unit, whole = bounds.width / rows, 1 << (OUTCOME_BITS + WEIGHT_BITS)
     levels = [float(Fraction(steps, 2 * whole)) * unit for steps in total.noisy]
     laws = [
         NoiseLaw("staircase", float(Fraction(size, whole)) * unit, float(epsilon))
