@@ -87,6 +87,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="2000,10000")
     parser.add_argument("--epsilons", default="1,4")
     parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--forms", default="alone,rolled,paid")
     parser.add_argument("--draws", type=int, default=200, help="of each study of `overall`")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--file", type=Path, default=Path("accuracy_subgroups.jsonl"))
@@ -103,14 +104,15 @@ def main() -> None:
         with arguments.file.open("a", encoding="utf-8") as file:
             for number in range(arguments.studies):
                 for size in sizes:
-                    _measure(arguments.first_seed + number, size, epsilons, found, file)
+                    lines = [line for line in LINES if line.form in arguments.forms.split(",")]
+                    _measure(lines, arguments.first_seed + number, size, epsilons, found, file)
     _print(found)
 
 
-def _measure(seed, size, epsilons, found, file):
+def _measure(lines, seed, size, epsilons, found, file):
     """Measure all lines of one study that the file does not hold."""
     drawn: dict[str, Drawn] = {}
-    for line in LINES:
+    for line in lines:
         for epsilon in epsilons:
             key = json.dumps([line.family, line.estimand, line.form, size, epsilon, seed])
             if key in found:
