@@ -143,9 +143,8 @@ def estimate(
         missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
         arms=ArmFlags(treated, control, arms, reference, treatment_bins), weights=weights,
     )  # fmt: skip
-    if diagnostics is not None and known.weights is not None:
-        msg = "the curator's page compares with matching, which takes no sampling weights"
-        raise ArgumentError(msg)
+    if diagnostics is not None:
+        _refuse_curator(known, by)
     for path in (report, diagnostics):
         pages.require_folder(path)
     file = described_file(data, sep, decimal)
@@ -202,6 +201,16 @@ def estimate(
     if diagnostics is not None and here is not None:
         text = pages.curator_text(release, here, known, named_covariates(covariates))
         write_whole(diagnostics, text)
+
+
+def _refuse_curator(domain: Domain, by: str | None) -> None:
+    """Refuse a curator's page of what it does not compare with."""
+    if domain.weights is not None:
+        msg = "the curator's page compares with matching, which takes no sampling weights"
+        raise ArgumentError(msg)
+    if by is not None:
+        msg = "the curator's page speaks of all units; leave out subgroups, or the page"
+        raise ArgumentError(msg, parameter="by")
 
 
 def _warn(texts: Iterable[str]) -> None:

@@ -66,6 +66,7 @@ def test_one_request_is_one_charge(folder):
     [
         (["--by", "age"], "name where it is cut", "--by COLUMN,COLUMN<NUMBER"),
         (["--overall"], "name these too", "--by COLUMN,COLUMN<NUMBER"),
+        (["--by", "age<60", "--diagnostics", "page.html"], "speaks of all units", "--by"),
         (["--by", "age<60", "--method", "published"], "has no subgroups", "--method"),
     ],
 )
