@@ -144,7 +144,7 @@ def estimate(
         arms=ArmFlags(treated, control, arms, reference, treatment_bins), weights=weights,
     )  # fmt: skip
     if diagnostics is not None:
-        _refuse_curators_page(known)
+        _refuse_curators_page(known, by)
     for path in (report, diagnostics):
         pages.require_folder(path)
     file = described_file(data, sep, decimal)
@@ -203,7 +203,7 @@ def estimate(
         write_whole(diagnostics, text)
 
 
-def _refuse_curators_page(known: Domain) -> None:
+def _refuse_curators_page(known: Domain, by: str | None) -> None:
     """Refuse a curator's page of what it cannot show."""
     if known.further:
         msg = "the curator's page shows one outcome; ask for it with one --outcome at a time"
@@ -211,6 +211,9 @@ def _refuse_curators_page(known: Domain) -> None:
     if known.weights is not None:
         msg = "the curator's page compares with matching, which takes no sampling weights"
         raise ArgumentError(msg)
+    if by is not None:
+        msg = "the curator's page speaks of all units; leave out subgroups, or the page"
+        raise ArgumentError(msg, parameter="by")
 
 
 def _warn(texts: Iterable[str]) -> None:

@@ -133,12 +133,6 @@ def refuse_subgroups(method: Method, request: Request, domain: Domain | None) ->
             "several subgroups, which would then cost more than ε together"
         )
         raise ArgumentError(msg, parameter="rows_per_person")
-    if request.estimand == "ato":
-        msg = "the ATO of subgroups does not add up to that of all; ask for the ATE, ATT or ATC"
-        raise ArgumentError(msg, parameter="estimand")
-    if request.overall and (request.estimand != "ate" or request.among is not None):
-        msg = "all units are paid for beside subgroups for the ATE alone; leave out overall"
-        raise ArgumentError(msg, parameter="overall")
     if domain is None:
         msg = "subgroups are made by columns that a domain declares; give domain= too"
         raise ArgumentError(msg, parameter="by")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, assert_never, get_args
+from typing import Final, assert_never, cast, get_args
 
 from private_ate.arguments import one_of, real_number
 from private_ate.data.inputs import prepare_table, weighted_domain
@@ -24,6 +24,7 @@ from private_ate.estimators.refusals import (
     options_of,
     refuse_arms,
     refuse_probability,
+    refuse_subgroups,
     refuse_weights,
     with_outcome_sd,
 )
@@ -48,7 +49,9 @@ from private_ate.planning.outcomes import (
 from private_ate.planning.plan import Plan
 from private_ate.planning.sample import blocks_planner, orthogonal_planner
 from private_ate.planning.sizes import Guesses, OverlapGuess, StudySizes
+from private_ate.planning.subgroups import subgroup_planner
 from private_ate.privacy.budget import Level, parse_epsilon
+from private_ate.privacy.levels import has_public_covariates
 
 __all__ = ["plan_ate"]
 
@@ -79,6 +82,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     treated_share: float = 0.5,
     arm_shares: Sequence[float] | None = None,
     among: str | None = None,
+    by: str | Sequence[str] = (),
+    overall: bool = False,
     overlap: OverlapGuess = "good",
     options: CalibratedOptions | OrthogonalOptions | BlocksOptions | None = None,
     progress: Progress | None = None,
@@ -120,6 +125,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         read; None is equal shares. Without a declared treatment their number is that of the arms.
     among : str, optional
         As for ``estimate_ate``.
+    by, overall
+        As for ``estimate_ate``, at label level, from a table: the plan then has the rows of the
+        table of effects. Above three cells ``overall`` is recommended, and the plan says so.
     overlap : "good" or "poor"
         A guess of how far treatment depends on the covariates, where they are not read: at label
         level, and at sample level for three arms or more. The log odds of treatment have a
@@ -129,7 +137,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     """
     request = Request(
         level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options,
-        design, probability=probability,
+        design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
     )  # fmt: skip
     budgets = _budgets(epsilons)
     if half_width is not None:
@@ -146,6 +154,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     if several is not None:
         refuse_outcomes(method_named("auto", request.level), request, several)
     _refuse_weights(data, domain, request)
+    _refuse_subgroups(data, domain, request)
     arms = settle_arms(_declared(data, asked), arm_shares)
     request = among_arm(request, None if arms is None else arms.treatment, among)
 
@@ -199,6 +208,20 @@ def _refuse_weights(data: object, domain: Domain | None, request: Request) -> No
     declared = data.domain if isinstance(data, LocalStudy) else domain
     if declared is not None:
         refuse_weights(method_named("auto", request.level), request, declared)
+
+
+def _refuse_subgroups(data: object, domain: Domain | None, request: Request) -> None:
+    """Refuse subgroups that are not planned for: cells are read from public columns."""
+    if not request.by:
+        return
+    if not has_public_covariates(request.level):
+        msg = "subgroups are planned for at label level, where it is public who is in which"
+        raise ArgumentError(msg, parameter="by")
+    if isinstance(data, StudySizes):
+        msg = "subgroups are planned for from a table, which tells how large they are"
+        raise ArgumentError(msg, parameter="by")
+    declared = data.domain if isinstance(data, LocalStudy) else domain
+    refuse_subgroups(METHODS["calibrated"], request, declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +293,9 @@ def _label_planner(
         f"rests on {told}, and on an outcome standard deviation of "
         f"{guesses.deviation(sizes):.4g}{guesses.origin}; unmeasured confounding is not in it"
     )
+    if request.by and not isinstance(data, StudySizes):
+        alike = guesses.alike_share(sizes)
+        return subgroup_planner(study, request, options, alike, caveat)
     if arms is not None:
         foreseen = label_arms(people, request, options, guesses.alike_share(sizes))
         return arms.planner("calibrated", foreseen, request, sizes.rows, caveat)

@@ -187,7 +187,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(
         released.ate, (released.ate - half, released.ate + half), interval, settings,
         warnings=_warn(public, weights, settings, request),
-        laws=released.laws, variances=variances,
+        laws=released.laws, variances=variances, overlap=problem.overlap,
     )  # fmt: skip
 
 
