@@ -265,7 +265,6 @@ def test_a_column_is_no_covariate_and_weight_at_once():
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"level": "sample"}, "takes no sampling weights at sample level"),
         ({"level": "sample", "method": "ipw"}, "takes no sampling weights at sample level"),
         ({"level": "label", "method": "published"}, "use method 'calibrated'"),
         ({"level": "label", "target": "track"}, "use 'balance'"),
@@ -306,8 +305,8 @@ def test_a_plan_says_by_how_much_the_largest_weight_makes_noise_grow():
 
     assert f"largest is {weight.max() / weight.mean():.3g} times the mean" in plan.caveat
     assert plan.rows[0].expected_error > plain.rows[0].expected_error
-    with pytest.raises(ArgumentError, match="takes no sampling weights at sample level"):
-        plan_ate(frame, level="sample", epsilons=["1"], domain=DOMAIN)
+    with pytest.raises(ArgumentError, match="at label level, where they are read"):
+        plan_ate(frame, level="label", epsilons=["1"], domain=DOMAIN, mean_weight=2)
 
 
 def test_a_ledger_binds_the_column_of_weights_as_public(tmp_path):

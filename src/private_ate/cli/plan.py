@@ -68,6 +68,10 @@ def plan(
     overlap: Annotated[
         str, typer.Option(help="Guessed overlap of the arms, if not read: good or poor.")
     ] = "good",
+    mean_weight: Annotated[
+        float | None,
+        typer.Option(help="Guessed mean sampling weight at sample level; default: half its bound."),
+    ] = None,
     explained: Annotated[
         float | None,
         typer.Option(help="Guessed share of the outcome's variance that covariates explain."),
@@ -131,6 +135,7 @@ def plan(
             arm_shares=None if arm_shares is None else _shares(arm_shares),
             among=among,
             overlap=cast("Any", overlap),
+            mean_weight=mean_weight,
             options=cast("Any", method_options("auto", level, settings or [])),
             progress=progress,
         )
