@@ -143,7 +143,7 @@ _RECORDS: Final = (
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
         follows=("public", "private"), follows_at=("label",), arms_follow=("public",),
-        weighs_at=("label",),
+        weighs_at=("label",), arms_weigh=True,
     ),
     Method(
         "published", ("label", "sample"),

@@ -6,7 +6,7 @@ docs/proofs/subgroups.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -83,13 +83,21 @@ class Parts:
             part=part, whole=self.noise, heard=self._heard,
         )  # fmt: skip
 
-    def total(self, step: str, of_step: str, *, epsilon: Fraction) -> PartsTotal:
+    def total(
+        self,
+        step: str,
+        of_step: str,
+        *,
+        epsilon: Fraction,
+        factors: Mapping[str, int] | None = None,
+    ) -> PartsTotal:
         """Release what a staircase step got in all parts, added up, with noise of its own.
 
-        What went into the parts is added up behind the choke point, so that no method holds it.
+        What went into the parts is added up behind the choke point, so that no method holds it;
+        ``factors`` are public whole numbers by which parts count, one each without them.
         Neighbours: the input of one part moves, one coordinate of it by at most its sensitivity
-        there; the sum moves by as much, at most the largest sensitivity of all parts. Cost: ε,
-        beyond what the parts cost (docs/proofs/subgroups.md).
+        there; the sum moves by as much times the part's factor, at most the largest such product
+        of all parts. Cost: ε, beyond what the parts cost (docs/proofs/subgroups.md).
         """
         parts = self._heard.get(of_step, [])
         sizes = {(len(one.values), len(one.sensitivities)) for one in parts}
@@ -97,7 +105,10 @@ class Parts:
         if len(sizes) != 1 or set(names) != self._names or len(names) != len(self._names):
             msg = f"step {of_step!r} was not called once in every part of the rows, alike in all"
             raise NumericRangeError(msg)
-        totals = [sum(column) for column in zip(*(one.values for one in parts), strict=True)]
-        reach = [max(column) for column in zip(*(one.sensitivities for one in parts), strict=True)]
+        times = dict.fromkeys(names, 1) if factors is None else factors
+        scaled = [[times[one.part] * value for value in one.values] for one in parts]
+        moved = [[times[one.part] * size for size in one.sensitivities] for one in parts]
+        totals = [sum(column) for column in zip(*scaled, strict=True)]
+        reach = [max(1, *column) for column in zip(*moved, strict=True)]
         noisy = self.noise.staircase_disjoint(step, totals, sensitivities=reach, epsilon=epsilon)
         return PartsTotal(tuple(noisy), tuple(reach))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Required, TypedDict
 
 from private_ate.domain import SamplingWeights
+from private_ate.domain.weights import WEIGHTED
 from private_ate.estimators.blocks.plan import BlocksPlan, Model
 from private_ate.estimators.blocks.settings import ReleasedWeights
 from private_ate.estimators.blocks.unadjusted import Count
@@ -14,11 +15,10 @@ from private_ate.settings import ABSENT, Absent
 from private_ate.study import Study
 
 __all__ = [
-    "WEIGHTED", "Facts", "adjusted_facts", "released_weights", "trial_facts", "unadjusted_facts",
+    "Facts", "adjusted_facts", "released_weights", "trial_facts", "unadjusted_facts",
     "weighted_facts",
 ]  # fmt: skip
 
-WEIGHTED: Final = ", weighted to the target population"
 
 _LEANS: Final = "; in small blocks the effect leans to units that overlap"
 _TRIMMED: Final = (

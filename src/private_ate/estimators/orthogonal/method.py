@@ -21,7 +21,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.estimators.blocks.facts import WEIGHTED, released_weights
+from private_ate.domain.weights import WEIGHTED
+from private_ate.estimators.blocks.facts import released_weights
 from private_ate.estimators.blocks.unadjusted import Count, release_count
 from private_ate.estimators.orthogonal.aggregate import (
     Effect,

@@ -6,10 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, cast
 
-from private_ate.estimators.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
+from private_ate.estimators.calibrated.settings import (
+    ArmsSamplingNote,
+    CalibratedArmsSettings,
+    CalibratedSettings,
+    SamplingNote,
+)
 from private_ate.estimators.request import Request
 from private_ate.settings import (
     ABSENT,
+    Absent,
     ArmCounts,
     ArmNumbers,
     Settings,
@@ -32,7 +38,7 @@ _LEFT_OUT: Final = "no effect in {0}: {1}; its {2} units are in no row of the ta
 
 def merged_settings(
     settings: Sequence[Settings | Mapping[str, Any]],
-    sizes: Sequence[int],
+    sizes: Sequence[float],
     cells: tuple[SubgroupNote, ...],
     request: Request,
 ) -> Merged:
@@ -51,6 +57,7 @@ def merged_settings(
         "notes": _notes(held, request) or ABSENT,
         "budget": _budget(first, request),
         **_counts(held),
+        "sampling_weights": _sampling(held, sizes, cells),
     }
     arms = _summed([_by_arm(one.arms) for one in held])
     effective = _effective([_by_arm(one.effective_arms) for one in held], sizes)
@@ -93,6 +100,25 @@ def _population(usual: str, cells: tuple[SubgroupNote, ...]) -> str:
     return f"{usual}, of the {kept:,} units in subgroups with units of every arm"
 
 
+def _sampling(
+    held: Sequence[Merged], sizes: Sequence[float], cells: tuple[SubgroupNote, ...]
+) -> SamplingNote | ArmsSamplingNote | Absent:
+    """Return the sampling weights of all cells as one; ``sizes`` are what they add up to."""
+    notes = [one.sampling_weights for one in held]
+    found = [one for one in notes if isinstance(one, SamplingNote | ArmsSamplingNote)]
+    if len(found) < len(notes):
+        return ABSENT
+    units = [cell.units for cell in cells if cell.estimated]
+    mean = sum(sizes) / sum(units)
+    means = [size / number for size, number in zip(sizes, units, strict=True)]
+    largest = max(one.largest * of / mean for one, of in zip(found, means, strict=True))
+    worth = _effective([_by_arm(one.worth) for one in found], sizes)
+    first = found[0]
+    if isinstance(first, SamplingNote):
+        return replace(first, largest=largest, worth=ArmNumbers(**worth))
+    return replace(first, largest=largest, worth=worth)
+
+
 def _larger(one: float, other: float) -> float:
     return other if abs(other) > abs(one) else one
 
@@ -101,7 +127,7 @@ def _summed(by_arm: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(one[name] for one in by_arm) for name in by_arm[0]}
 
 
-def _effective(by_arm: Sequence[Mapping[str, float]], sizes: Sequence[int]) -> dict[str, float]:
+def _effective(by_arm: Sequence[Mapping[str, float]], sizes: Sequence[float]) -> dict[str, float]:
     """Return how many units of equal weight arms are worth: squared weights of cells add up."""
     whole = sum(sizes)
     return {

@@ -12,6 +12,9 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final
 
+import numpy as np
+
+from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError, SchemaError
@@ -26,12 +29,13 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import Estimate
-from private_ate.settings import SubgroupNote
+from private_ate.settings import ABSENT, SubgroupNote
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
 __all__ = ["estimate_subgroups"]
 
 _DIRECT: Final = "outcome sums, all units"
+_FACTOR_BITS: Final = 20  # of the grid on which cells count by their sampling weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +46,29 @@ class _Cell:
     study: MatchingStudy = field(repr=False)
     everyone: ArmSizes
     present: ArmSizes
+    sampled: tuple[float, ...] | None = None  # sums of the arms' sampling weights
 
     @property
     def is_comparable(self) -> bool:
-        """Whether every arm has somebody with an outcome, as far as that is public."""
+        """Whether every arm has somebody with an outcome and a weight, as far as is public."""
         return not self.present.has_empty
 
-    def weight(self, request: Request, labels: tuple[str, ...]) -> int:
+    @property
+    def counts(self) -> tuple[float, ...]:
+        """How many units each arm holds, or for how many its sampling weights say they stand."""
+        return self.everyone.counts if self.sampled is None else self.sampled
+
+    def weight(self, request: Request, labels: tuple[str, ...]) -> float:
         """Return how many units the effect in this cell speaks of."""
         if request.among is not None:
-            return self.everyone[labels.index(request.among)]
+            return self.counts[labels.index(request.among)]
         match request.estimand:
             case "att":
-                return self.everyone.treated
+                return self.counts[1]
             case "atc":
-                return self.everyone.control
+                return self.counts[0]
             case _:
-                return self.everyone.total
+                return sum(self.counts)
 
 
 def estimate_subgroups(
@@ -84,17 +94,15 @@ def estimate_subgroups(
     runs = [method.run(cell.study, each, parts.within(cell.name)) for cell in used]
     direct = None
     if request.overall:
-        units = sum(cell.study.size for cell in used)
-        direct = _release_direct(study, request, units, parts, request.epsilon - of_cells)
+        direct = _release_direct(study, request, used, parts, request.epsilon - of_cells)
     labels = study.domain.treatment.coded
     weights = [cell.weight(request, labels) for cell in used]
     shares = [weight / sum(weights) for weight in weights]
     released = ReleasedCells.reconcile(shares, [_quantities(run) for run in runs], direct)
     names = [cell.name for cell in used]
     notes = tuple(_note(cell, labels) for cell in found if cell.everyone.total)
-    settings = merged_settings(
-        [run.settings for run in runs], [cell.study.size for cell in used], notes, request
-    )
+    sizes = [cell.study.size if cell.sampled is None else sum(cell.sampled) for cell in used]
+    settings = merged_settings([run.settings for run in runs], sizes, notes, request)
     return estimate_rows(
         released, _groups(cells, used), study.domain, request, settings,
         units=tuple(map(sum, zip(*(cell.present.counts for cell in used), strict=True))),
@@ -114,24 +122,44 @@ def _refuse_clipped_means(study: MatchingStudy, request: Request) -> None:
 
 def _divide(study: MatchingStudy, cells: Cells) -> list[_Cell]:
     """Return all cells with their sizes, which are public at label level."""
-    arms = study.domain.treatment.size
+    arms, bound = study.domain.treatment.size, study.domain.weights
 
     def everyone(block: Block) -> ArmSizes:
         return ArmSizes.count(block.arm, arms)
 
     def present(block: Block) -> ArmSizes:
-        return ArmSizes.count(block.arm[block.present], arms)
+        return ArmSizes.count(block.arm[block.shares > 0], arms)
+
+    def sampled(block: Block) -> _Sampled:
+        counted = np.bincount(block.arm, weights=block.weights, minlength=arms)
+        return _Sampled(counted.astype(np.float64))
 
     found = []
     divided = study.divided(lambda block: cells.codes(block.covariates), cells.count)
     for name, rows in zip(cells.names, divided, strict=True):
         nobody = ArmSizes((0,) * arms)
-        sizes = (nobody, nobody)
+        cell = _Cell(name, rows, nobody, nobody)
         if rows.size:
             public = rows.public()
-            sizes = (public.fold(everyone), public.fold(present))
-        found.append(_Cell(name, rows, *sizes))
+            cell = _Cell(name, rows, public.fold(everyone), public.fold(present))
+            if bound is not None:
+                cell = replace(cell, sampled=public.fold(sampled).times(bound.high))
+        found.append(cell)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """Sums of the arms' sampling weights, as shares of their bound; adds up over blocks."""
+
+    sums: Floats
+
+    def __add__(self, other: _Sampled) -> _Sampled:
+        return _Sampled(self.sums + other.sums)
+
+    def times(self, bound: float) -> tuple[float, ...]:
+        """Return the sums in units of the weights."""
+        return tuple((bound * self.sums).tolist())
 
 
 def _half(epsilon: Fraction) -> Fraction:
@@ -149,14 +177,28 @@ def _quantities(run: Estimate) -> tuple[Quantity, ...]:
 
 
 def _release_direct(
-    study: MatchingStudy, request: Request, units: int, parts: Parts, epsilon: Fraction
+    study: MatchingStudy,
+    request: Request,
+    used: list[_Cell],
+    parts: Parts,
+    epsilon: Fraction,
 ) -> tuple[Quantity, ...]:
-    """Release the outcome sums of all units, with the weights that they have in their cells."""
+    """Release the outcome sums of all units, with the weights that they have in their cells.
+
+    In a cell weights add up to its rows; with sampling weights a cell counts by what those add up
+    to instead, by a public factor on a grid of 2⁻²⁰.
+    """
     bounds, arms = study.domain.bounds, study.domain.treatment.size
     options = request.options
     apart = arms > 2 or (isinstance(options, CalibratedOptions) and options.means)
-    total = parts.total(_DIRECT, "outcome sums" if apart else "outcome sum", epsilon=epsilon)
+    factors = _factors(used)
+    total = parts.total(
+        _DIRECT, "outcome sums" if apart else "outcome sum", epsilon=epsilon, factors=factors
+    )
+    units = sum(cell.study.size for cell in used)
     unit, whole = bounds.width / units, 1 << (OUTCOME_BITS + WEIGHT_BITS)
+    if factors is not None:
+        whole <<= _FACTOR_BITS
     levels = [float(Fraction(steps, 2 * whole)) * unit for steps in total.noisy]
     laws = [
         NoiseLaw("staircase", float(Fraction(size, whole)) * unit, float(epsilon))
@@ -168,6 +210,18 @@ def _release_direct(
         )
     effect = levels[0] - levels[1] if apart else levels[0]
     return (Quantity(effect, tuple(laws)),)
+
+
+def _factors(used: list[_Cell]) -> dict[str, int] | None:
+    """Return by how much more a row of each cell counts than one of all; None for equal weights."""
+    sums = {cell.name: sum(cell.sampled) for cell in used if cell.sampled is not None}
+    if not sums:
+        return None
+    units, whole = sum(cell.study.size for cell in used), sum(sums.values())
+    return {
+        cell.name: round(sums[cell.name] / whole * units / cell.study.size * (1 << _FACTOR_BITS))
+        for cell in used
+    }
 
 
 def _groups(cells: Cells, used: list[_Cell]) -> list[tuple[str, tuple[int, ...]]]:
@@ -183,4 +237,5 @@ def _groups(cells: Cells, used: list[_Cell]) -> list[tuple[str, tuple[int, ...]]
 
 def _note(cell: _Cell, labels: tuple[str, ...]) -> SubgroupNote:
     sizes = dict(zip(labels, cell.present.counts, strict=True))
-    return SubgroupNote(cell.name, cell.everyone.total, sizes, cell.is_comparable)
+    weight = ABSENT if cell.sampled is None else sum(cell.sampled)
+    return SubgroupNote(cell.name, cell.everyone.total, sizes, cell.is_comparable, weight)
