@@ -123,12 +123,16 @@ class SubgroupNote:
         How many of them are in each arm, by label; those without an outcome are not counted.
     estimated : bool
         Whether it has effects: a subgroup that lacks units of some arm has none.
+    weight : float
+        What its units' sampling weights add up to, by which it counts among all; only where
+        sampling weights are in force.
     """
 
     name: str
     units: int
     arms: Mapping[str, int]
     estimated: bool
+    weight: float | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True)

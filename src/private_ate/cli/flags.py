@@ -72,6 +72,7 @@ _FLAGS: Final = {
     "confidence": "--confidence C",
     "half-width": "--half-width W",
     "arm shares": "--arm-shares P,Q,R",
+    "mean weight": "--mean-weight M",
     "rows": "--rows N",
     "sep": "--sep ';' (or tab, bar, colon)",
     "decimal": "--decimal , with the --sep of the file",

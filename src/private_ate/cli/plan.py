@@ -70,6 +70,10 @@ def plan(
     overlap: Annotated[
         str, typer.Option(help="Guessed overlap of the arms, if not read: good or poor.")
     ] = "good",
+    mean_weight: Annotated[
+        float | None,
+        typer.Option(help="Guessed mean sampling weight at sample level; default: half its bound."),
+    ] = None,
     explained: Annotated[
         float | None,
         typer.Option(help="Guessed share of the outcome's variance that covariates explain."),
@@ -137,6 +141,7 @@ def plan(
             by=[] if by is None else [text.strip() for text in by.split(",")],
             overall=overall,
             overlap=cast("Any", overlap),
+            mean_weight=mean_weight,
             options=cast("Any", method_options("auto", level, settings or [])),
             progress=progress,
         )

@@ -140,7 +140,7 @@ class LocalStudy:
     @property
     def everyone_takes_part(self) -> bool:
         """Whether no row could be left out; rows that were encoded from a table could."""
-        return self.takes_part is None and self.observed is None
+        return self.takes_part is None and self.observed is None and self.weights is None
 
     def public(self) -> Self:
         """Return a view without outcomes; who lacks one is shown only if that is public."""
@@ -288,6 +288,7 @@ class LocalStudy:
             order.copy(self.treated),
             order.copy(self.outcome),  # type: ignore[arg-type]  # by_groups has looked
             None if mask is None else order.copy(mask),
+            None if self.weights is None else order.copy(self.weights),
         )
 
     def _fold(self, run: Callable[[int], S], title: str) -> S:

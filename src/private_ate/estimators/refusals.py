@@ -185,10 +185,11 @@ def refuse_weights(method: Method, request: Request, domain: Domain) -> None:
             f"declare the domain without {column!r}"
         )
         raise ArgumentError(msg, parameter="method")
-    if domain.treatment.size > 2:
+    if domain.treatment.size > 2 and not method.arms_weigh:
         msg = (
-            f"sampling weights are for two arms; {domain.treatment.size} are declared: compare two "
-            f"of them at a time, or declare the domain without {column!r}"
+            f"at {request.level} level sampling weights are for two arms; {domain.treatment.size} "
+            "are declared: compare two of them at a time, or declare the domain without "
+            f"{column!r}"
         )
         raise ArgumentError(msg, parameter="arms")
     if request.target == "track":

@@ -55,6 +55,7 @@ from private_ate.privacy.levels import has_public_covariates
 
 __all__ = ["plan_ate"]
 
+_GUESSED_SHARE: Final = 0.5  # of their bound: where sampling weights are thought to have their mean
 DEFAULT_EPSILONS: Final = ("0.1", "0.2", "0.5", "1", "2", "4", "8")
 
 
@@ -85,6 +86,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     by: str | Sequence[str] = (),
     overall: bool = False,
     overlap: OverlapGuess = "good",
+    mean_weight: float | None = None,
     options: CalibratedOptions | OrthogonalOptions | BlocksOptions | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -102,7 +104,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         wanted half-width is that of the first.
     weights : str or SamplingWeights, optional
         As for ``estimate_ate``; the plan says by how much the largest makes noise grow. A study
-        that is not there yet has no weights to read.
+        that is not there yet has no weights to read: at sample level see ``StudySizes``.
     probability : float or str, optional
         As for ``estimate_ate``; a column's bounds are those of the domain.
     epsilons : sequence
@@ -132,6 +134,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         A guess of how far treatment depends on the covariates, where they are not read: at label
         level, and at sample level for three arms or more. The log odds of treatment have a
         standard deviation of 0.7 or 1.8.
+    mean_weight : float, optional
+        A guess of the mean sampling weight at sample level, where weights are private and not
+        read; None is half the declared bound.
     options
         The method's own options.
     """
@@ -155,6 +160,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         refuse_outcomes(method_named("auto", request.level), request, several)
     _refuse_weights(data, domain, request)
     _refuse_subgroups(data, domain, request)
+    share = _weight_share(data, domain, level, mean_weight)
     arms = settle_arms(_declared(data, asked), arm_shares)
     request = among_arm(request, None if arms is None else arms.treatment, among)
 
@@ -164,10 +170,11 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         spread = spread_of(outcome_sd, column)
         guesses = Guesses(spread, explained, treated_share, overlap)
         if several is None or place is None:
-            return _planner(data, asked, request, guesses, progress, arms)
+            return _planner(data, asked, request, guesses, progress, arms, share)
         read = one_outcome(data, several, place)
         one = request_for(request, several, place)
-        return _planner(read, replace(asked, outcome=column), one, guesses, progress, arms)
+        named = replace(asked, outcome=column)
+        return _planner(read, named, one, guesses, progress, arms, share)
 
     planner = (
         planner_of(None)
@@ -187,14 +194,19 @@ def _planner(
     guesses: Guesses,
     progress: Progress | None,
     arms: PlannedArms | None,
+    share: float,
 ) -> Planner:
-    """Return the predictions of the method of the level, about one outcome."""
+    """Return the predictions of the method of the level, about one outcome.
+
+    ``share`` is the mean of private sampling weights over their bound, one where there are none.
+    """
     match request.level:
         case "label":
             return _label_planner(data, asked, request, guesses, progress, arms)
         case "sample" if arms is None:
             trial = _known_probability(request, data, asked.domain)
-            return _sample_planner(_sizes(data, asked), request, guesses, trial)
+            sizes = replace(_sizes(data, asked), weight_share=share)
+            return _sample_planner(sizes, request, guesses, trial)
         case "sample":
             refuse_probability(METHODS["orthogonal"], request, None)
             squares = _interval_covariates(data, asked)
@@ -222,6 +234,28 @@ def _refuse_subgroups(data: object, domain: Domain | None, request: Request) -> 
         raise ArgumentError(msg, parameter="by")
     declared = data.domain if isinstance(data, LocalStudy) else domain
     refuse_subgroups(METHODS["calibrated"], request, declared)
+
+
+def _weight_share(
+    data: object, domain: Domain | None, level: Level, mean_weight: float | None
+) -> float:
+    """Return the mean sampling weight over its bound as guessed where weights are private."""
+    declared = data.domain if isinstance(data, LocalStudy) else domain
+    weights = None if declared is None else declared.weights
+    if isinstance(data, StudySizes) and data.weight_share < 1 and has_public_covariates(level):
+        msg = "at label level sampling weights are read: plan with a table, or without them"
+        raise ArgumentError(msg)
+    if mean_weight is None:
+        known = data.weight_share if isinstance(data, StudySizes) else 1.0
+        return known if weights is None else _GUESSED_SHARE
+    if weights is None or has_public_covariates(level):
+        msg = (
+            "a guessed mean weight is for sampling weights that are declared and private; leave "
+            "it out where there are none, and at label level, where they are read"
+        )
+        raise ArgumentError(msg, parameter="mean weight")
+    mean = real_number("the guessed mean weight", mean_weight, 1e-6 * weights.high, weights.high)
+    return mean / weights.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +361,8 @@ def _sample_planner(
     caveat = (
         f"rests on a treated share of {guess.share:g}, an outcome standard deviation of "
         f"{guesses.deviation(sizes):.4g}{guesses.origin} and {100 * guess.explained:.0f} % of "
-        "its variance explained; confounding that is not removed is not in it"
+        f"its variance explained{_about_weights(sizes)}; confounding that is not removed is not in "
+        "it"
     )
     if isinstance(request.options, OrthogonalOptions):
         refuse_probability(METHODS["orthogonal"], request, None)
@@ -336,6 +371,16 @@ def _sample_planner(
     options = options_of(request, BlocksOptions, "blocks")
     return Planner(
         "blocks", blocks_planner(sizes, request, options, guess, trial), sizes.rows, caveat
+    )
+
+
+def _about_weights(sizes: StudySizes) -> str:
+    """Say by how much private sampling weights make noise grow, if there are any."""
+    if sizes.weight_share == 1:
+        return ""
+    return (
+        f", and on sampling weights whose bound is {1 / sizes.weight_share:.3g} times their mean "
+        "(a guess: weights are private), by which the noise of sums grows"
     )
 
 

@@ -19,7 +19,6 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.calibrated.cap_path import (
     CapPath,
     CapPoint,
-    members_of,
     scatter,
     walk_caps,
 )
@@ -34,7 +33,6 @@ from private_ate.estimators.calibrated.method import (
     plan_clip,
     pose_caps,
 )
-from private_ate.estimators.calibrated.sampled_units import sampled_units
 from private_ate.estimators.guesses import (
     ExpectedError,
     PeopleGuess,
@@ -185,11 +183,10 @@ def describe_weights(study: LocalStudy) -> str:
     """Say by how much sampling weights make sensitivity grow, if there are any."""
     if study.weights is None:
         return ""
-    units = sampled_units(study, members_of)
-    if units is None:
-        return ""
+    mean = float(study.weights.mean())
+    largest = float(study.weights.max(initial=0.0)) / mean if mean > 0 else 1.0
     return (
-        f", on sampling weights whose largest is {max(units.largest):.3g} times the mean, which "
+        f", on sampling weights whose largest is {largest:.3g} times the mean, which "
         "is how much more one outcome can move the estimate unless a cap binds"
     )
 

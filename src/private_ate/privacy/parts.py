@@ -88,7 +88,8 @@ class Parts:
     ) -> PartsTotal:
         """Release what a staircase step got in all parts, times public factors, added up.
 
-        What went into the parts is added up behind the choke point, so that no method holds it.
+        What went into the parts is added up behind the choke point, so that no method holds it;
+        ``factors`` are public whole numbers by which parts count.
         Neighbours: the input of one part moves, one coordinate of it by at most its sensitivity
         there; the sum moves by that times the part's factor, at most by the largest of these
         products. Cost: ε, beyond what the parts cost (docs/proofs/subgroups.md).

@@ -21,7 +21,14 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Integers
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
-from private_ate.estimators.blocks.facts import Facts, adjusted_facts, trial_facts, unadjusted_facts
+from private_ate.estimators.blocks.facts import (
+    Facts,
+    adjusted_facts,
+    released_weights,
+    trial_facts,
+    unadjusted_facts,
+    weighted_facts,
+)
 from private_ate.estimators.blocks.models import (
     BlockEffects,
     average_effects,
@@ -92,6 +99,7 @@ class _Result:
     half: float | None
     facts: Facts
     is_overlap_weighted: bool = False
+    counted: Count | None = None
 
 
 def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
@@ -120,7 +128,7 @@ def _of_result(study: Study, request: Request, noise: Noise, result: _Result) ->
         ate=width * result.effect,
         noise_interval=_around(result.effect, result.noise, width),
         interval=None if result.half is None else _around(result.effect, result.half, width),
-        settings=_settings(request, result, noise),
+        settings=_settings(study, request, result, noise),
         estimand="ato" if result.is_overlap_weighted else None,
     )
 
@@ -129,7 +137,8 @@ def _compare_trial(study: Study, request: Request, noise: Noise) -> _Result:
     """Compare the arms of a trial by the probability that its protocol names."""
     probability = probability_of(study.domain, request.probability or 0.5)
     trial = estimate_trial(study, request, noise, probability)
-    return _Result(trial.value, trial.noise, trial.half, trial_facts(trial))
+    facts = trial_facts(trial)
+    return _Result(trial.value, trial.noise, trial.half, facts, counted=trial.counted)
 
 
 def _per_row(request: Request) -> Fraction:
@@ -139,12 +148,14 @@ def _per_row(request: Request) -> Fraction:
 def _plan(
     study: Study, request: Request, options: BlocksOptions, counted: Count | None = None
 ) -> BlocksPlan:
+    weighted = counted is not None and counted.squares is not None
     return plan_blocks(
         study.size,
         study.dimension,
         float(_per_row(request)),
         share=0.5 if counted is None else counted.share,
-        members=None if counted is None else counted.members,
+        members=None if counted is None else counted.worth(study.size),
+        mass=counted.total if weighted and counted is not None else None,
         estimand=request.estimand,
         with_interval=request.confidence is not None,
         options=options,
@@ -171,8 +182,10 @@ def _compare(study: Study, request: Request, noise: Noise, counted: Count | None
         square = release_square(
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
-        half = combined_half_width(changes * square / start.members, reach, request.coverage)
-    return _Result(start.value, reach, half, unadjusted_facts(request.design, tried=tried))
+        sampling = changes * square / start.members + start.count_variance
+        half = combined_half_width(sampling, reach, request.coverage)
+    facts = unadjusted_facts(request.design, tried=tried)
+    return _Result(start.value, reach, half, facts, counted=counted)
 
 
 def _count_for_comparison(
@@ -215,9 +228,10 @@ def _try_blocks(
             study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
         )
         square = variance * float(start.score.rate[0])
-        cap = variance_cap(square, start.members / plan.blocks, study.dimension)
+        cap = variance_cap(square, counted.worth(study.size) / plan.blocks, study.dimension)
     shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
-    return _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles)))
+    cut = _Cut(plan, start, cap, tuple(shuffles))
+    return replace(_release_centre(study, request, noise, cut), counted=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,15 +352,16 @@ def _around(effect: float, half: float, width: float) -> Pair:
     return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
 
 
-def _settings(request: Request, result: _Result, noise: Noise) -> BlocksSettings:
+def _settings(study: Study, request: Request, result: _Result, noise: Noise) -> BlocksSettings:
     """Return public facts and released numbers; block effects stay inside."""
     settings = BlocksSettings(
-        **result.facts,
+        **weighted_facts(result.facts, study.domain.weights),
         design=request.design,
         estimand=request.estimand,
         confidence=request.coverage,
         rows_per_person=request.rows_per_person,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise_interval_covers="the last step's noise only; not sampling, not confounding",
+        sampling_weights=released_weights(study, result.counted),
     )
     return replace(settings, interval_covers=ABSENT) if request.confidence is None else settings

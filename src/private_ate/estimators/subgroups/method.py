@@ -21,7 +21,7 @@ from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.cells import divide_rows, groups_of
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
-from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings, with_sampling
+from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
 from private_ate.estimators.subgroups.populations import count_population, roll_up
 from private_ate.estimators.subgroups.table import estimate_rows
 from private_ate.privacy.noise import Noise
@@ -72,10 +72,7 @@ def estimate_subgroups(
     released = ReleasedCells.reconcile(roll.shares, [_quantities(run) for run in runs], direct)
     labels = study.domain.treatment.coded
     notes = tuple(cell.note(labels) for cell in found if cell.everyone.total)
-    settings = with_sampling(
-        merged_settings([run.settings for run in runs], roll.shares, notes, request),
-        study.public(),
-    )
+    settings = merged_settings([run.settings for run in runs], roll.shares, notes, request)
     return estimate_rows(
         released, groups_of(cells, used), study.domain, request, settings,
         units=tuple(map(sum, zip(*(cell.present.counts for cell in used), strict=True))),
@@ -115,7 +112,11 @@ def _release_direct(
     parts: Parts,
     epsilon: Fraction,
 ) -> tuple[Quantity, ...]:
-    """Release the outcome sums of all units, with the weights that they have in their cells."""
+    """Release the outcome sums of all units, with the weights that they have in their cells.
+
+    In a cell weights add up to its rows; with sampling weights a cell counts by what those add up
+    to instead, by a public factor on a grid of 2⁻²⁰.
+    """
     bounds, arms = study.domain.bounds, study.domain.treatment.size
     options = request.options
     apart = arms > 2 or (isinstance(options, CalibratedOptions) and options.means)
