@@ -233,7 +233,7 @@ class Release:
             version=version,
             schema=SCHEMA,
             estimand=estimand,
-            effects=_rows(estimate, about, estimand),
+            effects=_rows(estimate, about, estimand, facts.estimand),
             adjusted=adjusted,
             design=about.design,
             treatment=about.treatment,
@@ -405,14 +405,22 @@ class Release:
         return summarize(self)
 
 
-def _rows(estimate: Estimate, about: About, estimand: ReleasedEstimand) -> tuple[Effect, ...]:
+def _rows(
+    estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
+) -> tuple[Effect, ...]:
     """Return the table of effects; empty for two arms alone, whose headline is the table."""
     overall = () if estimate.comparison is None else estimate.comparison.contrasts
     table = [SubgroupRow(None, row) for row in overall]
+
+    def of_row(row: SubgroupRow) -> ReleasedEstimand:
+        if row.adjusted is None:
+            return estimand
+        return released_estimand(asked, about.design, adjusted=row.adjusted)
+
     return tuple(
         Effect(
             outcome=about.outcome.column, subgroup=each.subgroup, arm=each.contrast.arm,
-            against=each.contrast.against, estimand=estimand, estimate=each.contrast.effect,
+            against=each.contrast.against, estimand=of_row(each), estimate=each.contrast.effect,
             interval=each.contrast.interval, simultaneous=each.contrast.simultaneous,
             noise_interval=each.contrast.noise_interval,
         )

@@ -110,24 +110,28 @@ class HeadlineNote:
 
 @dataclass(frozen=True, slots=True)
 class SubgroupNote:
-    """One of the finest subgroups; everything about it is public.
+    """One of the finest subgroups; everything about it is public, or was released with noise.
 
     Attributes
     ----------
     name : str
         What the table of effects calls it.
     units : int
-        How many units it holds.
+        How many units it holds; a noisy number at sample level.
     arms : mapping
         How many of them are in each arm, by label; those without an outcome are not counted.
+        Noisy numbers at sample level.
     estimated : bool
-        Whether it has effects: a subgroup that lacks units of some arm has none.
+        Whether it has effects: a subgroup that lacks units of some arm has none at label level.
+    adjusted : bool
+        At sample level: whether covariates were adjusted for there.
     """
 
     name: str
     units: int
     arms: Mapping[str, int]
     estimated: bool
+    adjusted: bool | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,7 @@ class SubgroupsNote:
         Columns and cuts that make the subgroups.
     overall : str
         Where effects for all units come from: "rolled up" from the subgroups, or "paid for" with
-        half of ε and reconciled with them.
+        half of ε, and at label level reconciled with them.
     cells : list of objects
         The finest subgroups.
     simultaneous_factor : float
@@ -566,7 +570,10 @@ def _subgroup(held: Mapping[str, Any]) -> SubgroupNote | None:
     if name is None or units is None:
         return None
     arms = {label: int(size) for label, size in _numbers(held.get("arms")).items()}
-    return SubgroupNote(name, units, arms, held.get("estimated") is True)
+    adjusted = _truth(held.get("adjusted"))
+    return SubgroupNote(
+        name, units, arms, held.get("estimated") is True, ABSENT if adjusted is None else adjusted
+    )
 
 
 def _equal_effects(held: Mapping[str, Any]) -> EqualEffects | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_ate.estimators.request import Design, Estimand
-from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.settings import ABSENT, Absent, Settings, SubgroupsNote
 
 __all__ = ["BlocksSettings"]
 
@@ -52,6 +52,9 @@ class BlocksSettings(Settings):
         ε of each step that saw private values.
     noise_interval_covers : str
         What the noise interval covers, and what not.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for. What above tells of
+        one model or one cut is then left out.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("blocks",)
@@ -74,3 +77,4 @@ class BlocksSettings(Settings):
     rows_per_person: int
     budget: Mapping[str, float]
     noise_interval_covers: str
+    subgroups: SubgroupsNote | Absent = ABSENT

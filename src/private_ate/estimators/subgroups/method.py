@@ -21,7 +21,9 @@ from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
 from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
+from private_ate.estimators.subgroups.private_cells import estimate_private_cells
 from private_ate.estimators.subgroups.table import estimate_rows
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
@@ -68,9 +70,12 @@ def estimate_subgroups(
 
     Neighbours: one person's outcome replaced, which is in one cell. Cost: ε: every cell spends
     all of it, or half if the other half pays for all units. Sensitivity: as the method has it
-    within a cell; see `Parts.total` for all units. Proof: docs/proofs/subgroups.md.
+    within a cell; see `Parts.total` for all units. Where cells are private: see
+    `estimate_private_cells`. Proof: docs/proofs/subgroups.md.
     """
     refuse_subgroups(method, request, study.domain)
+    if not has_public_covariates(request.level):
+        return estimate_private_cells(study, request, noise)
     _refuse_clipped_means(study, request)
     cells = Cells.of(study.domain, request.by)
     found = _divide(study, cells)
