@@ -125,7 +125,7 @@ def refuse_subgroups(method: Method, request: Request, domain: Domain | None) ->
         ]
         msg = (
             f"method {method.name!r} has no subgroups at {request.level} level; "
-            f"{' and '.join(able)} has"
+            f"{' and '.join(able)} have"
         )
         raise ArgumentError(msg, parameter="method")
     if request.rows_per_person != 1:
