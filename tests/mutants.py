@@ -407,6 +407,48 @@ MUTANTS = (
         "spread",
         "tests/unit/combining/test_pooling.py",
     ),
+    Mutant(
+        "private subgroups have all of ε for every move",
+        "estimators/subgroups/private_cells.py",
+        "_MOVES: Final = 2",
+        "_MOVES: Final = 1",
+        "tests/properties/test_private_subgroups_replay.py",
+    ),
+    Mutant(
+        "rows of other private subgroups take part",
+        "engines/local.py",
+        "takes_part=held & (codes == cell))",
+        "takes_part=held | (codes == cell))",
+        "tests/properties/test_private_subgroups_replay.py",
+    ),
+    Mutant(
+        "the sum of scores in a private subgroup declares its smaller side",
+        "estimators/blocks/unadjusted.py",
+        "width = max(high, -low) if in_cell else high - low",
+        "width = min(high, -low) if in_cell else high - low",
+        "tests/properties/test_private_subgroups_replay.py",
+    ),
+    Mutant(
+        "outcome sums in a private subgroup declare a quarter of the range",
+        "estimators/blocks/unadjusted.py",
+        "reach = OUTCOME_STEPS // 2 if in_cell",
+        "reach = OUTCOME_STEPS // 4 if in_cell",
+        "tests/properties/test_private_subgroups_replay.py",
+    ),
+    Mutant(
+        "blocks of a private subgroup are cut by the rows that it holds",
+        "estimators/blocks/method.py",
+        "return round(self.start.members / self.plan.blocks) if self.scope.in_cell else None",
+        "return None",
+        "tests/unit/estimators/test_private_subgroups.py",
+    ),
+    Mutant(
+        "one record may move any number of parts",
+        "audit/replay.py",
+        "if sum(moved_parts.values()) > 1 and len(moved_parts) > 1:",
+        "if len(moved_parts) > 2:",
+        "tests/properties/test_private_subgroups_replay.py",
+    ),
 )
 
 

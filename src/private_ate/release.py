@@ -237,7 +237,7 @@ class Release:
             version=version,
             schema=SCHEMA,
             estimand=estimand,
-            effects=_rows(estimate, about, estimand),
+            effects=_rows(estimate, about, estimand, facts.estimand),
             adjusted=adjusted,
             design=about.design,
             treatment=about.treatment,
@@ -409,20 +409,32 @@ class Release:
         return summarize(self)
 
 
-def _rows(estimate: Estimate, about: About, estimand: ReleasedEstimand) -> tuple[Effect, ...]:
+def _rows(
+    estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
+) -> tuple[Effect, ...]:
     """Return the table of effects; empty for two arms alone, whose headline is the table."""
     told = ((about.outcome.column, estimate), *estimate.further)
-    return tuple(row for column, one in told for row in _rows_of(one, column, estimand))
+    return tuple(
+        row for column, one in told for row in _rows_of(one, column, estimand, asked, about.design)
+    )
 
 
-def _rows_of(estimate: Estimate, column: str, estimand: ReleasedEstimand) -> Iterator[Effect]:
+def _rows_of(
+    estimate: Estimate, column: str, estimand: ReleasedEstimand, asked: str, design: str
+) -> Iterator[Effect]:
     """Yield the rows of one outcome."""
     overall = () if estimate.comparison is None else estimate.comparison.contrasts
     table = [SubgroupRow(None, row) for row in overall]
+
+    def of_row(row: SubgroupRow) -> ReleasedEstimand:
+        if row.adjusted is None:
+            return estimand
+        return released_estimand(asked, design, adjusted=row.adjusted)
+
     yield from (
         Effect(
             outcome=column, subgroup=each.subgroup, arm=each.contrast.arm,
-            against=each.contrast.against, estimand=estimand, estimate=each.contrast.effect,
+            against=each.contrast.against, estimand=of_row(each), estimate=each.contrast.effect,
             interval=each.contrast.interval, simultaneous=each.contrast.simultaneous,
             noise_interval=each.contrast.noise_interval,
         )

@@ -111,21 +111,24 @@ class HeadlineNote:
 
 @dataclass(frozen=True, slots=True)
 class SubgroupNote:
-    """One of the finest subgroups; everything about it is public.
+    """One of the finest subgroups; everything about it is public, or was released with noise.
 
     Attributes
     ----------
     name : str
         What the table of effects calls it.
     units : int
-        How many units it holds.
+        How many units it holds; a noisy number at sample level.
     arms : mapping
         How many of them are in each arm, by label; those without an outcome are not counted.
+        Noisy numbers at sample level.
     estimated : bool
-        Whether it has effects: a subgroup that lacks units of some arm has none.
+        Whether it has effects: a subgroup that lacks units of some arm has none at label level.
     weight : float
         What its units' sampling weights add up to, by which it counts among all; only where
         sampling weights are in force.
+    adjusted : bool
+        At sample level: whether covariates were adjusted for there.
     """
 
     name: str
@@ -133,6 +136,7 @@ class SubgroupNote:
     arms: Mapping[str, int]
     estimated: bool
     weight: float | Absent = ABSENT
+    adjusted: bool | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ class SubgroupsNote:
         Columns and cuts that make the subgroups.
     overall : str
         Where effects for all units come from: "rolled up" from the subgroups, or "paid for" with
-        half of ε and reconciled with them.
+        half of ε, and at label level reconciled with them.
     cells : list of objects
         The finest subgroups.
     simultaneous_factor : float
@@ -600,7 +604,15 @@ def _subgroup(held: Mapping[str, Any]) -> SubgroupNote | None:
     if name is None or units is None:
         return None
     arms = {label: int(size) for label, size in _numbers(held.get("arms")).items()}
-    return SubgroupNote(name, units, arms, held.get("estimated") is True)
+    weight, adjusted = _number(held.get("weight")), _truth(held.get("adjusted"))
+    return SubgroupNote(
+        name,
+        units,
+        arms,
+        held.get("estimated") is True,
+        ABSENT if weight is None else weight,
+        ABSENT if adjusted is None else adjusted,
+    )
 
 
 def _outcome(held: Mapping[str, Any]) -> OutcomeFacts | None:

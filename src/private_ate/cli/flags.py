@@ -181,7 +181,7 @@ Among = Annotated[
 By = Annotated[
     str | None,
     typer.Option(
-        help="Label level: effects in subgroups, such as sex,age<65.",
+        help="Effects in subgroups, such as sex,age<65.",
         metavar="COLUMN,COLUMN<NUMBER",
     ),
 ]

@@ -198,14 +198,23 @@ class LocalStudy:
 
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
         """Return copies of the rows of each cell; cells are told by public columns alone."""
+        codes = self.public()._cell_codes(cell_of)  # noqa: SLF001  # a view of its own rows
+        return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
+
+    def masked(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
+        """Return views of all rows, one per cell; rows outside of it take no part."""
+        codes = self._cell_codes(cell_of)
+        held = np.ones(self.size, np.bool_) if self.takes_part is None else self.takes_part
+        return tuple(replace(self, takes_part=held & (codes == cell)) for cell in range(cells))
+
+    def _cell_codes(self, cell_of: Callable[[Block], Codes]) -> Codes:
         codes = np.empty(self.size, dtype=np.uint8)
-        block_of = self.public()._block  # noqa: SLF001  # a view of its own rows
 
         def code(start: int) -> None:
-            codes[start : start + _BLOCK_ROWS] = cell_of(block_of(start))
+            codes[start : start + _BLOCK_ROWS] = cell_of(self._block(start))
 
         _run_all(code, range(0, self.size, _BLOCK_ROWS))
-        return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
+        return codes
 
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""

@@ -164,7 +164,7 @@ _RECORDS: Final = (
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, trials=True,
+        leaves_out=True, trials=True, subgroups_at=("sample",),
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
         follows=("public", "private"), follows_at=("sample",), weighs_at=("sample",),

@@ -81,8 +81,9 @@ class Spend:
     A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
     the call reads and no other part does; costs of different parts do not add up. ``metric`` says
     in which sense neighbours are within the sensitivity, so that a replay can measure it;
-    ``moves`` and ``groups`` belong to the metrics of those names. A smooth sensitivity is private,
-    so it is not written here.
+    ``groups`` belong to the metric of that name. Where neighbours are several ``moves`` apart,
+    each is within the sensitivity and has its share of the cost; moves may then be in several
+    parts. A smooth sensitivity is private, so it is not written here.
     """
 
     step: str

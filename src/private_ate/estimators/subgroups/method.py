@@ -23,7 +23,9 @@ from private_ate.estimators.subgroups.cells import divide_rows, groups_of
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
 from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
 from private_ate.estimators.subgroups.populations import count_population, roll_up
+from private_ate.estimators.subgroups.private_cells import estimate_private_cells
 from private_ate.estimators.subgroups.table import estimate_rows
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
 from private_ate.privacy.sum_law import SumLaw
@@ -43,9 +45,12 @@ def estimate_subgroups(
 
     Neighbours: one person's outcome replaced, which is in one cell. Cost: ε: every cell spends
     all of it, or half if the other half pays for all units. Sensitivity: as the method has it
-    within a cell; see `Parts.total` for all units. Proof: docs/proofs/subgroups.md.
+    within a cell; see `Parts.total` for all units. Where cells are private: see
+    `estimate_private_cells`. Proof: docs/proofs/subgroups.md.
     """
     refuse_subgroups(method, request, study.domain)
+    if not has_public_covariates(request.level):
+        return estimate_private_cells(study, request, noise)
     _refuse_clipped_means(study, request)
     cells = Cells.of(study.domain, request.by)
     found = divide_rows(study, cells)
