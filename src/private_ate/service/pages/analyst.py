@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Path
 from fastapi.responses import HTMLResponse, Response
 
+from private_ate.domain import Categories, Domain, Interval
 from private_ate.errors import ArgumentError
+from private_ate.estimators.registry import AUTO, METHODS
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.markup import Markup, element, join
 from private_ate.service.desk import Balance, Desk
 from private_ate.service.pages.doors import Filled, Here, to
 from private_ate.service.pages.frame import (
     button,
+    checkbox,
     choice,
     clock_text,
     field,
@@ -249,6 +252,11 @@ def _protection(found: Dataset) -> str:
 
 def _question_form(found: Dataset, session: Session) -> Markup:
     typical = found.policy.epsilon_per_request
+    arms = found.domain.treatment
+    whose = choice("estimand", "Whose effect", _ESTIMANDS)
+    if arms.size > 2:
+        everybody = ("", "everybody")
+        whose = choice("among", "Whose effect", (everybody, *((arm, arm) for arm in arms.labels)))
     return form(
         f"/datasets/{found.name}/plan", session,
         field("epsilon", "ε of the answer", "What it may cost, for example 0.3.",
@@ -256,17 +264,68 @@ def _question_form(found: Dataset, session: Session) -> Markup:
         field("half_width", "Wanted half-width of the interval",
               "Optional: the plan then says which ε it takes, in units of the outcome.",
               inputmode="decimal"),
-        choice("estimand", "Whose effect", _ESTIMANDS),
+        whose,
         choice("design", "How treatment was given", _DESIGNS),
+        element("details", element("summary", "More choices"), *_more_choices(found)),
         button("Show the plan"),
     )  # fmt: skip
 
 
+def _more_choices(found: Dataset) -> list[Markup]:
+    """Return what most questions leave as it is."""
+    domain = found.domain
+    able = [name for name, method in METHODS.items() if found.level in method.levels]
+    known = ", ".join(domain.covariates)
+    parts = []
+    if any(found.level in METHODS[name].subgroups_at for name in AUTO[found.level]):
+        parts += [
+            field("by", "Subgroups", "Columns of labels, and numbers with a cut, with commas: "
+                  f"{_example(domain)}. Each has an effect of its own."),
+            checkbox("overall", "Pay half of ε for the effect of everybody beside subgroups"),
+        ]  # fmt: skip
+    if domain.treatment.size == 2:
+        parts.append(field("probability", "Probability of treatment in a trial",
+                           "A number such as 0.5, or the column that holds everybody's; only for "
+                           "a randomised design."))  # fmt: skip
+    return [
+        *parts,
+        field("covariates", "Covariates to adjust for", f"With commas; empty for all: {known}."),
+        field("confidence", "Confidence of the interval",
+              "0.95, for example; none for no interval.", "0.95"),
+        choice("method", "Method", (("auto", "auto: the recommended one"),
+                                    *((name, name) for name in able))),
+    ]  # fmt: skip
+
+
+def _example(domain: Domain) -> str:
+    """Return subgroups that the domain allows, as an example."""
+    for name, kind in domain.covariates.items():
+        if isinstance(kind, Categories) or kind.is_binary:
+            return name
+    name, kind = next(iter(domain.covariates.items()))
+    return f"{name}<{cast('Interval', kind).middle:g}"
+
+
 def _asked(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    told = fields.get("probability", "")
+    confidence = fields.get("confidence", "0.95")
     return {
         "dataset": name, "epsilon": fields.get("epsilon", ""),
         "estimand": fields.get("estimand", "ate"), "design": fields.get("design", "unknown"),
+        "among": fields.get("among") or None, "method": fields.get("method") or "auto",
+        "by": _list(fields.get("by", "")), "overall": fields.get("overall", "") == "yes",
+        "probability": _number("", told) if _is_number(told) else told or None,
+        "covariates": _list(fields.get("covariates", "")) or None,
+        "confidence": None if confidence in ("", "none") else _number("confidence", confidence),
     }  # fmt: skip
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _is_number(text: str) -> bool:
+    return text[:1] in "0123456789.," and bool(text)
 
 
 def _number(name: str, text: str) -> float | None:
@@ -291,6 +350,15 @@ def _expected(told: PlanOut) -> Markup:
         ("Adjusted for covariates", "yes" if row.adjusted else "no"),
     ]
     table = show_table("What to expect, in units of the outcome", ("Number", "Value"), facts)
+    if told.contrasts:
+        rows = [
+            (f"{each.arm} against {each.against}", f"{each.half_width:.3g}", f"{each.error:.3g}")
+            for each in told.contrasts
+        ]
+        table = show_table(
+            "What to expect of each contrast, in units of the outcome",
+            ("Contrast", "Half-width", "Expected error"), rows,
+        )  # fmt: skip
     answer = [element("p", _sentence(told), class_="promise")] if told.answer else []
     return join(*answer, table, element("p", f"It {told.caveat}.", class_="soft"))
 

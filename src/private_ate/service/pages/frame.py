@@ -13,6 +13,7 @@ from private_ate.service.store.people import Actor, Session
 __all__ = [
     "SHEET",
     "button",
+    "checkbox",
     "choice",
     "clock_text",
     "field",
@@ -50,6 +51,7 @@ select:focus-visible, textarea:focus-visible, summary:focus-visible { outline: 3
   padding: .3rem .6rem; }
 .skip:not(:focus) { clip-path: inset(50%); height: 1px; overflow: hidden; white-space: nowrap; }
 label { display: block; margin: .8rem 0 .15rem; font-weight: 600; }
+label.beside { display: inline; font-weight: 400; }
 .hint { color: var(--soft); font-size: .875rem; margin: .1rem 0 .2rem; }
 input, select, textarea { font: inherit; width: 100%; max-width: 26rem; padding: .45rem .5rem;
   border: 1px solid #77828e; border-radius: .25rem; background: #fff; color: var(--ink); }
@@ -135,6 +137,13 @@ def choice(name: str, label: str, options: Iterable[tuple[str, str]], *, place: 
     here = place or name
     entries = [element("option", text, value=value) for value, text in options]
     return join(element("label", label, for_=here), element("select", *entries, id=here, name=name))
+
+
+def checkbox(name: str, label: str, *, checked: bool = False) -> Markup:
+    """Return a box to tick; its value is yes."""
+    mark = {"checked": "checked"} if checked else {}
+    box = element("input", type="checkbox", id=name, name=name, value="yes", **mark)
+    return element("p", box, " ", element("label", label, for_=name, class_="beside"))
 
 
 def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:

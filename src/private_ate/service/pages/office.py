@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Final
 
@@ -201,6 +202,16 @@ def _waiting(row: RequestRow, session: Session) -> Markup:
         ("Analyst", row.analyst), ("Data set", row.dataset), ("Cost", str(row.cost)),
         ("Estimand", asked.estimand.upper()), ("Method", asked.method), ("Design", asked.design),
         ("Covariates", "all" if asked.covariates is None else ", ".join(asked.covariates)),
+        *(
+            (name, str(value))
+            for name, value in (
+                ("Among", asked.among), ("Subgroups", ", ".join(asked.by)),
+                ("Probability of treatment", asked.probability),
+                ("Confidence", "no interval" if asked.confidence is None else asked.confidence),
+                ("Options", json.dumps(dict(asked.options)) if asked.options else ""),
+            )
+            if value
+        ),
         ("Why it waits", row.reason), ("Plan", element("code", row.plan)),
         ("Approved by", ", ".join(row.has_approved) or "nobody yet"),
     ]  # fmt: skip

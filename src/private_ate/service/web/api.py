@@ -16,6 +16,7 @@ from fastapi.responses import StreamingResponse
 
 from private_ate.domain import Domain
 from private_ate.errors import LedgerError
+from private_ate.planning import PlanRow
 from private_ate.privacy.ledger.chain import Entry, verify_chain
 from private_ate.release import Release
 from private_ate.report.markup import STYLE
@@ -338,11 +339,17 @@ def plan_out(actor: Actor, desk: Desk, question: Question, half_width: float | N
         delta=cost.delta_text, answer=expected.answer, epsilon_needed=expected.epsilon_needed,
         caveat=expected.caveat, automatic=not objections, objections=list(objections),
         budget=_budget(found, balance), answers_left=max(balance.left.epsilon, 0) // cost.epsilon,
-        expected=None if row is None else ExpectedOut(
-            error=row.expected_error, noise_error=row.noise_error,
-            sampling_error=row.sampling_error, half_width=row.half_width,
-            detectable_effect=row.detectable_effect, adjusted=row.adjusted, note=row.note,
-        ),
+        expected=None if row is None else _expected(row),
+        contrasts=[_expected(each) for each in expected.contrasts],
+    )  # fmt: skip
+
+
+def _expected(row: PlanRow) -> ExpectedOut:
+    return ExpectedOut(
+        error=row.expected_error, noise_error=row.noise_error,
+        sampling_error=row.sampling_error, half_width=row.half_width,
+        detectable_effect=row.detectable_effect, adjusted=row.adjusted, note=row.note,
+        arm=row.arm, against=row.against,
     )  # fmt: skip
 
 
