@@ -18,6 +18,7 @@ from private_ate.privacy.ledger.chain import canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.ledger.store import Execute, Store, find_entry
+from private_ate.service.checks import Checks
 from private_ate.service.policy import Wish
 from private_ate.service.question import Question, Settled, settle_question
 from private_ate.service.refusals import (
@@ -93,9 +94,11 @@ class Desk:
     grace: float = 10.0
     clock: Callable[[], int] = now
     group: Group = field(init=False, repr=False, compare=False)
+    checks: Checks = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", Group(self.store))
+        object.__setattr__(self, "checks", Checks(self.store, self.clock))
 
     # What there is ------------------------------------------------------------------------------
 
@@ -310,11 +313,13 @@ class Desk:
         with self.store.snapshot() as execute:
             return self._own(actor, find_request(execute, name))
 
-    def requests(self, actor: Actor, states: tuple[State, ...] = ()) -> list[RequestRow]:
-        """Return the newest requests that the actor may see."""
+    def requests(
+        self, actor: Actor, states: tuple[State, ...] = (), *, most: int = 200, skip: int = 0
+    ) -> list[RequestRow]:
+        """Return requests that the actor may see, the newest first; ``skip`` leaves some out."""
         whose = actor.name if actor.role == "analyst" else ""
         with self.store.snapshot() as execute:
-            return list_requests(execute, analyst=whose, states=states)
+            return list_requests(execute, analyst=whose, states=states, last=most, skip=skip)
 
     def release(self, actor: Actor, name: str) -> str:
         """Return a release as JSON, once it is visible."""

@@ -7,9 +7,10 @@ own, so that a refusal undoes that piece alone; nobody is told of success before
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from private_ate.errors import PrivateAteError
 from private_ate.privacy.ledger.store import Execute, Store
@@ -17,6 +18,7 @@ from private_ate.privacy.ledger.store import Execute, Store
 __all__ = ["Group"]
 
 Value = TypeVar("Value")
+_LONGEST: Final = 0.02  # seconds that a group waits for more, once several came at a time
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class Group:
     store: Store
     _waiting: list[_Piece] = field(default_factory=list, repr=False)
     _is_writing: bool = field(default=False, repr=False)
+    _patience: float = field(default=0.0, repr=False)
     _news: threading.Condition = field(default_factory=threading.Condition, repr=False)
 
     def run(self, act: Callable[[Execute], Value]) -> Value:
@@ -55,13 +58,18 @@ class Group:
         with self._news:
             self._waiting.append(piece)
             self._news.wait_for(lambda: piece.is_done or not self._is_writing)
-            if not piece.is_done:  # nobody took it along: take all that came in
-                taken, self._waiting, self._is_writing = self._waiting, [], True
+            if not piece.is_done:  # nobody took it along
+                self._is_writing = True
+                self._news.wait(self._patience)  # for those who were held up by the last write
+                taken, self._waiting = self._waiting, []
         if taken:
+            begun = time.monotonic()
             try:
                 self._write(taken)
             finally:
                 with self._news:
+                    spent = time.monotonic() - begun
+                    self._patience = min(spent / 4, _LONGEST) if len(taken) > 1 else 0.0
                     self._is_writing = False
                     self._news.notify_all()
         if piece.error is not None:

@@ -27,12 +27,14 @@ __all__ = [
     "Scope",
     "Session",
     "TokenNote",
+    "UserNote",
     "add_user",
     "close_session",
     "find_session",
     "find_user",
     "issue_token",
     "list_tokens",
+    "list_users",
     "open_session",
     "read_token",
     "revoke_token",
@@ -92,6 +94,17 @@ class TokenNote:
     created: int
     expires: int
     revoked: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserNote:
+    """A user: since when, until when if revoked, and how many tokens hold now."""
+
+    name: str
+    role: str
+    created: int
+    revoked: int
+    tokens: int
 
 
 def add_user(execute: Execute, name: str, role: str, actor: str, now: int) -> None:
@@ -173,6 +186,18 @@ def list_tokens(execute: Execute) -> list[TokenNote]:
         DECOY,
     )
     return [TokenNote(*cast("tuple[str, str, str, str, int, int, int]", row)) for row in found]
+
+
+def list_users(execute: Execute, now: int) -> list[UserNote]:
+    """Return all users; those who were revoked stay in the list."""
+    found = rows_of(
+        execute,
+        "SELECT u.name, u.role, u.created, u.revoked, (SELECT COUNT(*) FROM service_tokens t "
+        "WHERE t.owner = u.name AND t.revoked = 0 AND t.expires > ?) FROM service_users u "
+        "WHERE u.name <> 'nobody' ORDER BY u.revoked, u.role, u.name",
+        now,
+    )
+    return [UserNote(*cast("tuple[str, str, int, int, int]", row)) for row in found]
 
 
 def read_token(execute: Execute, token: str, now: int) -> Actor:

@@ -25,6 +25,7 @@ __all__ = [
     "TokenBody",
     "TokenIssued",
     "TokenOut",
+    "UserOut",
     "VerifyOut",
 ]
 
@@ -228,6 +229,15 @@ class TokenOut(BaseModel):
     revoked: bool
 
 
+class UserOut(BaseModel):
+    """A user, and how many of her tokens hold now."""
+
+    name: str
+    role: str
+    revoked: bool
+    tokens: int
+
+
 class CloseOut(BaseModel):
     """A data set that takes no more requests."""
 
@@ -236,12 +246,13 @@ class CloseOut(BaseModel):
 
 
 class VerifyOut(BaseModel):
-    """Whether the ledger's history verifies, and its end as far as answers are visible."""
+    """Whether both histories verify, and the ledger's end as far as answers are visible."""
 
     verified: bool
     reason: str
     entries: int
     head: str
+    checked: str
 
 
 class HeadOut(BaseModel):
