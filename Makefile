@@ -85,7 +85,8 @@ test-dowhy: .venv-all/.installed
 # The R package against the program, files that R wrote, and the R code of the documentation.
 test-r: .venv-all/.installed r-base
 	@.ci/timed "R package" .ci/r $(ALL)/private-ate
-	@PRIVATE_ATE_REQUIRE=formats,r .ci/timed "R files" $(ALL)/pytest -q tests/integrations -k r_
+	@PRIVATE_ATE_REQUIRE=formats,r .ci/timed "R files" $(ALL)/pytest -q \
+	  -m "r_session or not r_session" -n 2 tests/r
 
 # Faults that the tests must notice, each written into a copy of the sources.
 mutants: $(STAMP)
