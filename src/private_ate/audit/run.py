@@ -149,9 +149,13 @@ def audit_release(
     progress: Progress | None = None,
     *,
     several_arms: bool = False,
+    request: Request | None = None,
 ) -> Finding:
-    """Return the line of a method's whole releases, on its worst neighbours."""
-    request = Request(level, EPSILON)
+    """Return the line of a method's whole releases, on its worst neighbours.
+
+    The usual request asks for the method's defaults at ε = 1; another one has its own options.
+    """
+    request = Request(level, EPSILON) if request is None else request
     pairs = _pairs(method, level, several_arms=several_arms)
     start = time.monotonic()
     delta = estimate_study(pairs[0].first, request, method).delta
@@ -165,7 +169,7 @@ def audit_release(
     def measure() -> tuple[Outputs, Outputs]:
         return _draw_both(*_makers(method, request, pair), runs or fitting, title, progress)
 
-    return _bound_line(f"{title} ({pair.title})", float(EPSILON), delta, measure)
+    return _bound_line(f"{title} ({pair.title})", float(request.epsilon), delta, measure)
 
 
 def _bound_line(
