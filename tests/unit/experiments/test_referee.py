@@ -1,8 +1,9 @@
 """The referee: families whose truth is what it says, fair pairs, and verdicts that can be lost."""
 
 import csv
+import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import fmean
 
 import numpy as np
@@ -260,6 +261,12 @@ def finished(tmp_path_factory):
     return folder
 
 
+def keep(folder, found):
+    folder.mkdir()
+    for name, one in found.items():
+        (folder / f"{name}.json").write_text(json.dumps(asdict(one)), encoding="utf-8")
+
+
 def without_times(draws):
     return [
         replace(draw, outings=tuple(replace(one, cpu=0.0) for one in draw.outings))
@@ -315,14 +322,16 @@ def test_who_offers_an_interval_is_found_out():
 
 def test_a_small_referee_leaves_a_page_with_every_part(finished, tmp_path, monkeypatch):
     monkeypatch.setattr(conducting, "QUICK", SMALL)
-    monkeypatch.setattr(
-        conducting, "measure_memory",
-        lambda arms, *_: [costs.Memory(arm.label, 1000, 20, 123.0) for arm in arms],
-    )  # fmt: skip
-    monkeypatch.setattr(
-        conducting, "audit_arms",
-        lambda arms, *_: [costs.Audited(arms[0].label, "ε = 1", "ε ≥ 0.5", 20, passed=True)],
-    )  # fmt: skip
+
+    def remember(arms, _, folder, __):
+        keep(folder, {arm.label: costs.Memory(arm.label, 1000, 20, 123.0) for arm in arms})
+
+    def audit(arms, folder, runs):
+        label = arms[0].label
+        keep(folder, {label: costs.Audited(label, "ε = 1", "ε ≥ 0.5", runs, passed=True)})
+
+    monkeypatch.setattr(conducting, "measure_memory", remember)
+    monkeypatch.setattr(conducting, "audit_arms", audit)
     finished.rename(tmp_path / "referee")
 
     report = run_experiment(EXPERIMENTS["referee"], tmp_path, RunSettings(quick=True))
@@ -376,6 +385,9 @@ def test_memory_and_audit_are_measured_once(tmp_path):
     arm = arm_named("difference-in-means")
 
     assert costs.peak_of(arm.label, LINEAR) > 20
-    first = costs.audit_arms([arm], tmp_path, 40)
-    assert first[0].passed
-    assert costs.audit_arms([arm], tmp_path, 40) == first
+    costs.audit_arms([arm], tmp_path, 40)
+    (first,) = costs.read_audits([arm], tmp_path)
+    assert first.passed
+    assert first.runs == 40
+    costs.audit_arms([arm], tmp_path, 40)
+    assert costs.read_audits([arm], tmp_path) == [first]  # chance would give other digits

@@ -10,7 +10,12 @@ from private_ate.data.files import write_whole
 from private_ate.experiments.claims import Claim
 from private_ate.experiments.grid import Cell
 from private_ate.experiments.plans import Scale
-from private_ate.experiments.referee.costs import audit_arms, measure_memory
+from private_ate.experiments.referee.costs import (
+    audit_arms,
+    measure_memory,
+    read_audits,
+    read_memory,
+)
 from private_ate.experiments.referee.families import FAMILIES
 from private_ate.experiments.referee.figures import draw_families
 from private_ate.experiments.referee.page import Outcome, claims_of_referee, referee_page
@@ -53,26 +58,28 @@ def conduct(  # noqa: PLR0913  # what the command line says about a run
         chosen.tasks(), folder / ".draws", epsilons=chosen.epsilons, seed=seed, jobs=jobs,
         watch=watch,
     )  # fmt: skip
+    arms = tuple(arm for arm in chosen.arms if chosen.slow_draws or not arm.slow)
+    measured = chosen.settings if chosen.audit_runs is None else chosen.settings[:1]
+    measure_memory(arms, measured, folder / ".memory", chosen.slow_size)
+    audit_arms(arms, folder / ".audits", chosen.audit_runs)
     return write_results(folder, chosen, seed=seed, origin=origin)
 
 
 def write_results(
     folder: Path, extent: Extent, *, seed: int, origin: str
 ) -> tuple[list[Claim], list[Path]]:
-    """Measure memory, audit, and write what the draws that are there say.
+    """Write what the draws, measurements and audits that are there say.
 
-    Draws that are missing are counted on the page: a run that was cut short has one too.
+    What is missing is counted on the page: a run that was cut short has one too.
     """
     studies = extent.studies
     draws = read_draws(studies, folder / ".draws", seed)
     cells = cells_of(draws)
-    fast = tuple(arm for arm in extent.arms if extent.slow_draws or not arm.slow)
-    measured = extent.settings if extent.audit_runs is None else extent.settings[:1]
     outcome = Outcome(
         draws=draws,
         cells=cells,
-        memories=measure_memory(fast, measured, folder / ".memory", extent.slow_size),
-        audits=audit_arms(fast, folder / ".audits", extent.audit_runs),
+        memories=read_memory(folder / ".memory"),
+        audits=read_audits(extent.arms, folder / ".audits"),
         figures=draw_families(FAMILIES, cells, folder),
         planned=len(studies),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -23,7 +23,7 @@ from private_ate.experiments.referee.families import Setting, generate_study
 from private_ate.experiments.referee.running import ask
 from private_ate.experiments.worker import peak_megabytes
 
-__all__ = ["Audited", "Memory", "audit_arms", "measure_memory"]
+__all__ = ["Audited", "Memory", "audit_arms", "measure_memory", "read_audits", "read_memory"]
 
 _EPSILON: Final = "1"
 
@@ -51,11 +51,10 @@ class Audited:
 
 def measure_memory(
     arms: Sequence[Arm], settings: Sequence[Setting], folder: Path, slow_size: int
-) -> list[Memory]:
+) -> None:
     """Measure what is not there yet: each arm in a fresh process, once for each n and d."""
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
-    found = []
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
         for setting, arm in _pairs(arms, settings, slow_size):
             path = folder / f"{arm.label}-n{setting.size}-d{setting.dimension}.json"
@@ -63,8 +62,12 @@ def measure_memory(
                 peak = pool.submit(peak_of, arm.label, setting).result()
                 memory = Memory(arm.label, setting.size, setting.dimension, peak)
                 write_whole(path, json.dumps(asdict(memory)))
-            found.append(Memory(**json.loads(path.read_text(encoding="utf-8"))))
-    return found
+
+
+def read_memory(folder: Path) -> list[Memory]:
+    """Read what was measured."""
+    paths = sorted(folder.glob("*.json"))
+    return [Memory(**json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def peak_of(label: str, setting: Setting) -> float | None:
@@ -78,23 +81,21 @@ def peak_of(label: str, setting: Setting) -> float | None:
     return peak_megabytes()
 
 
-def audit_arms(
-    arms: Sequence[Arm],
-    folder: Path,
-    runs: int | None,
-    watch: Callable[[str], None] | None = None,
-) -> list[Audited]:
+def audit_arms(arms: Sequence[Arm], folder: Path, runs: int | None) -> None:
     """Audit each arm that was not audited yet, on the worst neighbours of the audit room."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
     for arm in arms:
-        path = folder / f"{arm.label}-{runs or 'timed'}.json"
+        path = folder / f"{arm.label}.json"
         if not path.exists():
             write_whole(path, json.dumps(asdict(_audited(arm, runs))))
-            if watch is not None:
-                watch(arm.label)
-        found.append(Audited(**json.loads(path.read_text(encoding="utf-8"))))
-    return found
+
+
+def read_audits(arms: Sequence[Arm], folder: Path) -> list[Audited]:
+    """Read what the audits found, in the order of the arms."""
+    paths = [folder / f"{arm.label}.json" for arm in arms]
+    return [
+        Audited(**json.loads(path.read_text(encoding="utf-8"))) for path in paths if path.exists()
+    ]
 
 
 def _audited(arm: Arm, runs: int | None) -> Audited:

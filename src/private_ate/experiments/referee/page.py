@@ -180,6 +180,7 @@ def _what_was_run(outcome: Outcome, origin: str) -> str:
         shown = "; ".join(f"{reason} ({count})" for reason, count in sorted(refused.items()))
         lines.append(f"{sum(refused.values())} releases were refused: {shown}.")
     lines.append(_SLOW)
+    lines.append("All numbers of this page are in [summary.csv](summary.csv).")
     return "\n".join(lines)
 
 
