@@ -344,7 +344,8 @@ def test_a_small_referee_leaves_a_page_with_every_part(finished, tmp_path, monke
     assert f"{2 * LEAST_DRAWS} of {2 * LEAST_DRAWS} planned studies" in text
     for claim in report.claims:
         assert claim.measured in text
-    assert len(report.figures) == 2
+    assert report.figures[0].name == "figure-overview"
+    assert len(report.figures) == 3
     for path in report.figures:
         assert path.with_suffix(".svg").exists()
         assert f"]({path.name}.svg)" in text

@@ -18,6 +18,7 @@ from private_ate.experiments.referee.costs import (
 )
 from private_ate.experiments.referee.families import FAMILIES
 from private_ate.experiments.referee.figures import draw_families
+from private_ate.experiments.referee.overview import draw_overview
 from private_ate.experiments.referee.page import Outcome, claims_of_referee, referee_page
 from private_ate.experiments.referee.plan import FULL, QUICK, Extent
 from private_ate.experiments.referee.running import read_draws, run_tasks
@@ -80,7 +81,7 @@ def write_results(
         cells=cells,
         memories=read_memory(folder / ".memory"),
         audits=read_audits(extent.arms, folder / ".audits"),
-        figures=draw_families(FAMILIES, cells, folder),
+        figures=[*draw_overview(cells, folder), *draw_families(FAMILIES, cells, folder)],
         planned=len(studies),
     )
     write_whole(folder / "summary.csv", summary_csv(cells))

@@ -37,6 +37,9 @@ _HOW_JUDGED: Final = """\
 A default *ties* if nobody is ahead of it by more than two standard errors of the paired difference
 over the studies that both saw, and it is *beaten* if anybody is, our own other methods included. A
 cell with fewer than five studies has no verdict."""
+_OVERVIEW: Final = """\
+Every line is a setting. An error of one is as large as the effect; errors above ten effects are
+drawn at ten. As pixels: [figure-overview.png](figure-overview.png)."""
 _DESIGN: Final = """\
 A base cell (linear confounding, n = 10 000, d = 20, half of the units treated, an outcome with
 uniform noise), one factor varied at a time, and some crossings. The last two columns are mean
@@ -119,6 +122,9 @@ def _parts(outcome: Outcome, origin: str) -> Iterator[str]:
     cells = outcome.cells
     yield from (_TITLE, _OPENING, _what_was_run(outcome, origin))
     yield from ("## The verdict", _HOW_JUDGED, _claims_table(claims_of_referee(cells)))
+    if any(path.name == "figure-overview" for path in outcome.figures):
+        yield "![our defaults beside the best of the others](figure-overview.svg)"
+        yield _OVERVIEW
     yield "### Every cell in which our default is not the best"
     yield tables.table_of_lost_cells(cells)
     for level in get_args(Level):
