@@ -137,11 +137,13 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         Of a trial: the probability of treatment, or the covariate that holds everybody's, with
         declared bounds between 0 and 1. Nothing is then paid to learn it.
     by : list of str
-        At label level: declared columns of labels, and cuts such as "age<65", that divide people
-        into subgroups, at most 20 in all. Each has an effect with the noise of the whole ε; the
-        effect of all units is rolled up from them.
+        Declared columns of labels, and cuts such as "age<65", that divide people into subgroups,
+        at most 20 in all. At label level each has an effect with the noise of the whole ε; at
+        sample level, where the subgroup is private too, with that of half of it. The effect of
+        all units is rolled up from them.
     overall : bool
-        With ``by``: pay half of ε for the effect of all units, and reconcile subgroups with it.
+        With ``by``: pay half of ε for the effect of all units. At label level subgroups are
+        reconciled with it.
     outcome_sd : float or mapping, optional
         A public guess of the outcome's standard deviation among people who are treated alike, in
         its own units, as in a plan; for methods that take one: "calibrated" at label level. Of

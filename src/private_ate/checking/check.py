@@ -24,6 +24,7 @@ from private_ate.checking.roles import (
 )
 from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixed
 from private_ate.checking.slots import ArmSlots
+from private_ate.checking.subgroups import count_cells, judge_cells
 from private_ate.checking.support import weigh_arms
 from private_ate.checking.tally import ColumnTally
 from private_ate.data.csv_file import CsvFile
@@ -45,6 +46,7 @@ from private_ate.data.tables import (
     require_numbers,
 )
 from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
+from private_ate.domain.subgroups import Cells, subgroup_names
 from private_ate.engines.local import Progress
 from private_ate.engines.on_disk import tell_rows
 from private_ate.engines.spark import is_spark_frame
@@ -62,6 +64,7 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     treatment: str | Treatment | None = None,
     outcome: str | Sequence[str] | None = None,
     covariates: Covariates = None,
+    by: str | Sequence[str] = (),
     person: str | None = None,
     rows_per_person: int = 1,
     leave_out_undeclared: bool = False,
@@ -85,6 +88,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
         The level of the estimate that is planned; without one the stricter reading counts.
     treatment, outcome, covariates
         Columns, as in ``estimate_ate``.
+    by : list of str
+        Subgroups that are planned, as in ``estimate_ate``: their arms are counted.
     person : str, optional
         A column that names the person of each row; no person may have more than
         ``rows_per_person`` rows. Without it, rows that are the same in every column are counted.
@@ -104,6 +109,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     truth_value("leave_out_undeclared", leave_out_undeclared)
     memory = parse_memory(memory_limit)
     named = resolve_domain(domain, treatment, outcome)
+    subgroups = subgroup_names(by)
+    Cells.of(named, subgroups)  # refuses what makes none
     if is_spark_frame(data):
         msg = "a check looks at every row on this machine; collect the data frame, or give a file"
         raise ArgumentError(msg)
@@ -121,7 +128,11 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
         if isinstance(file, CsvFile):
             pass_over.long_lines = find_long_lines(file.file, sep=file.sep)
         support = _weigh(table, pass_over, progress)
-        return pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
+        found = pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
+        if not subgroups:
+            return found
+        cells = count_cells(_chunks(table, pass_over.columns), named, subgroups)
+        return replace(found, findings=(*found.findings, *judge_cells(cells)))
 
     return without_words(look)
 

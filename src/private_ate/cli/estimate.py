@@ -144,7 +144,7 @@ def estimate(
         arms=ArmFlags(treated, control, arms, reference, treatment_bins), weights=weights,
     )  # fmt: skip
     if diagnostics is not None:
-        _refuse_curators_page(known)
+        _refuse_curators_page(known, by)
     for path in (report, diagnostics):
         pages.require_folder(path)
     file = described_file(data, sep, decimal)
@@ -155,6 +155,7 @@ def estimate(
     warned = warn_of_epsilon(parse_epsilon(epsilon))
     if not quiet:
         _warn(warned)  # while it can still be changed
+    chosen = method_options(method, level, settings or [])
     with watch("estimating", quiet=quiet or json) as progress:
         release = estimate_ate(
             file,
@@ -176,7 +177,7 @@ def estimate(
             outcome_sd=parse_deviations(outcome_sd),
             bounds="from-data" if bounds_from_data else "declared",
             leave_out_undeclared=leave_out_undeclared,
-            options=method_options(method, level, settings or []),
+            options=chosen,
             engine=engine,
             master=master,
             memory_limit=memory_limit,
@@ -196,14 +197,17 @@ def estimate(
         release, as_json=json, contrasts=shown
     )  # first: what was paid for is not lost if a page fails
     if report is not None:
-        facts = pages.public_facts(release, here, known, named_covariates(covariates))
+        facts = pages.public_facts(
+            release, here, known, named_covariates(covariates),
+            options=chosen, analyst=analyst, spent_before=pages.spent_before(release, ledger),
+        )  # fmt: skip
         write_whole(report, release.to_html(facts, contrasts=shown))
     if diagnostics is not None and here is not None:
-        text = pages.curator_text(release, here, known, named_covariates(covariates))
+        text = pages.curator_text(release, here, known, named_covariates(covariates), chosen)
         write_whole(diagnostics, text)
 
 
-def _refuse_curators_page(known: Domain) -> None:
+def _refuse_curators_page(known: Domain, by: str | None) -> None:
     """Refuse a curator's page of what it cannot show."""
     if known.further:
         msg = "the curator's page shows one outcome; ask for it with one --outcome at a time"
@@ -211,6 +215,9 @@ def _refuse_curators_page(known: Domain) -> None:
     if known.weights is not None:
         msg = "the curator's page compares with matching, which takes no sampling weights"
         raise ArgumentError(msg)
+    if by is not None:
+        msg = "the curator's page speaks of all units; leave out subgroups, or the page"
+        raise ArgumentError(msg, parameter="by")
 
 
 def _warn(texts: Iterable[str]) -> None:

@@ -65,11 +65,14 @@ _FLAGS: Final = {
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
     "shares": "--set shares=…",
+    "delta": "--set delta=…",
+    "limits": "--set limits=…",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "confidence": "--confidence C",
     "half-width": "--half-width W",
     "arm shares": "--arm-shares P,Q,R",
+    "mean weight": "--mean-weight M",
     "rows": "--rows N",
     "sep": "--sep ';' (or tab, bar, colon)",
     "decimal": "--decimal , with the --sep of the file",
@@ -178,7 +181,7 @@ Among = Annotated[
 By = Annotated[
     str | None,
     typer.Option(
-        help="Label level: effects in subgroups, such as sex,age<65.",
+        help="Effects in subgroups, such as sex,age<65.",
         metavar="COLUMN,COLUMN<NUMBER",
     ),
 ]

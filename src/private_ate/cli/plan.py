@@ -42,6 +42,8 @@ def plan(
     neighbors: flags.Neighbors = 5,
     estimand: flags.EstimandName = "ate",
     among: flags.Among = None,
+    by: flags.By = None,
+    overall: flags.Overall = False,
     design: flags.DesignName = "unknown",
     probability: flags.Probability = None,
     confidence: flags.Confidence = "0.95",
@@ -68,6 +70,10 @@ def plan(
     overlap: Annotated[
         str, typer.Option(help="Guessed overlap of the arms, if not read: good or poor.")
     ] = "good",
+    mean_weight: Annotated[
+        float | None,
+        typer.Option(help="Guessed mean sampling weight at sample level; default: half its bound."),
+    ] = None,
     explained: Annotated[
         float | None,
         typer.Option(help="Guessed share of the outcome's variance that covariates explain."),
@@ -132,7 +138,10 @@ def plan(
             treated_share=treated_share,
             arm_shares=None if arm_shares is None else _shares(arm_shares),
             among=among,
+            by=[] if by is None else [text.strip() for text in by.split(",")],
+            overall=overall,
             overlap=cast("Any", overlap),
+            mean_weight=mean_weight,
             options=cast("Any", method_options("auto", level, settings or [])),
             progress=progress,
         )

@@ -173,10 +173,14 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class SubgroupRow:
-    """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None."""
+    """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None.
+
+    ``adjusted`` says whether covariates were adjusted for, where that differs between rows.
+    """
 
     subgroup: str | None
     contrast: Contrast
+    adjusted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

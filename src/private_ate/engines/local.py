@@ -140,7 +140,7 @@ class LocalStudy:
     @property
     def everyone_takes_part(self) -> bool:
         """Whether no row could be left out; rows that were encoded from a table could."""
-        return self.takes_part is None and self.observed is None
+        return self.takes_part is None and self.observed is None and self.weights is None
 
     def public(self) -> Self:
         """Return a view without outcomes; who lacks one is shown only if that is public."""
@@ -198,14 +198,23 @@ class LocalStudy:
 
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
         """Return copies of the rows of each cell; cells are told by public columns alone."""
+        codes = self.public()._cell_codes(cell_of)  # noqa: SLF001  # a view of its own rows
+        return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
+
+    def masked(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
+        """Return views of all rows, one per cell; rows outside of it take no part."""
+        codes = self._cell_codes(cell_of)
+        held = np.ones(self.size, np.bool_) if self.takes_part is None else self.takes_part
+        return tuple(replace(self, takes_part=held & (codes == cell)) for cell in range(cells))
+
+    def _cell_codes(self, cell_of: Callable[[Block], Codes]) -> Codes:
         codes = np.empty(self.size, dtype=np.uint8)
-        block_of = self.public()._block  # noqa: SLF001  # a view of its own rows
 
         def code(start: int) -> None:
-            codes[start : start + _BLOCK_ROWS] = cell_of(block_of(start))
+            codes[start : start + _BLOCK_ROWS] = cell_of(self._block(start))
 
         _run_all(code, range(0, self.size, _BLOCK_ROWS))
-        return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
+        return codes
 
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""
@@ -288,6 +297,7 @@ class LocalStudy:
             order.copy(self.treated),
             order.copy(self.outcome),  # type: ignore[arg-type]  # by_groups has looked
             None if mask is None else order.copy(mask),
+            None if self.weights is None else order.copy(self.weights),
         )
 
     def _fold(self, run: Callable[[int], S], title: str) -> S:

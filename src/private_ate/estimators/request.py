@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Literal, Protocol, TypeVar, get_args
 
 from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.domain.subgroups import subgroup_names
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.noise import Noise
@@ -73,16 +74,7 @@ class Request:
 
     def _check_subgroups(self) -> None:
         """Refuse subgroups that are no different texts, or an overall effect beside none."""
-        held: object = self.by
-        named = (held,) if isinstance(held, str) else held
-        texts = tuple(named) if isinstance(named, list | tuple) else (None,)
-        if not all(isinstance(text, str) and text.strip() for text in texts):
-            msg = "by is a list of columns and cuts, such as ['sex', 'age<65']"
-            raise ArgumentError(msg, parameter="by")
-        by = tuple(str(text).strip() for text in texts)
-        if len(set(by)) != len(by):
-            msg = "by names a column or cut twice"
-            raise ArgumentError(msg, parameter="by")
+        by = subgroup_names(self.by)
         settle(self, by=by, overall=truth_value("overall", self.overall))
         if self.overall and not by:
             msg = "overall pays for all units beside subgroups; name these too: by=['…']"

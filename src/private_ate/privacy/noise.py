@@ -81,8 +81,9 @@ class Spend:
     A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
     the call reads and no other part does; costs of different parts do not add up. ``metric`` says
     in which sense neighbours are within the sensitivity, so that a replay can measure it;
-    ``moves`` and ``groups`` belong to the metrics of those names. A smooth sensitivity is private,
-    so it is not written here.
+    ``groups`` belong to the metric of that name. Where neighbours are several ``moves`` apart,
+    each is within the sensitivity and has its share of the cost; moves may then be in several
+    parts. A smooth sensitivity is private, so it is not written here.
     """
 
     step: str
@@ -437,11 +438,12 @@ class Noise:
     def objective(
         self, step: str, objective: Objective, *, changes: int, epsilon: Fraction
     ) -> Floats:
-        """Minimise a sum of logistic losses under a random linear term; answer the weights.
+        """Minimise a sum of convex losses under a random linear term; answer the weights.
 
         Neighbours: sums that differ in at most ``changes`` of their rows, so that the gradient
-        moves by at most ``2·changes`` in every coordinate. Cost: ε, of which 1 % pays for Laplace
-        noise that hides the solver's error (Lemmas 2 and 3 of docs/proofs/orthogonal.md). The
+        moves by at most ``2L·changes`` in every coordinate, L = 1 for logistic losses. Cost: ε, of
+        which 1 % pays for Laplace noise that hides the solver's error (Lemmas 2 and 3 of
+        docs/proofs/orthogonal.md; other losses: section 12 of docs/proofs/baselines.md). The
         recorder hears the objective itself and may probe its gradient.
         """
         law = ObjectiveLaw.split(objective, changes, epsilon)
@@ -450,7 +452,7 @@ class Noise:
                 step,
                 "objective",
                 epsilon - law.smoothing,
-                (2 * changes,),
+                (law.movement,),
                 law.dimension,
                 metric=Metric.GRADIENT,
             ),

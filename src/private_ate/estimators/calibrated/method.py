@@ -19,6 +19,7 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
 from private_ate.contents.laws import half_width, noise_half_width
+from private_ate.domain.weights import WEIGHTED
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
@@ -54,7 +55,11 @@ from private_ate.estimators.calibrated.pair_variance import (
     release_pair_variance,
 )
 from private_ate.estimators.calibrated.rich_features import grow_features
-from private_ate.estimators.calibrated.settings import CalibratedSettings, SamplingNote
+from private_ate.estimators.calibrated.settings import (
+    TRIMMED,
+    CalibratedSettings,
+    SamplingNote,
+)
 from private_ate.estimators.calibrated.several_arms.method import estimate_several_arms
 from private_ate.estimators.calibrated.solver import Solution
 from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
@@ -101,11 +106,6 @@ _LEFT_OUT: Final = (
     "{0} of {1} rows have no outcome ({2} treated, {3} control) and were left out; the others are "
     "weighted to resemble all rows, which assumes that missingness depends on covariates and "
     "treatment alone"
-)
-_WEIGHTED: Final = ", weighted to the target population"
-_TRIMMED: Final = (
-    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
-    "units count less than the design says, which draws the effect towards that of the sample"
 )
 _RATIO: Final = (
     "rows without an outcome were left out by a private ratio, which assumes that within an arm "
@@ -187,7 +187,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(
         released.ate, (released.ate - half, released.ate + half), interval, settings,
         warnings=_warn(public, weights, settings, request),
-        laws=released.laws, variances=variances,
+        laws=released.laws, variances=variances, overlap=problem.overlap,
     )  # fmt: skip
 
 
@@ -607,7 +607,7 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
         weight_cap=weights.cap,
         confidence=request.coverage,
         rows_per_person=request.rows_per_person,
-        population=speaks_of[request.estimand] + ("" if sampled is ABSENT else _WEIGHTED),
+        population=speaks_of[request.estimand] + ("" if sampled is ABSENT else WEIGHTED),
         arms=ArmCounts(arms.treated, arms.control),
         effective_arms=ArmNumbers(treated, control),
         balance=_balance(weights, study),
@@ -630,7 +630,7 @@ def _sampling_facts(
     )
     if weights.cap >= units.heaviest:
         return note, ABSENT
-    return note, (_TRIMMED.format(weights.cap, units.heaviest),)
+    return note, (TRIMMED.format(weights.cap, units.heaviest),)
 
 
 def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, tuple[float, float]]:
