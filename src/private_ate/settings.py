@@ -207,6 +207,8 @@ class OutcomeFacts:
         Its mean in each arm if all were given that arm, where means were released.
     left_out : int
         Rows without it that were left out, where who lacks it is public.
+    equal_effects : list of objects
+        Tests of equal effects in subgroups, one for each arm against the reference.
     """
 
     column: str
@@ -214,6 +216,7 @@ class OutcomeFacts:
     unit: str | None
     means: Mapping[str, float] | Absent = ABSENT
     left_out: int | Absent = ABSENT
+    equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -636,6 +639,7 @@ def _outcome(held: Mapping[str, Any]) -> OutcomeFacts | None:
         _text(held.get("unit")),
         means or ABSENT,
         ABSENT if left_out is None else left_out,
+        tuple(filter(None, map(_equal_effects, _objects(held.get("equal_effects"))))) or ABSENT,
     )
 
 

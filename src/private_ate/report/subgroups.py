@@ -55,6 +55,7 @@ def subgroup_cells(release: Release) -> Cells:
         tuple(name for name, _, _ in columns),
         tuple(zip(*(texts for _, _, texts in columns), strict=True)),
         tuple(is_number for _, is_number, _ in columns),
+        _of_outcome(release, "{}"),
     )
 
 
@@ -87,7 +88,7 @@ def subgroup_part(release: Release) -> list[Markup]:
     )
     drawn = draw_forest(marks, describe=f"Forest plot of {len(rows)} rows of subgroups")
     parts = [
-        element("h2", "Subgroups"),
+        element("h2", f"Subgroups{_of_outcome(release, ': {}')}"),
         element("figure", drawn, element("figcaption", line)),
         _table(subgroup_cells(release)),
     ]
@@ -95,6 +96,12 @@ def subgroup_part(release: Release) -> list[Markup]:
     if tests:
         parts.append(element("p", f"Test of equal effects (Cochran): {'; '.join(tests)}."))
     return parts
+
+
+def _of_outcome(release: Release, form: str) -> str:
+    """Name the outcome that rows are about, where a release has several."""
+    several = len(Facts.of(release.settings).outcomes) > 1
+    return form.format(release.effects[0].outcome) if several else ""
 
 
 def _rows(release: Release) -> list[Effect]:

@@ -11,7 +11,14 @@ from private_ate.contents.laws import half_width
 from private_ate.domain import Domain
 from private_ate.estimators.request import Request
 from private_ate.release import Estimate
-from private_ate.settings import ABSENT, Absent, Facts, OutcomeFacts, plain_settings
+from private_ate.settings import (
+    ABSENT,
+    Absent,
+    EqualEffects,
+    Facts,
+    OutcomeFacts,
+    plain_settings,
+)
 
 __all__ = ["merge_outcomes"]
 
@@ -71,7 +78,9 @@ def _facts(run: Estimate, domain: Domain, place: int, *, bounds_are_declared: bo
     ends: Pair | None = None
     if bounds_are_declared and outcome.bounds is not None:
         ends = (outcome.bounds.low, outcome.bounds.high)
-    return OutcomeFacts(outcome.column, ends, outcome.unit, _means(run), _left_out(run))
+    return OutcomeFacts(
+        outcome.column, ends, outcome.unit, _means(run), _left_out(run), _equal_effects(run)
+    )
 
 
 def _means(run: Estimate) -> dict[str, float] | Absent:
@@ -81,6 +90,11 @@ def _means(run: Estimate) -> dict[str, float] | Absent:
         return found or ABSENT
     means = Facts.of(plain_settings(run.settings)).means
     return ABSENT if means is None else {"treated": means.treated, "control": means.control}
+
+
+def _equal_effects(run: Estimate) -> tuple[EqualEffects, ...] | Absent:
+    note = Facts.of(plain_settings(run.settings)).subgroups
+    return ABSENT if note is None else note.equal_effects
 
 
 def _left_out(run: Estimate) -> int | Absent:
