@@ -17,12 +17,13 @@ from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
 from private_ate.report.html import PublicFacts, releases_page
+from several_outcomes import clinic_domain, clinic_table
 from sites import effect_row, halves, made_up_site
 from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 390, 1280)
 PAGES = ("label", "sample", "means", "seeded", "both", "curator", "several", "curator of several",
-         "long names", "combined", "combined-table")  # fmt: skip
+         "long names", "combined", "combined-table", "arms, subgroups and outcomes")  # fmt: skip
 
 
 def many_effects(shift):
@@ -98,6 +99,10 @@ def folder(tmp_path_factory):
         "combined": combine(
             {"a hospital with a name that is longer than a phone is wide": made_up_site(3.0),
              "b": made_up_site(41.0)}
+        ).to_html(),
+        "arms, subgroups and outcomes": estimate_ate(
+            clinic_table(600, 3), domain=clinic_domain(3), level="label", epsilon=2,
+            by=["sex", "site"],
         ).to_html(),
         "combined-table": combine([many_effects(0.2), many_effects(-0.3)]).to_html(),
     }.items():  # fmt: skip
