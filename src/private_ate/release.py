@@ -414,10 +414,18 @@ def _rows(
     estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
 ) -> tuple[Effect, ...]:
     """Return the table of effects; empty for two arms alone, whose headline is the table."""
-    told = ((about.outcome.column, estimate), *estimate.further)
-    return tuple(
-        row for column, one in told for row in _rows_of(one, column, estimand, asked, about.design)
-    )
+    rows = list(_rows_of(estimate, about.outcome.column, estimand, asked, about.design))
+    for column, one in estimate.further:
+        own = _estimand_of(one, asked, about.design)
+        rows += _rows_of(one, column, own, asked, about.design)
+    return tuple(rows)
+
+
+def _estimand_of(estimate: Estimate, asked: str, design: str) -> ReleasedEstimand:
+    """Return what was estimated of a further outcome, as far as it was adjusted for."""
+    facts = Facts.of(plain_settings(estimate.settings))
+    said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
+    return released_estimand(asked, design, adjusted=said is not False)
 
 
 def _rows_of(

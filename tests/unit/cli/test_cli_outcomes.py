@@ -71,7 +71,7 @@ def test_the_table_and_the_page_show_them(study):
         (["--outcome-sd", "3"], "give one by column"),
         (["--outcome-sd", "died"], "number from"),
         (["--diagnostics", "page.html"], "shows one outcome"),
-        (["--level", "sample"], "one outcome at a time"),
+        (["--method", "published"], "one outcome at a time"),
         (["--outcome", "weight"], "none of the outcomes"),
     ],
 )
