@@ -16,6 +16,7 @@ from private_ate import (
     Ledger,
     Outcome,
     Release,
+    SamplingWeights,
     check_data,
     estimate_ate,
     plan_ate,
@@ -28,7 +29,7 @@ from private_ate.estimators.outcomes.method import equal_parts
 from private_ate.estimators.request import Request
 from private_ate.planning import StudySizes
 from private_ate.report.outcomes import by_outcome
-from several_outcomes import clinic_domain, clinic_table
+from several_outcomes import clinic_domain, clinic_table, outcome_study
 
 LABEL = {"level": "label", "epsilon": "1", "seed": 3}
 
@@ -343,3 +344,52 @@ def test_equal_parts_add_up_and_can_be_asked_for(epsilon, count):
 def test_the_settings_of_outcomes_are_plain(two):
     told = json.loads(two.to_json())["settings"]["outcomes"]
     assert told[0] == {"column": "pressure", "bounds": [60.0, 220.0], "unit": "mmHg"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"estimand": "att"},
+        {"estimand": "ato"},
+        {"design": "randomized", "probability": 0.5},
+        {"rows_per_person": 2},
+        {"target": "track"},
+        {"bounds": "from-data", "domain": Domain("drug", ["pressure", "died"])},
+        {"weights": SamplingWeights("weight", 5.0)},
+        {"options": CalibratedOptions(means=True)},
+    ],
+    ids=str,
+)
+def test_what_one_outcome_can_have_several_can_have(asked):
+    table = clinic_table(200).with_columns(weight=1.0 + pl.int_range(pl.len()) % 3)
+    asked = dict(asked)
+    domain = asked.pop("domain", clinic_domain())
+    if not domain.covariates:
+        asked |= {"treatment": clinic_domain().treatment, "covariates": ["age", "sex"]}
+    release = estimate_ate(table, domain=domain, **LABEL, **asked)
+    assert [row.outcome for row in release.effects] == ["pressure", "died"]
+    told = release.settings["outcomes"]
+    assert ("means" in told[1]) == ("options" in asked)
+    assert (told[0]["bounds"] is None) == ("bounds" in asked)
+
+
+def test_a_streamed_file_gives_what_the_table_in_memory_gives(tmp_path):
+    path = tmp_path / "study.csv"
+    table = clinic_table(400).with_columns(
+        pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("died")).alias("died")
+    )
+    table.write_csv(path)
+    asked = {"domain": clinic_domain(missing="public"), **LABEL}
+    streamed = estimate_ate(path, memory_limit=1, **asked)
+    assert streamed.effects == estimate_ate(path, **asked).effects
+
+
+def test_a_study_that_was_encoded_holds_all_outcomes():
+    study = outcome_study(2, 3, rows=100)
+    release = estimate_ate(study, **LABEL)
+    assert [row.outcome for row in release.effects] == ["y", "y1", "y2"]
+    thin = study.reordered(np.arange(0, 100, 2))
+    assert np.array_equal(thin.further[1].steps, study.further[1].steps[::2])
+    with study.thinned(2) as thinned:
+        assert np.array_equal(thinned.further[0].steps, study.further[0].steps[::2])
+    assert study.public().further == ()
