@@ -60,8 +60,8 @@ MUTANTS = (
     Mutant(
         "a trial's scores are not clipped before they are added",
         "estimators/trial/method.py",
-        "return Total(int((np.clip(steps, low, high) * block.present)",
-        "return Total(int((2 * steps * block.present)",
+        "counted = np.rint(np.clip(steps, low, high) * block.shares)",
+        "counted = np.rint(2 * steps * block.shares)",
         "tests/properties/test_trial_replay.py",
     ),
     Mutant(
@@ -179,7 +179,7 @@ MUTANTS = (
     Mutant(
         "the outcome of a row that takes no part is added to the effect",
         "estimators/orthogonal/aggregate.py",
-        "np.clip(np.rint(values), low, high) * block.present",
+        "np.clip(np.rint(values), low, high) * block.shares",
         "np.clip(np.rint(values), low, high)",
         "tests/properties/test_missing_replay.py",
     ),
@@ -256,8 +256,8 @@ MUTANTS = (
     Mutant(
         "the label planner chooses a cap for one row per person",
         "planning/label.py",
-        "staircase_variance(used) * reach**2",
-        "staircase_variance(used) * clip.kept_share**2",
+        "law.variance * reach**2",
+        "law.variance * clip.kept_share**2",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
