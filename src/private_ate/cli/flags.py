@@ -64,6 +64,8 @@ _FLAGS: Final = {
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
     "shares": "--set shares=…",
+    "model": "--set model=…",
+    "epsilon": "--epsilon E",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "confidence": "--confidence C",
