@@ -25,6 +25,7 @@ from oracles import staircase_probabilities
 from private_ate.privacy.accounting import discrete_gaussian_variance, smoothing_rate
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.objective import LOGISTIC, Steepness
 from private_ate.privacy.ranks import CentreRule
 
 ONE = Fraction(1)
@@ -126,6 +127,7 @@ class Flat:
 
     slope: tuple[float, ...]
     size: int = 100
+    steepness: Steepness = LOGISTIC
 
     @property
     def dimension(self) -> int:

@@ -128,6 +128,27 @@ MUTANTS = (
         "tests/baselines/test_direct_methods.py",
     ),
     Mutant(
+        "a tailored loss is taken to be as flat as the logistic one",
+        "privacy/objective.py",
+        "return 2 * self.steepness.slope * self.changes",
+        "return 2 * self.changes",
+        "tests/baselines/test_balancing.py",
+    ),
+    Mutant(
+        "a tailored loss is taken to bend as little as the logistic one",
+        "privacy/objective.py",
+        "bend = float(self.dimension * self.steepness.curvature)",
+        "bend = float(self.dimension * LOGISTIC.curvature)",
+        "tests/baselines/test_balancing.py",
+    ),
+    Mutant(
+        "balancing forgets that a record may leave one arm's sums for the other's",
+        "baselines/balancing.py",
+        "sensitivity = 2 * largest_weight(",
+        "sensitivity = largest_weight(",
+        "tests/baselines/test_balancing.py",
+    ),
+    Mutant(
         "blocks spend on their sums what they spent on the score before",
         "baselines/blocking.py",
         "adding = request.epsilon - noise.spent - counting",

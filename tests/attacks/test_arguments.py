@@ -246,6 +246,7 @@ BAD_SETTINGS = [
     ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=both"),
     ("aim", "bins=2.5"), ("aim", "workload=3"), ("privsyn", "iterations=2.5"),
     ("smooth_matching", "cells=3"), ("doubly_robust", "nuisance=1"),
+    ("balancing", "truncation=0.5"), ("balancing", "model_share=1"),
     ("grouped", "groups=2.5"), ("grouped", "limits=1"), ("grouped", "limits=1,0"),
     ("blocking", "blocks=2.5"), ("blocking", "shares=1"),
 ]  # fmt: skip

@@ -159,6 +159,8 @@ def _declared_share(one: Call, other: Call) -> Fraction | float:
     moved = _distances(one, other)
     if one.spend.metric is Metric.MOVES:
         return _moves_share(one.spend, moved)
+    if one.spend.metric is Metric.GROUPS:
+        return _group_share(one.spend, moved)
     return _SHARES[one.spend.metric](moved, one.spend.sensitivity)
 
 
@@ -177,6 +179,14 @@ def _moves_share(spend: Spend, moved: list[int]) -> Fraction:
     """Count the moves of one coordinate each that it takes, as a share of those declared."""
     pairs = zip(moved, spend.sensitivity, strict=True)
     return Fraction(sum(-(-size // limit) for size, limit in pairs), spend.moves)
+
+
+def _group_share(spend: Spend, moved: list[int]) -> Fraction:
+    """Add up over groups how far the coordinate moves that moves furthest of its sensitivity."""
+    shares = [Fraction(size, limit) for size, limit in zip(moved, spend.sensitivity, strict=True)]
+    width = len(shares) // spend.groups
+    groups = (shares[first : first + width] for first in range(0, len(shares), width))
+    return sum(map(max, groups), Fraction(0))
 
 
 _SHARES: dict[Metric, Callable[[list[int], tuple[int, ...]], Fraction | float]] = {

@@ -59,6 +59,11 @@ def _cube(spend: Spend) -> tuple[float, ...]:
     return tuple(spread * float(Fraction(size) / spend.epsilon) for size in spend.sensitivity)
 
 
+def _cubes(spend: Spend) -> tuple[float, ...]:
+    """Every group of numbers is a cube of its own."""
+    return _cube(replace(spend, size=spend.size // spend.groups))
+
+
 def _gaussian(spend: Spend) -> tuple[float, ...]:
     (size,) = spend.sensitivity
     variance = discrete_gaussian_variance(
@@ -81,6 +86,7 @@ _DEVIATIONS: Final[dict[str, Callable[[Spend], tuple[float, ...]]]] = {
     "staircase_disjoint": _staircase,
     "staircase_by_arm": _staircase,
     "cube": _cube,
+    "cubes": _cubes,
     "gaussian": _gaussian,
     "gaussian_cells": _gaussian_cells,
 }

@@ -59,10 +59,11 @@ def draw_dummy(domain: Domain, rows: int = 1000, seed: int = _SEED) -> DummyStud
     arm = treated * (1 + np.floor(rng.random(rows) * (domain.treatment.size - 1))).astype(np.int64)
     entries = _arm_entries(domain.treatment)
     columns[domain.treatment.column] = [entries[code] for code in arm]
-    bounds = domain.bounds
+    bounds = domain.bounds  # of several outcomes the headline's
     effect = _SHARE if bounds.is_binary else _SHARE * bounds.width
     level = 0.45 + 0.2 * np.tanh(score) - (_SHARE / 2) + _SHARE * treated
-    columns[domain.outcome.column] = _outcomes(bounds, level, rng)
+    for one in domain.outcomes:
+        columns[one.column] = _outcomes(one.bounds or bounds, level, rng)
     return DummyStudy(pl.DataFrame(columns), effect)
 
 

@@ -134,13 +134,10 @@ def refuse_subgroups(method: Method, request: Request, domain: Domain | None) ->
             "several subgroups, which would then cost more than ε together"
         )
         raise ArgumentError(msg, parameter="rows_per_person")
-    if request.estimand == "ato":
-        msg = "the ATO of subgroups does not add up to that of all; ask for the ATE, ATT or ATC"
-        raise ArgumentError(msg, parameter="estimand")
     is_public = has_public_covariates(request.level)
-    if is_public and request.overall and (request.estimand != "ate" or request.among is not None):
-        msg = "all units are paid for beside subgroups for the ATE alone; leave out overall"
-        raise ArgumentError(msg, parameter="overall")
+    if not is_public and request.estimand == "ato":
+        msg = "the ATO of private subgroups does not add up; ask for the ATE, ATT or ATC"
+        raise ArgumentError(msg, parameter="estimand")
     if domain is None:
         msg = "subgroups are made by columns that a domain declares; give domain= too"
         raise ArgumentError(msg, parameter="by")
@@ -216,10 +213,11 @@ def refuse_weights(method: Method, request: Request, domain: Domain) -> None:
             f"declare the domain without {column!r}"
         )
         raise ArgumentError(msg, parameter="method")
-    if domain.treatment.size > 2:
+    if domain.treatment.size > 2 and not method.arms_weigh:
         msg = (
-            f"sampling weights are for two arms; {domain.treatment.size} are declared: compare two "
-            f"of them at a time, or declare the domain without {column!r}"
+            f"at {request.level} level sampling weights are for two arms; {domain.treatment.size} "
+            "are declared: compare two of them at a time, or declare the domain without "
+            f"{column!r}"
         )
         raise ArgumentError(msg, parameter="arms")
     if request.target == "track":

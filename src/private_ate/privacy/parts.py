@@ -7,7 +7,7 @@ in two, each at half of what a part costs. Proof: docs/proofs/subgroups.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -99,16 +99,20 @@ class Parts:
         self._names.add(part)
         return _PartNoise(
             self.noise.entropy, self.noise.recorder,
-            part=part, moves=self.moves, whole=self.noise, heard=self._heard,
+            outcomes=self.noise.outcomes, part=part, moves=self.moves, whole=self.noise,
+            heard=self._heard,
         )  # fmt: skip
 
-    def total(self, step: str, of_step: str, *, epsilon: Fraction) -> PartsTotal:
-        """Release what a staircase step got in all parts, added up, with noise of its own.
+    def total(
+        self, step: str, of_step: str, *, epsilon: Fraction, factors: Mapping[str, int]
+    ) -> PartsTotal:
+        """Release what a staircase step got in all parts, times public factors, added up.
 
-        What went into the parts is added up behind the choke point, so that no method holds it.
+        What went into the parts is added up behind the choke point, so that no method holds it;
+        ``factors`` are public whole numbers by which parts count.
         Neighbours: the input of one part moves, one coordinate of it by at most its sensitivity
-        there; the sum moves by as much, at most the largest sensitivity of all parts. Cost: ε,
-        beyond what the parts cost (docs/proofs/subgroups.md).
+        there; the sum moves by that times the part's factor, at most by the largest of these
+        products. Cost: ε, beyond what the parts cost (docs/proofs/subgroups.md).
         """
         parts = self._heard.get(of_step, [])
         sizes = {(len(one.values), len(one.sensitivities)) for one in parts}
@@ -119,7 +123,12 @@ class Parts:
         if len(sizes) != 1 or set(names) != self._names or len(names) != len(self._names):
             msg = f"step {of_step!r} was not called once in every part of the rows, alike in all"
             raise NumericRangeError(msg)
-        totals = [sum(column) for column in zip(*(one.values for one in parts), strict=True)]
-        reach = [max(column) for column in zip(*(one.sensitivities for one in parts), strict=True)]
+        if set(factors) != self._names or not all(factor > 0 for factor in factors.values()):
+            msg = "every part of the rows counts by a factor of its own, above zero"
+            raise NumericRangeError(msg)
+        counted = [[factors[one.part] * value for value in one.values] for one in parts]
+        moved = [[factors[one.part] * size for size in one.sensitivities] for one in parts]
+        totals = [sum(column) for column in zip(*counted, strict=True)]
+        reach = [max(column) for column in zip(*moved, strict=True)]
         noisy = self.noise.staircase_disjoint(step, totals, sensitivities=reach, epsilon=epsilon)
         return PartsTotal(tuple(noisy), tuple(reach))

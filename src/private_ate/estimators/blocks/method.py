@@ -23,7 +23,14 @@ from private_ate.arrays import Integers
 from private_ate.contents.arms import NoiseLaw
 from private_ate.estimators.blocks.cell import CellEffect, laplace_of, packed, packed_length
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
-from private_ate.estimators.blocks.facts import Facts, adjusted_facts, trial_facts, unadjusted_facts
+from private_ate.estimators.blocks.facts import (
+    Facts,
+    adjusted_facts,
+    released_weights,
+    trial_facts,
+    unadjusted_facts,
+    weighted_facts,
+)
 from private_ate.estimators.blocks.models import (
     BlockEffects,
     average_effects,
@@ -98,7 +105,7 @@ class _Result:
     is_overlap_weighted: bool = False
     law: NoiseLaw | None = None
     variance: float | None = None
-    count: Count | None = None
+    counted: Count | None = None
 
 
 def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
@@ -136,7 +143,7 @@ def estimate_cell(study: Study, request: Request, noise: Noise, cells: int) -> C
         result = _compare(study, request, noise, scope)
     else:
         result = _try_blocks(study, request, options, noise, keys, scope)
-    if result.count is None:
+    if result.counted is None:
         msg = "a private cell is counted on either path"
         raise TypeError(msg)
     width = study.domain.bounds.width
@@ -144,7 +151,7 @@ def estimate_cell(study: Study, request: Request, noise: Noise, cells: int) -> C
         width * result.effect,
         _law(result, request, width),
         None if result.variance is None else width**2 * result.variance,
-        result.count,
+        result.counted,
         result.facts,
     )
 
@@ -156,7 +163,7 @@ def _of_result(study: Study, request: Request, noise: Noise, result: _Result) ->
         ate=width * result.effect,
         noise_interval=_around(result.effect, result.noise, width),
         interval=None if result.half is None else _around(result.effect, result.half, width),
-        settings=_settings(request, result, noise),
+        settings=_settings(study, request, result, noise),
         estimand="ato" if result.is_overlap_weighted else None,
         laws=(_law(result, request, width),),
         variances=() if result.variance is None else (width**2 * result.variance,),
@@ -167,7 +174,8 @@ def _compare_trial(study: Study, request: Request, noise: Noise) -> _Result:
     """Compare the arms of a trial by the probability that its protocol names."""
     probability = probability_of(study.domain, request.probability or 0.5)
     trial = estimate_trial(study, request, noise, probability)
-    return _Result(trial.value, trial.noise, trial.half, trial_facts(trial))
+    facts = trial_facts(trial)
+    return _Result(trial.value, trial.noise, trial.half, facts, counted=trial.counted)
 
 
 def _law(result: _Result, request: Request, width: float) -> NoiseLaw:
@@ -187,12 +195,14 @@ def _plan(
     scope: Scope,
     counted: Count | None = None,
 ) -> BlocksPlan:
+    weighted = counted is not None and counted.squares is not None
     return plan_blocks(
         scope.expected,
         study.dimension,
         float(_per_row(request)),
         share=0.5 if counted is None else counted.share,
-        members=None if counted is None else counted.members,
+        members=None if counted is None else counted.worth(scope.rows),
+        mass=counted.total if weighted and counted is not None else None,
         rows=scope.rows,
         estimand=request.estimand,
         with_interval=request.confidence is not None,
@@ -223,11 +233,11 @@ def _compare(
         square = release_square(
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
-        variance = changes * square / start.members
+        variance = changes * square / start.members + start.count_variance
         half = combined_half_width(variance, reach, request.coverage)
     return _Result(
         start.value, reach, half, unadjusted_facts(request.design, tried=tried),
-        law=NoiseLaw("staircase", start.unit, start.epsilon), variance=variance, count=counted,
+        law=NoiseLaw("staircase", start.unit, start.epsilon), variance=variance, counted=counted,
     )  # fmt: skip
 
 
@@ -290,10 +300,10 @@ def _try_blocks(
             study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
         )
         square = variance * float(start.score.rate[0])
-        cap = variance_cap(square, start.members / plan.blocks, study.dimension)
+        cap = variance_cap(square, counted.worth(study.size) / plan.blocks, study.dimension)
     shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
     result = _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles), scope))
-    return replace(result, count=counted)
+    return replace(result, counted=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,15 +433,16 @@ def _around(effect: float, half: float, width: float) -> Pair:
     return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
 
 
-def _settings(request: Request, result: _Result, noise: Noise) -> BlocksSettings:
+def _settings(study: Study, request: Request, result: _Result, noise: Noise) -> BlocksSettings:
     """Return public facts and released numbers; block effects stay inside."""
     settings = BlocksSettings(
-        **result.facts,
+        **weighted_facts(result.facts, study.domain.weights),
         design=request.design,
         estimand=request.estimand,
         confidence=request.coverage,
         rows_per_person=request.rows_per_person,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise_interval_covers="the last step's noise only; not sampling, not confounding",
+        sampling_weights=released_weights(study, result.counted),
     )
     return replace(settings, interval_covers=ABSENT) if request.confidence is None else settings

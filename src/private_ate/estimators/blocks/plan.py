@@ -138,6 +138,7 @@ def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
     *,
     share: float = 0.5,
     members: float | None = None,
+    mass: float | None = None,
     rows: int | None = None,
     estimand: Estimand = "ate",
     with_interval: bool = True,
@@ -145,19 +146,23 @@ def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
 ) -> BlocksPlan:
     """Cut rows into blocks for a share of treated rows; public numbers only.
 
-    ``members`` is the noisy number of rows that take part, where that is counted; ``rows`` is n,
-    where ``size`` rows are expected and there may be more.
+    ``members`` is the noisy number of rows that take part, where that is counted; with sampling
+    weights how many rows of equal weight they are worth, and ``mass`` what the weights add up to
+    as shares of their bound: the noise of sums is that of so many rows. ``rows`` is n, where
+    ``size`` rows are expected and there may be more.
     """
     options = options or BlocksOptions()
     present = size if members is None else min(max(int(members), 1), rows or size)
     spread = share * (1 - share)
-    centre = _rounded(_clip(25 / (spread * size * epsilon), 0.05, 0.35))
+    sums = size if mass is None else max(mass, 1.0)
+    centre = _rounded(_clip(25 / (spread * sums * epsilon), 0.05, 0.35))
     interval = SQUARE_SHARE + SPREAD_SHARE if with_interval else Fraction(0)
     effect = 1 - count_share(size, epsilon) - SUM_SHARE - centre - interval
     used = float(effect) * epsilon
     inside = _choose_model(present, dimension, used, share, estimand, options)
     blocks = max(present // inside.rows, 2)
-    pays = blocks * used >= _RANKS and present * epsilon * spread >= _INFORMATION
+    told = present if mass is None else min(present, sums)
+    pays = blocks * used >= _RANKS and told * epsilon * spread >= _INFORMATION
     many = max(size, present)
     fine = many >= _FINE_ROWS
     return BlocksPlan(

@@ -16,7 +16,7 @@ from typing import Final, cast, get_args
 
 from private_ate.arguments import one_of, whole_number
 from private_ate.charging import binding_of
-from private_ate.domain import Domain
+from private_ate.domain import Domain, require_one_outcome
 from private_ate.errors import ArgumentError
 from private_ate.privacy.ledger.chain import canonical
 from private_ate.privacy.ledger.cost import Amount, BudgetUnits
@@ -254,6 +254,7 @@ def _check_columns(new: Dataset) -> None:
     for name in new.columns:
         check_name("column", name)
     domain = new.domain
+    require_one_outcome(domain, "a data set of a service")
     needed = (domain.treatment.column, domain.outcome.column, *domain.covariates)
     lacking = next((name for name in needed if name not in new.columns), None)
     if lacking is not None:
