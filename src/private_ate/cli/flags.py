@@ -65,6 +65,8 @@ _FLAGS: Final = {
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
     "shares": "--set shares=…",
+    "model": "--set model=…",
+    "epsilon": "--epsilon E",
     "delta": "--set delta=…",
     "limits": "--set limits=…",
     "leave out undeclared": "--leave-out-undeclared",
