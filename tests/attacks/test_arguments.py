@@ -275,8 +275,8 @@ def test_an_option_of_the_wrong_kind_is_refused_before_any_charge(tmp_path, meth
 def test_no_option_class_is_left_out():
     named = {
         AimOptions, BalancingOptions, BlockingOptions, BlocksOptions, CalibratedOptions,
-        DifferenceInMeansOptions, DoublyRobustOptions, FoldSplitOptions, GroupedOptions, IpwOptions, OrthogonalOptions,
-        PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
+        DifferenceInMeansOptions, DoublyRobustOptions, FoldSplitOptions, GroupedOptions,
+        IpwOptions, OrthogonalOptions, PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
     }  # fmt: skip
 
     assert set(OPTIONS) == named
