@@ -60,8 +60,8 @@ MUTANTS = (
     Mutant(
         "a trial's scores are not clipped before they are added",
         "estimators/trial/method.py",
-        "return Total(int((np.clip(steps, low, high) * block.present)",
-        "return Total(int((2 * steps * block.present)",
+        "counted = np.rint(np.clip(steps, low, high) * block.shares)",
+        "counted = np.rint(2 * steps * block.shares)",
         "tests/properties/test_trial_replay.py",
     ),
     Mutant(
@@ -207,7 +207,7 @@ MUTANTS = (
     Mutant(
         "the outcome of a row that takes no part is added to the effect",
         "estimators/orthogonal/aggregate.py",
-        "np.clip(np.rint(values), low, high) * block.present",
+        "np.clip(np.rint(values), low, high) * block.shares",
         "np.clip(np.rint(values), low, high)",
         "tests/properties/test_missing_replay.py",
     ),

@@ -65,6 +65,8 @@ _FLAGS: Final = {
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
     "shares": "--set shares=…",
+    "model": "--set model=…",
+    "epsilon": "--epsilon E",
     "delta": "--set delta=…",
     "limits": "--set limits=…",
     "leave out undeclared": "--leave-out-undeclared",
@@ -120,7 +122,11 @@ WeightsColumn = Annotated[
 ]
 OutcomeColumn = Annotated[
     list[str] | None,
-    typer.Option(help="Outcome column; repeat it for several, the headline first.", metavar="Y"),
+    typer.Option(
+        help="Outcome column; repeat it for several, the headline first.",
+        metavar="Y",
+        callback=lambda names: list(dict.fromkeys(names)) if names else names,
+    ),
 ]
 Covariates = Annotated[
     str | None,
