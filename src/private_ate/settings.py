@@ -32,6 +32,7 @@ __all__ = [
     "SubgroupNote",
     "SubgroupsNote",
     "plain_settings",
+    "settings_of_outcome",
     "with_ledger_note",
     "with_notes",
 ]
@@ -312,6 +313,16 @@ def plain_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
 def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str, Any]:
     """Return the settings of a release that was charged to a ledger."""
     return {**settings, "ledger": _plain(note)}
+
+
+def settings_of_outcome(settings: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """Return the settings with the tests of equal effects of one of several outcomes."""
+    own = next((one for one in Facts.of(settings).outcomes if one.column == column), None)
+    held = settings.get("subgroups")
+    if own is None or not isinstance(held, Mapping):
+        return dict(settings)
+    tests = [] if own.equal_effects is ABSENT else _plain(own.equal_effects)
+    return {**settings, "subgroups": {**held, "equal_effects": tests}}
 
 
 def with_notes(

@@ -9,7 +9,7 @@ from private_ate.contents.about import OutcomeNote
 from private_ate.report.markup import Markup, element
 from private_ate.report.several import Cells, smallest_error
 from private_ate.report.words import noun, number_text, outcome_names, percent
-from private_ate.settings import Facts, OutcomeFacts
+from private_ate.settings import Facts, OutcomeFacts, settings_of_outcome
 
 if TYPE_CHECKING:
     from private_ate.contents.about import Effect
@@ -38,18 +38,10 @@ def _view(release: Release, column: str, facts: OutcomeFacts | None) -> Release:
     rows = tuple(row for row in release.effects if row.outcome == column)
     head = _headline(release, rows)
     note = None if facts is None else OutcomeNote(column, facts.bounds, facts.unit)
-    settings = dict(release.settings)
-    held = settings.get("subgroups")
-    tests = [
-        one.get("equal_effects", [])
-        for one in settings.get("outcomes", ())
-        if one.get("column") == column
-    ]
-    if isinstance(held, dict) and tests:
-        settings["subgroups"] = {**held, "equal_effects": tests[0]}
     return replace(
-        release, effects=rows, ate=head.estimate, interval=head.interval, settings=settings,
+        release, effects=rows, ate=head.estimate, interval=head.interval,
         noise_interval=head.noise_interval, outcome=note,
+        settings=settings_of_outcome(release.settings, column),
     )  # fmt: skip
 
 
