@@ -20,7 +20,7 @@ from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 390, 1280)
 PAGES = ("label", "sample", "seeded", "both", "curator", "several", "curator of several",
-         "long names", "combined", "combined-table")  # fmt: skip
+         "long names", "subgroups", "combined", "combined-table")  # fmt: skip
 
 
 def many_effects(shift):
@@ -41,6 +41,17 @@ LONG = replace(
         "t", arms=[f"{place} {'cigarettes a day or what is like them ' * 3}" for place in range(4)]
     ),
 )
+
+
+def subgroups_of_three_arms():
+    """Return one release of three arms in four subgroups."""
+    study = draw_clinic(900)
+    others = {name: kind for name, kind in study.domain.covariates.items() if name != "smoker"}
+    arms = Treatment("smoker", arms=("never", "former", "current"))
+    return estimate_ate(
+        study.frame, domain=Domain(arms, study.domain.outcome, others), level="label", epsilon=2,
+        by=["age<60", "pressure_before<150"], overall=True, leave_out_undeclared=True,
+    )  # fmt: skip
 
 
 def birth_weight_diagnostics():
@@ -80,6 +91,7 @@ def folder(tmp_path_factory):
         "long names": smoking_release(domain=LONG).to_html(
             PublicFacts(overlap=replace(ARM_OVERLAP, labels=LONG.treatment.labels))
         ),
+        "subgroups": subgroups_of_three_arms().to_html(),
         "curator of several": birth_weight_diagnostics().to_html(smoking_release()),
         "combined": combine(
             {"a hospital with a name that is longer than a phone is wide": made_up_site(3.0),

@@ -30,6 +30,7 @@ from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells, Row
 from private_ate.estimators.subgroups.facts import merged_warnings
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.report.subgroups import subgroup_cells
 from private_ate.settings import SubgroupNote
 from several_arms import arm_study
 
@@ -313,6 +314,7 @@ def test_a_release_of_subgroups_comes_back_from_json_and_shows_itself():
         text = str(release)
         for row in release.effects:
             assert (row.subgroup or "all units") in text
+        assert all(row[1] for row in subgroup_cells(release).rows)  # units, of margins too
         assert ("equal effects" in text) == (release.interval is not None)
         page = release.to_html()
         assert "Forest plot" in page
