@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from private_ate.data.entries import label_of
-from private_ate.domain import Domain, Treatment, label_text
+from private_ate.domain import Domain, Treatment, label_text, require_one_outcome
 from private_ate.effects import standard_error
 from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimation import estimate_ate
@@ -134,6 +134,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
                 _refuse_resampling("fitting again on repeated row labels")
         estimand = self._target_estimand
         domain: Domain = self._request["domain"]
+        require_one_outcome(domain, "a DoWhy estimator")
         for role, names, declared in (
             ("treatment", estimand.treatment_variable, domain.treatment.column),
             ("outcome", estimand.outcome_variable, domain.outcome.column),

@@ -40,6 +40,7 @@ class Planner:
     size: int | None
     caveat: str
     table: Table | None = None
+    whose: str = ""
     every: str = "contrast with the reference"
 
     def rows(self, size: int, epsilon: float) -> tuple[PlanRow, ...]:
@@ -51,6 +52,8 @@ class Planner:
     @property
     def wanted_of(self) -> str:
         """Whose half-width an answer is about."""
+        if self.whose:
+            return self.whose
         return "" if self.table is None else f" in every {self.every}"
 
 

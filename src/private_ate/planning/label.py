@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -18,7 +19,6 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.calibrated.cap_path import (
     CapPath,
     CapPoint,
-    members_of,
     scatter,
     walk_caps,
 )
@@ -34,18 +34,18 @@ from private_ate.estimators.calibrated.method import (
     plan_clip,
     pose_caps,
 )
-from private_ate.estimators.calibrated.sampled_units import sampled_units
 from private_ate.estimators.guesses import (
     ExpectedError,
     PeopleGuess,
     make_up_arms,
     make_up_rows,
+    sum_half_width,
 )
 from private_ate.estimators.request import Request
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.search import Predict
 from private_ate.planning.sizes import StudySizes
-from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_variance
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.study import Block
 
 __all__ = [
@@ -184,11 +184,10 @@ def describe_weights(study: LocalStudy) -> str:
     """Say by how much sampling weights make sensitivity grow, if there are any."""
     if study.weights is None:
         return ""
-    units = sampled_units(study, members_of)
-    if units is None:
-        return ""
+    mean = float(study.weights.mean())
+    largest = float(study.weights.max(initial=0.0)) / mean if mean > 0 else 1.0
     return (
-        f", on sampling weights whose largest is {max(units.largest):.3g} times the mean, which "
+        f", on sampling weights whose largest is {largest:.3g} times the mean, which "
         "is how much more one outcome can move the estimate unless a cap binds"
     )
 
@@ -199,8 +198,10 @@ class ExpectedEffect:
 
     Attributes
     ----------
-    law : NoiseLaw
-        Of its noise.
+    drawn : SumLaw
+        By which its noise is drawn.
+    unit : float
+        What a sensitivity of one is.
     sampling : float
         Its standard deviation without noise.
     likely : array
@@ -211,11 +212,17 @@ class ExpectedEffect:
         The largest weight of a unit.
     """
 
-    law: NoiseLaw
+    drawn: SumLaw
+    unit: float
     sampling: float
     likely: Floats
     doubt: float
     cap: float
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The law of its noise."""
+        return NoiseLaw.of_sum(self.drawn, self.unit)
 
 
 EffectPredict = Callable[[int, float], ExpectedEffect]
@@ -233,10 +240,10 @@ def label_planner(
 
     def predict(rows: int, epsilon: float) -> PlanRow:
         found = foreseen(rows, epsilon)
-        noise = float(found.law.epsilon), found.law.unit
-        expected = ExpectedError.of_staircase(*noise, found.sampling, request.coverage)
+        law, unit = found.drawn, found.unit
+        expected = ExpectedError.of_sum(law, unit, found.sampling, request.coverage)
         if found.likely.size:
-            half = staircase_and_normal_quantile(request.coverage, *noise, found.likely)
+            half = sum_half_width(law, request.coverage, unit, found.likely)
             expected = expected.with_half_width(half)
         return PlanRow.of(epsilon, expected, rows, f"cap {found.cap:.3g}")
 
@@ -267,7 +274,8 @@ def foresee_effect(
         known = expected_variance(path.problem, spread, clip, share, request)
         known = replace(known, released=min(alike, known.ceiling), scale=known.scale / more)
         weighed = known.corrected_guess() if pays else spread
-        point = path.choose(staircase_variance(used) * reach**2 / more, weighed)
+        law = SumLaw.of(request.outcomes, Fraction(used))
+        point = path.choose(law.variance * reach**2 / more, weighed)
         scale = reach * point.cap * unit
         sampling = math.sqrt(more * _likely_square(path, point, known.released, spread)) * unit
         wide, values = np.zeros(0), np.array([known.released])
@@ -276,8 +284,7 @@ def foresee_effect(
             wide = error_deviations(path.problem, point.solutions, spread, values)
             wide = math.sqrt(more) * unit * wide
         doubt = imbalance_doubt(path.problem, point.solutions, spread, values)
-        law = NoiseLaw("staircase", scale, used)
-        return ExpectedEffect(law, sampling, wide, more * unit**2 * doubt, point.cap)
+        return ExpectedEffect(law, scale, sampling, wide, more * unit**2 * doubt, point.cap)
 
     return predict
 

@@ -37,6 +37,8 @@ class PlanRow:
         Whether the estimate adjusts for covariates.
     arm, against : str or None
         Of three arms or more: the contrast that the row is about.
+    outcome : str or None
+        Of several outcomes: the one that the row is about.
     subgroup : str or None
         Of a plan for subgroups: the one that the row is about; None for all units.
     """
@@ -52,6 +54,7 @@ class PlanRow:
     adjusted: bool
     arm: str | None = None
     against: str | None = None
+    outcome: str | None = None
     subgroup: str | None = None
 
     @classmethod
@@ -101,6 +104,8 @@ class Plan:
         for row in plain["rows"]:
             if row["arm"] is None:
                 del row["arm"], row["against"]
+            if row["outcome"] is None:
+                del row["outcome"]
             if not self.has_subgroups:
                 del row["subgroup"]
         return plain

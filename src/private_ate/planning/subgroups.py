@@ -82,7 +82,7 @@ class _Table:
             True,
             row.arm if self.several else None,
             row.against if self.several else None,
-            row.subgroup,
+            subgroup=row.subgroup,
         )
 
 
@@ -137,7 +137,7 @@ def subgroup_planner(
         whole,
         caveat + _advice(used, found, request),
         table,
-        "row of the table",
+        every="row of the table",
     )
 
 

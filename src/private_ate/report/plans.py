@@ -67,15 +67,18 @@ def plan_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
 
 
 def _named(plan: Plan) -> tuple[str, list[str]]:
-    """Return what rows of an ε are told apart by: contrasts of several arms, subgroups, or both."""
-    has_arms = plan.rows[0].arm is not None
-    contrasts = [f"{row.arm} against {row.against}" if has_arms else "" for row in plan.rows]
-    if not plan.has_subgroups:
-        return "contrast" if has_arms else "", contrasts
-    return "subgroup", [
-        ": ".join(filter(None, (row.subgroup or "all units", contrast)))
-        for row, contrast in zip(plan.rows, contrasts, strict=True)
-    ]
+    """Return what rows of an ε are told apart by: outcomes, subgroups, contrasts, or several."""
+    first, kinds = plan.rows[0], []
+    if first.outcome is not None:
+        kinds.append(("outcome", [row.outcome or "" for row in plan.rows]))
+    if plan.has_subgroups:
+        kinds.append(("subgroup", [row.subgroup or "all units" for row in plan.rows]))
+    if first.arm is not None:
+        kinds.append(("contrast", [f"{row.arm} against {row.against}" for row in plan.rows]))
+    if not kinds:
+        return "", []
+    title = "subgroup" if plan.has_subgroups else kinds[-1][0]
+    return title, [": ".join(names) for names in zip(*(names for _, names in kinds), strict=True)]
 
 
 def _columns(plan: Plan) -> tuple[list[str], list[list[str]]]:

@@ -82,7 +82,7 @@ def test_what_makes_no_subgroups_is_refused_before_a_record_is_read(by, part):
 @pytest.mark.parametrize(
     ("more", "part"),
     [
-        ({"level": "sample"}, "no subgroups at sample level; 'calibrated' \\(label level\\) has"),
+        ({"method": "aim", "level": "sample"}, "'aim' has no subgroups at sample level"),
         ({"method": "published"}, "method 'published' has no subgroups"),
         ({"rows_per_person": 2}, "one row per person"),
         ({"overall": "yes"}, "overall"),

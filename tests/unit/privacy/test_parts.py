@@ -81,3 +81,27 @@ def test_a_part_shows_no_sum():
     parts = Parts(Noise(SeededEntropy(1)))
     parts.within("a").staircase("sum", 123457, sensitivity=3, epsilon=ONE)
     assert "123457" not in repr(parts)
+
+
+def test_where_rows_may_move_between_parts_every_call_costs_all_moves():
+    noise = Noise(SeededEntropy(1))
+    parts = Parts(noise, moves=2)
+    for name, epsilon in (("a", ONE), ("b", ONE / 2)):
+        within = parts.within(name)
+        within.staircase("sum", 5, sensitivity=3, epsilon=epsilon)
+        assert within.spent == 2 * epsilon
+    assert noise.cost.epsilon == 2 * ONE
+    assert [spend.moves for spend in noise.spends] == [2, 2]
+
+
+def test_a_call_without_a_pure_cost_is_refused_where_rows_may_move():
+    within = Parts(Noise(SeededEntropy(1)), moves=2).within("a")
+    with pytest.raises(NumericRangeError, match="no pure cost"):
+        within.gaussian("g", [1], sensitivity=1, epsilon=ONE, delta=Fraction(1, 1000))
+
+
+def test_sums_over_parts_are_refused_where_rows_may_move():
+    parts = Parts(Noise(SeededEntropy(1)), moves=2)
+    parts.within("a").staircase("sum", 5, sensitivity=3, epsilon=ONE)
+    with pytest.raises(NumericRangeError, match="may move between"):
+        parts.total("all", "sum", epsilon=ONE, factors={"a": 1})

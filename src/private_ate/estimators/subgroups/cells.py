@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from private_ate.domain.subgroups import Cells
 from private_ate.estimators.calibrated.sampled_units import carries_weight
-from private_ate.settings import SubgroupNote
+from private_ate.settings import ABSENT, SubgroupNote
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
 __all__ = ["CellRows", "divide_rows", "groups_of"]
@@ -21,6 +21,7 @@ class CellRows:
     study: MatchingStudy = field(repr=False)
     everyone: ArmSizes
     present: ArmSizes
+    weight: float | None = None  # what its sampling weights add up to
 
     @property
     def is_comparable(self) -> bool:
@@ -30,12 +31,13 @@ class CellRows:
     def note(self, labels: tuple[str, ...]) -> SubgroupNote:
         """Return what a release says of this cell."""
         sizes = dict(zip(labels, self.present.counts, strict=True))
-        return SubgroupNote(self.name, self.everyone.total, sizes, self.is_comparable)
+        weight = ABSENT if self.weight is None else self.weight
+        return SubgroupNote(self.name, self.everyone.total, sizes, self.is_comparable, weight)
 
 
 def divide_rows(study: MatchingStudy, cells: Cells) -> list[CellRows]:
     """Return all cells with their sizes, which are public at label level."""
-    arms = study.domain.treatment.size
+    arms, declared = study.domain.treatment.size, study.domain.weights
 
     def everyone(block: Block) -> ArmSizes:
         return ArmSizes.count(block.arm, arms)
@@ -45,15 +47,20 @@ def divide_rows(study: MatchingStudy, cells: Cells) -> list[CellRows]:
         kept = block.present if weighs is None else block.present & weighs
         return ArmSizes.count(block.arm[kept], arms)
 
+    def sampled(block: Block) -> float:
+        return 0.0 if block.weights is None else float(block.weights.sum())
+
     found = []
     divided = study.divided(lambda block: cells.codes(block.covariates), cells.count)
     for name, rows in zip(cells.names, divided, strict=True):
         nobody = ArmSizes((0,) * arms)
-        sizes = (nobody, nobody)
+        cell = CellRows(name, rows, nobody, nobody)
         if rows.size:
             public = rows.public()
-            sizes = (public.fold(everyone), public.fold(present))
-        found.append(CellRows(name, rows, *sizes))
+            cell = CellRows(name, rows, public.fold(everyone), public.fold(present))
+            if declared is not None:
+                cell = replace(cell, weight=declared.high * public.fold(sampled))
+        found.append(cell)
     return found
 
 

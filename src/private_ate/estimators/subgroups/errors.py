@@ -24,6 +24,7 @@ from private_ate.contents.laws import (
     law_draws,
     noise_half_width,
 )
+from private_ate.privacy.cube_law import cube_variance
 from private_ate.privacy.quantiles import staircase_variance
 
 __all__ = ["Heterogeneity", "Quantity", "ReleasedCells", "RowWeights"]
@@ -228,8 +229,7 @@ class ReleasedCells:
         for source in self._sources:
             moved = row.quantities[source.quantity] * float(np.array(row.cells) @ source.moves)
             if moved:
-                law = source.law
-                found.append(NoiseLaw(law.name, abs(moved) * law.unit, law.epsilon))
+                found.append(source.law.scaled(moved))
         return found
 
     def _errors_of(self, quantities: tuple[float, ...], simulated: tuple[Floats, ...]) -> Floats:
@@ -279,7 +279,7 @@ def _law_variance(law: NoiseLaw) -> float:
     epsilon = float(law.epsilon)
     match law.name:
         case "laplace":
-            return 2 * (law.unit / epsilon) ** 2
+            return cube_variance(law.outcomes) * (law.unit / epsilon) ** 2
         case "staircase":
             return law.unit**2 * staircase_variance(epsilon)
     assert_never(law.name)

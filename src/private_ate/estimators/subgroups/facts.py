@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, cast
 
-from private_ate.estimators.calibrated.cap_path import members_of
-from private_ate.estimators.calibrated.sampled_units import sampled_units
 from private_ate.estimators.calibrated.settings import (
+    ArmsSamplingNote,
     CalibratedArmsSettings,
     CalibratedSettings,
     SamplingNote,
@@ -16,15 +15,15 @@ from private_ate.estimators.calibrated.settings import (
 from private_ate.estimators.request import Request
 from private_ate.settings import (
     ABSENT,
+    Absent,
     ArmCounts,
     ArmNumbers,
     Settings,
     SubgroupNote,
     SubgroupsNote,
 )
-from private_ate.study import MatchingStudy
 
-__all__ = ["merged_settings", "merged_warnings", "with_sampling"]
+__all__ = ["merged_settings", "merged_warnings"]
 
 Pair = tuple[float, float]
 Merged = CalibratedSettings | CalibratedArmsSettings
@@ -65,6 +64,7 @@ def merged_settings(
         "notes": _notes(held, request) or ABSENT,
         "budget": _budget(first, request),
         **_counts(held),
+        "sampling_weights": _sampling(held, cells),
     }
     arms = _summed([_by_arm(one.arms) for one in held])
     effective = _effective([_by_arm(one.effective_arms) for one in held], shares)
@@ -81,19 +81,6 @@ def merged_settings(
         first, weight_cap=caps, arms=arms, effective_arms=effective, arm_balance=ABSENT,
         simultaneous_factor=ABSENT, interval_rule=ABSENT, **shared,
     )  # fmt: skip
-
-
-def with_sampling(settings: Merged, public: MatchingStudy) -> Merged:
-    """Return settings that tell the sampling weights of all cells together, for two arms."""
-    declared = public.domain.weights
-    if declared is None or not isinstance(settings, CalibratedSettings):
-        return settings
-    units = sampled_units(public, members_of)
-    if units is None:
-        return settings
-    worth = ArmNumbers(*units.worth)
-    note = SamplingNote(declared.column, declared.high, max(units.largest), worth)
-    return replace(settings, sampling_weights=note)
 
 
 def merged_warnings(
@@ -141,6 +128,27 @@ def _population(usual: str, cells: tuple[SubgroupNote, ...]) -> str:
         return usual
     kept = sum(cell.units for cell in cells if cell.estimated)
     return f"{usual}, of the {kept:,} units in subgroups with units of every arm"
+
+
+def _sampling(
+    held: Sequence[Merged], cells: tuple[SubgroupNote, ...]
+) -> SamplingNote | ArmsSamplingNote | Absent:
+    """Return the sampling weights of all cells as one, each cell by what they add up to there."""
+    notes = [one.sampling_weights for one in held]
+    found = [one for one in notes if isinstance(one, SamplingNote | ArmsSamplingNote)]
+    used = [cell for cell in cells if cell.estimated]
+    sums = [cell.weight for cell in used if isinstance(cell.weight, float)]
+    if len(found) < len(notes) or len(sums) < len(used):
+        return ABSENT
+    mean = sum(sums) / sum(cell.units for cell in used)
+    means = [weight / cell.units for weight, cell in zip(sums, used, strict=True)]
+    largest = max(one.largest * of / mean for one, of in zip(found, means, strict=True))
+    shares = [weight / sum(sums) for weight in sums]
+    worth = _effective([_by_arm(one.worth) for one in found], shares)
+    first = found[0]
+    if isinstance(first, SamplingNote):
+        return replace(first, largest=largest, worth=ArmNumbers(**worth))
+    return replace(first, largest=largest, worth=worth)
 
 
 def _larger(one: float, other: float) -> float:

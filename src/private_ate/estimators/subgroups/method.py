@@ -21,11 +21,14 @@ from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.cells import divide_rows, groups_of
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
-from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings, with_sampling
+from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
 from private_ate.estimators.subgroups.populations import count_population, roll_up
+from private_ate.estimators.subgroups.private_cells import estimate_private_cells
 from private_ate.estimators.subgroups.table import estimate_rows
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
@@ -42,9 +45,12 @@ def estimate_subgroups(
 
     Neighbours: one person's outcome replaced, which is in one cell. Cost: ε: every cell spends
     all of it, or half if the other half pays for all units. Sensitivity: as the method has it
-    within a cell; see `Parts.total` for all units. Proof: docs/proofs/subgroups.md.
+    within a cell; see `Parts.total` for all units. Where cells are private: see
+    `estimate_private_cells`. Proof: docs/proofs/subgroups.md.
     """
     refuse_subgroups(method, request, study.domain)
+    if not has_public_covariates(request.level):
+        return estimate_private_cells(study, request, noise)
     _refuse_clipped_means(study, request)
     cells = Cells.of(study.domain, request.by)
     found = divide_rows(study, cells)
@@ -71,10 +77,7 @@ def estimate_subgroups(
     released = ReleasedCells.reconcile(roll.shares, [_quantities(run) for run in runs], direct)
     labels = study.domain.treatment.coded
     notes = tuple(cell.note(labels) for cell in found if cell.everyone.total)
-    settings = with_sampling(
-        merged_settings([run.settings for run in runs], roll.shares, notes, request),
-        study.public(),
-    )
+    settings = merged_settings([run.settings for run in runs], roll.shares, notes, request)
     return estimate_rows(
         released, groups_of(cells, used), study.domain, request, settings,
         units=tuple(map(sum, zip(*(cell.present.counts for cell in used), strict=True))),
@@ -114,7 +117,11 @@ def _release_direct(
     parts: Parts,
     epsilon: Fraction,
 ) -> tuple[Quantity, ...]:
-    """Release the outcome sums of all units, with the weights that they have in their cells."""
+    """Release the outcome sums of all units, with the weights that they have in their cells.
+
+    In a cell weights add up to its rows; with sampling weights a cell counts by what those add up
+    to instead, by a public factor on a grid of 2⁻²⁰.
+    """
     bounds, arms = study.domain.bounds, study.domain.treatment.size
     options = request.options
     apart = arms > 2 or (isinstance(options, CalibratedOptions) and options.means)
@@ -122,9 +129,9 @@ def _release_direct(
     total = parts.total(_DIRECT, of_step, epsilon=epsilon, factors=factors)
     unit, whole = bounds.width / rows, 1 << (OUTCOME_BITS + WEIGHT_BITS)
     levels = [float(Fraction(steps, 2 * whole)) * unit for steps in total.noisy]
+    law = SumLaw.of(parts.noise.outcomes, epsilon)
     laws = [
-        NoiseLaw("staircase", float(Fraction(size, whole)) * unit, float(epsilon))
-        for size in total.sensitivities
+        NoiseLaw.of_sum(law, float(Fraction(size, whole)) * unit) for size in total.sensitivities
     ]
     if arms > 2:
         return tuple(

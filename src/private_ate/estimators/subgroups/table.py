@@ -47,7 +47,7 @@ def estimate_rows(
     to_reference = _contrasts(treatment.coded)[: treatment.size - 1]
     rows = table_rows(released.shares, groups, treatment.coded)
     pays = request.confidence is not None and released.has_variances
-    made, factor = _made(released, rows, request.coverage, domain.bounds.width, pays=pays)
+    made, factor = _made(released, rows, request, domain.bounds.width, pays=pays)
     headline = made[treatment.size - 2].contrast
     equal = _tests(released, to_reference) if pays else ()
     told = replace(
@@ -123,13 +123,14 @@ def _weights(
 
 
 def _made(
-    released: ReleasedCells, rows: Sequence[Row], coverage: float, width: float, *, pays: bool
+    released: ReleasedCells, rows: Sequence[Row], request: Request, width: float, *, pays: bool
 ) -> tuple[list[SubgroupRow], float | None]:
     """Return the rows with their intervals, and the factor of the simultaneous ones."""
+    coverage, at_once = request.coverage, request.coverage_at_once
     halves = [released.half(row.weights, coverage) for row in rows] if pays else []
     factor = None
     if pays:
-        factor = released.simultaneous_factor([row.weights for row in rows], halves, coverage)
+        factor = released.simultaneous_factor([row.weights for row in rows], halves, at_once)
     made = []
     for place, row in enumerate(rows):
         effect = released.value(row.weights)
