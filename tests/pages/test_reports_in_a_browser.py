@@ -7,6 +7,7 @@ from private_ate import (
     CalibratedOptions,
     Domain,
     Interval,
+    Outcome,
     Treatment,
     combine,
     describe_arms,
@@ -46,14 +47,18 @@ LONG = replace(
 
 
 def subgroups_of_three_arms():
-    """Return one release of three arms in four subgroups."""
+    """Return one release of three arms in four subgroups, for two outcomes."""
     study = draw_clinic(900)
-    others = {name: kind for name, kind in study.domain.covariates.items() if name != "smoker"}
+    left = ("smoker", "weight")
+    others = {name: kind for name, kind in study.domain.covariates.items() if name not in left}
     arms = Treatment("smoker", arms=("never", "former", "current"))
-    return estimate_ate(
-        study.frame, domain=Domain(arms, study.domain.outcome, others), level="label", epsilon=2,
+    outcomes = [study.domain.outcome, Outcome("weight", Interval(40, 160))]
+    release = estimate_ate(
+        study.frame, domain=Domain(arms, outcomes, others), level="label", epsilon=2,
         by=["age<60", "pressure_before<150"], overall=True, leave_out_undeclared=True,
     )  # fmt: skip
+    assert len(release.effects) == 2 * (3 + 2 * 8)  # all units, margins and cells
+    return release
 
 
 def birth_weight_diagnostics():
