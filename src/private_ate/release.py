@@ -77,9 +77,10 @@ class Estimate:
     ``warnings`` head the release and rest on public facts alone. Three arms or more are in
     ``arms``, and ``comparison`` is what a release shows of them; the effect is then the headline.
     Of two arms ``laws`` are those of the effect's independent noises and ``variances`` equally
-    likely values of its sampling variance, where a method knows them. ``overlap`` is what the
-    units of an ATO count together. ``subgroups`` are further rows of the table of effects;
-    ``further`` are outcomes after the first, by their columns.
+    likely values of its sampling variance, where a method knows them, of which ``doubt`` is what
+    weights left unbalanced. ``overlap`` is what the units of an ATO count together. ``subgroups``
+    are further rows of the table of effects; ``further`` are outcomes after the first, by their
+    columns.
     """
 
     ate: float
@@ -98,6 +99,7 @@ class Estimate:
     comparison: Comparison | None = None
     laws: tuple[NoiseLaw, ...] = ()
     variances: tuple[float, ...] = ()
+    doubt: float = 0.0
     overlap: float | None = None
     subgroups: tuple[SubgroupRow, ...] = ()
     further: tuple[tuple[str, Estimate], ...] = ()

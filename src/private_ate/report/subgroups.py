@@ -41,7 +41,7 @@ def subgroup_cells(release: Release) -> Cells:
     if release.arms:
         columns.append(("arms", False, [f"{row.arm} against {row.against}" for row in rows]))
     columns += [
-        ("units", True, [sizes.get(name, "") for name in names]),
+        ("units", True, [sizes.get(name) or _margin_units(release, name) for name in names]),
         (noun(release), True, [number_text(row.estimate, error) for row in rows]),
         (
             f"{percent(release)} {'interval' if paid else 'noise interval'}",
@@ -57,6 +57,15 @@ def subgroup_cells(release: Release) -> Cells:
         tuple(is_number for _, is_number, _ in columns),
         _of_outcome(release, "{}"),
     )
+
+
+def _margin_units(release: Release, margin: str) -> str:
+    """Return how many units a margin has: those of the cells whose names it is a part of."""
+    note = Facts.of(release.settings).subgroups
+    cells = () if note is None else note.cells
+    held = [cell.units for cell in cells
+            if cell.estimated and f", {margin}, " in f", {cell.name}, "]  # fmt: skip
+    return f"{sum(held):,}" if held else ""
 
 
 def equal_effects_lines(release: Release) -> list[str]:
