@@ -26,6 +26,7 @@ __all__ = [
     "HeadlineNote",
     "LedgerNote",
     "PublicUse",
+    "SamplingFacts",
     "Settings",
     "SplitSizes",
     "SubgroupNote",
@@ -132,6 +133,32 @@ class SubgroupNote:
     arms: Mapping[str, int]
     estimated: bool
     weight: float | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingFacts:
+    """Sampling weights that are in force, as a release tells of them.
+
+    Attributes
+    ----------
+    column : str
+        The column that holds them.
+    bound : float
+        The largest weight as declared.
+    largest : float or None
+        The largest weight of a row over the mean of all, where weights are public.
+    mean : float or None
+        Their released mean, where they are private.
+    worth : mapping
+        How many units of equal weight each arm is worth under sampling weights alone, by its
+        label; all rows together, under no name, where weights are private.
+    """
+
+    column: str
+    bound: float
+    largest: float | None
+    mean: float | None
+    worth: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +391,8 @@ class Facts:
         How much a method of several arms adjusted, where released sizes decide that.
     subgroups : SubgroupsNote or None
         How effects in subgroups came about; None without subgroups.
+    sampling : SamplingFacts or None
+        Sampling weights that are in force; None without any.
     """
 
     estimand: str = "ate"
@@ -398,6 +427,7 @@ class Facts:
     interval_rule: Literal["convolved", "in_squares"] | None = None
     path: str | None = None
     subgroups: SubgroupsNote | None = None
+    sampling: SamplingFacts | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Facts:
@@ -435,6 +465,7 @@ class Facts:
             interval_rule=_rule(settings.get("interval_rule")),
             path=_text(settings.get("path")),
             subgroups=_subgroups(settings.get("subgroups")),
+            sampling=_sampling(settings.get("sampling_weights")),
         )
 
 
@@ -570,7 +601,22 @@ def _subgroup(held: Mapping[str, Any]) -> SubgroupNote | None:
     if name is None or units is None:
         return None
     arms = {label: int(size) for label, size in _numbers(held.get("arms")).items()}
-    return SubgroupNote(name, units, arms, held.get("estimated") is True)
+    weight = _number(held.get("weight"))
+    estimated = held.get("estimated") is True
+    return SubgroupNote(name, units, arms, estimated, ABSENT if weight is None else weight)
+
+
+def _sampling(value: object) -> SamplingFacts | None:
+    """Read which sampling weights are in force; their worth is a number, or one for each arm."""
+    held = value if isinstance(value, Mapping) else {}
+    column, bound = _text(held.get("column")), _number(held.get("bound"))
+    if column is None or bound is None:
+        return None
+    alone = _number(held.get("worth"))
+    worth = _numbers(held.get("worth")) if alone is None else {"": alone}
+    return SamplingFacts(
+        column, bound, _number(held.get("largest")), _number(held.get("mean")), worth
+    )
 
 
 def _equal_effects(held: Mapping[str, Any]) -> EqualEffects | None:

@@ -12,6 +12,7 @@ from private_ate import (
     Domain,
     Interval,
     OrthogonalOptions,
+    Release,
     StudySizes,
     Treatment,
     estimate_ate,
@@ -21,12 +22,14 @@ from private_ate.estimators.blocks.models import average_effects, linear_effects
 from private_ate.estimators.blocks.plan import plan_blocks
 from private_ate.estimators.blocks.unadjusted import Count
 from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.report.html import release_page
 from private_ate.study import Groups
 
 DOMAIN = Domain(
     "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)},
     weights=("w", Interval(0, 12)),
 )  # fmt: skip
+UNWEIGHTED = replace(DOMAIN, weights=None)
 ASKED = {"level": "sample", "domain": DOMAIN, "seed": 1}
 UNADJUSTED = [
     {"options": BlocksOptions(adjust=False)},
@@ -290,3 +293,27 @@ def test_sizes_of_a_study_that_is_not_there_yet_tell_the_mean_weight():
         plan_ate(sizes, level="label", epsilons=["1"])
     with pytest.raises(ArgumentError, match="declared and private"):
         plan_ate(sizes, level="sample", epsilons=["1"], mean_weight=2)
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        ("label", "by them alone the arms are worth"),
+        ("sample", "private, with a mean of about"),
+    ],
+)
+def test_text_and_page_have_a_line_for_the_weights(level, words):
+    frame = sampled(1500)
+    release = estimate_ate(frame, epsilon=2, **(ASKED | {"level": level}))
+    told = " ".join(str(release).split())
+
+    for shown in (told, " ".join(release_page(release).split())):
+        assert "declared as 0 to 12" in shown
+        assert words in shown
+        assert "weighted to the target population" in shown
+    again = Release.from_json(release.to_json())
+    assert str(again) == str(release)
+    plain = estimate_ate(
+        frame.drop("w"), epsilon=2, **(ASKED | {"level": level, "domain": UNWEIGHTED})
+    )
+    assert "declared as 0 to" not in str(plain)

@@ -40,6 +40,7 @@ from private_ate.report.words import (
     plain_promise,
     publishable_sentence,
     python_call,
+    sampling_words,
     uncertainty,
 )
 from private_ate.settings import Facts
@@ -163,6 +164,8 @@ def _population(release: Release, facts: PublicFacts, level: str) -> list[Markup
                 f"{known.population or 'all n units (ATE)'}."),
         *_source(release),
     ]  # fmt: skip
+    if known.sampling is not None:
+        parts.append(element("p", f"Sampling weights: {sampling_words(known.sampling)}."))
     arms, effective = known.arms, known.effective_arms
     if arms is not None:
         text = f"{arms.treated:,} treated and {arms.control:,} control units"
