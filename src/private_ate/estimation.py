@@ -220,7 +220,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         raise ArgumentError(msg)
     on_cluster = engine == "spark" or is_spark_frame(data)
     if on_cluster:
-        _refuse_order(chosen, request, engine, domain)
+        _refuse_order(chosen, request, engine)
     memory = parse_memory(memory_limit)
     asked: ColumnsAsked = {
         "treatment": treatment, "outcome": outcome, "covariates": covariates, "domain": domain,
@@ -394,13 +394,10 @@ def method_for(name: str, request: Request, arms: int = 2) -> Method:
     return method
 
 
-def _refuse_order(method: Method, request: Request, engine: str, domain: Domain | None) -> None:
+def _refuse_order(method: Method, request: Request, engine: str) -> None:
     """Refuse on a cluster what needs all rows in order, before a record is read."""
     if engine == "local":
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
-        raise ArgumentError(msg)
-    if isinstance(domain, Domain) and domain.weights is not None:
-        msg = "sampling weights do not run on Spark; leave them out, or compute locally"
         raise ArgumentError(msg)
     by_folds = "spark" in method.engines
     if not by_folds or request.target == "track" or request.by:

@@ -67,9 +67,7 @@ class Domain:
         if not isinstance(self.treatment, Treatment):
             msg = "the treatment is a column name or Treatment(column, treated=…, control=…)"
             raise DomainError(msg)
-        names = [self.treatment.column, self.outcome.column, *self.covariates]
-        if self.weights is not None:
-            names.append(self.weights.column)
+        names = self.columns
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             msg = f"column {repeated[0]!r} is declared twice"
@@ -91,6 +89,12 @@ class Domain:
                 feature += " (missing)"
             plain.append(feature)
         return tuple(plain)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns that are read: treatment, outcome, covariates, sampling weights."""
+        weights = [] if self.weights is None else [self.weights.column]
+        return [self.treatment.column, self.outcome.column, *self.covariates, *weights]
 
     def with_indicators(self, names: Collection[str]) -> Domain:
         """Return the domain with a further feature for each named covariate: whether it is missing.
