@@ -27,6 +27,7 @@ __all__ = [
     "LedgerNote",
     "OutcomeFacts",
     "PublicUse",
+    "SamplingFacts",
     "Settings",
     "SplitSizes",
     "SubgroupNote",
@@ -138,6 +139,32 @@ class SubgroupNote:
     estimated: bool
     weight: float | Absent = ABSENT
     adjusted: bool | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingFacts:
+    """Sampling weights that are in force, as a release tells of them.
+
+    Attributes
+    ----------
+    column : str
+        The column that holds them.
+    bound : float
+        The largest weight as declared.
+    largest : float or None
+        The largest weight of a row over the mean of all, where weights are public.
+    mean : float or None
+        Their released mean, where they are private.
+    worth : mapping
+        How many units of equal weight each arm is worth under sampling weights alone, by its
+        label; all rows together, under no name, where weights are private.
+    """
+
+    column: str
+    bound: float
+    largest: float | None
+    mean: float | None
+    worth: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,6 +441,8 @@ class Facts:
         How effects in subgroups came about; None without subgroups.
     outcomes : tuple of OutcomeFacts
         Several outcomes that were released together, the headline first; empty for one.
+    sampling : SamplingFacts or None
+        Sampling weights that are in force; None without any.
     """
 
     estimand: str = "ate"
@@ -452,6 +481,7 @@ class Facts:
     path: str | None = None
     subgroups: SubgroupsNote | None = None
     outcomes: tuple[OutcomeFacts, ...] = ()
+    sampling: SamplingFacts | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Facts:
@@ -493,6 +523,7 @@ class Facts:
             path=_text(settings.get("path")),
             subgroups=_subgroups(settings.get("subgroups")),
             outcomes=tuple(filter(None, map(_outcome, _objects(settings.get("outcomes"))))),
+            sampling=_sampling(settings.get("sampling_weights") or settings.get("private_weights")),
         )
 
 
@@ -651,6 +682,19 @@ def _outcome(held: Mapping[str, Any]) -> OutcomeFacts | None:
         means or ABSENT,
         ABSENT if left_out is None else left_out,
         tuple(filter(None, map(_equal_effects, _objects(held.get("equal_effects"))))) or ABSENT,
+    )
+
+
+def _sampling(value: object) -> SamplingFacts | None:
+    """Read which sampling weights are in force; their worth is a number, or one for each arm."""
+    held = value if isinstance(value, Mapping) else {}
+    column, bound = _text(held.get("column")), _number(held.get("bound"))
+    if column is None or bound is None:
+        return None
+    alone = _number(held.get("worth"))
+    worth = _numbers(held.get("worth")) if alone is None else {"": alone}
+    return SamplingFacts(
+        column, bound, _number(held.get("largest")), _number(held.get("mean")), worth
     )
 
 

@@ -22,6 +22,7 @@ from private_ate.report.words import (
     headline,
     noise_error,
     number_text,
+    sampling_words,
     uncertainty,
 )
 from private_ate.settings import Facts
@@ -164,6 +165,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
         yield "arms", f"{facts.arms.treated:,} treated, {facts.arms.control:,} control"
     if facts.population is not None:
         yield "population", facts.population
+    if facts.sampling is not None:
+        yield "weights", sampling_words(facts.sampling)
     yield from _balance(facts)
     yield from _ratios(facts, digits)
     yield "method", f"{release.method}, {release.level} level"

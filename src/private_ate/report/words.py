@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from private_ate.contents.numbers import number_text, pair_text
 from private_ate.effects import standard_error
 from private_ate.estimators.registry import is_default
-from private_ate.settings import Facts
+from private_ate.settings import Facts, SamplingFacts
 
 if TYPE_CHECKING:
     from private_ate.contents.about import ReleasedEstimand
@@ -31,6 +31,7 @@ __all__ = [
     "plain_promise",
     "publishable_sentence",
     "python_call",
+    "sampling_words",
     "uncertainty",
 ]
 
@@ -258,3 +259,16 @@ def percent(release: Release) -> str:
 def _decimal(value: float) -> str:
     text = f"{value:.15g}"
     return text if "." in text or "e" in text else f"{text}.0"
+
+
+def sampling_words(weights: SamplingFacts) -> str:
+    """Say which sampling weights are in force and what they leave of the units."""
+    declared = f"column {weights.column!r}, declared as 0 to {weights.bound:g}"
+    parts = [f"{worth:,.0f}{f' ({arm})' if arm else ''}" for arm, worth in weights.worth.items()]
+    worth = f"worth {', '.join(parts)} of equal weight"
+    if weights.mean is not None:
+        return f"{declared}; private, with a mean of about {weights.mean:.3g}; the rows are {worth}"
+    largest = ""
+    if weights.largest is not None:
+        largest = f"; the largest is {weights.largest:.3g} times the mean"
+    return f"{declared}{largest}; by them alone the arms are {worth}"

@@ -76,7 +76,7 @@ class BlocksSettings(Settings):
         ε of each step that saw private values.
     noise_interval_covers : str
         What the noise interval covers, and what not.
-    sampling_weights : object
+    private_weights : object
         Which sampling weights are in force, and what was released of them; only where any are.
     subgroups : object
         How effects in subgroups came about; only where they were asked for. What above tells of
@@ -104,5 +104,5 @@ class BlocksSettings(Settings):
     rows_per_person: int
     budget: Mapping[str, float]
     noise_interval_covers: str
-    sampling_weights: ReleasedWeights | Absent = ABSENT
+    private_weights: ReleasedWeights | Absent = ABSENT
     subgroups: SubgroupsNote | Absent = ABSENT

@@ -47,7 +47,7 @@ class OrthogonalSettings(Settings):
         Warnings.
     estimand : str
         Whose average effect was asked for; absent for all units (ATE).
-    sampling_weights : object
+    private_weights : object
         Which sampling weights are in force, and what was released of them; only where any are.
     """
 
@@ -68,4 +68,4 @@ class OrthogonalSettings(Settings):
     outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...]
     estimand: Estimand | Absent = ABSENT
-    sampling_weights: ReleasedWeights | Absent = ABSENT
+    private_weights: ReleasedWeights | Absent = ABSENT
