@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from private_ate.arguments import real_number
 from private_ate.errors import ArgumentError
-from private_ate.service.desk import now
+from private_ate.service.desk import Desk, now
 from private_ate.service.place import (
     Place,
     add_file,
@@ -24,9 +25,9 @@ from private_ate.service.place import (
     worker_bench,
 )
 from private_ate.service.policy import Policy
-from private_ate.service.store.people import add_user, issue_token
+from private_ate.service.store.people import add_user, find_user, issue_token
 
-__all__ = ["furnish_demo", "run_demo", "run_web", "run_work"]
+__all__ = ["approve_plan", "furnish_demo", "run_demo", "run_web", "run_work"]
 
 _DEMO_EPSILON: Final = "3"
 
@@ -54,8 +55,16 @@ def run_work(place: Place, name: str = "") -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    place = place.behind()
     with open_place(place) as (store, _):
         Worker(store, Bench(**worker_bench(place)), name or socket.gethostname()).run(stop)
+
+
+def approve_plan(desk: Desk, request: str, plan: str, curator: str) -> str:
+    """Approve a plan on the worker's side, in the name of a curator who is there."""
+    with desk.store.snapshot() as execute:
+        actor = find_user(execute, curator)
+    return replace(desk, manages=True).approve(actor, request, plan).state
 
 
 def furnish_demo(folder: Path, port: int) -> dict[str, str]:

@@ -125,6 +125,7 @@ def dummy(
 def add(body: DatasetBody, actor: Who, desk: At) -> DatasetOut:
     """Register a data set, and its population if a budget is given."""
     actor.require("curator", write=True)
+    desk.require_management()
     new = dataset_from(body)
     with desk.store.transaction() as execute:
         if body.epsilon is not None:
@@ -148,6 +149,7 @@ def close(name: DatasetName, actor: Who, desk: At) -> CloseOut:
 def policy(name: DatasetName, body: PolicyModel, actor: Who, desk: At) -> DatasetOut:
     """Replace what a data set's policy approves by itself; requests made before keep theirs."""
     actor.require("curator", write=True)
+    desk.require_management()
     new = Policy.read(body.model_dump())
     with desk.store.transaction() as execute:
         set_policy(execute, name, new, actor.name)
