@@ -278,7 +278,7 @@ class Desk:
         if not self.manages:
             msg = (
                 "data sets, policies and approvals are written on the worker's side of this "
-                "service: private-ate serve add, policy, approve"
+                "service: serve add, serve policy, serve approve"
             )
             raise Forbidden(msg)
 
