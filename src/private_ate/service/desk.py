@@ -261,6 +261,9 @@ class Desk:
                 msg = "this is not the hash of the plan that waits; look at it again"
                 raise Conflict(msg)
             dataset = find_dataset(execute, row.dataset)
+            if dataset.closed:
+                msg = f"data set {dataset.name!r} is closed; nothing more is approved for it"
+                raise Conflict(msg)
             if actor.name in approvers_of(execute, row):
                 msg = "you have approved it; another curator decides"
                 raise Conflict(msg)

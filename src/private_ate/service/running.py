@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import logging
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +30,7 @@ from private_ate.service.place import (
 from private_ate.service.policy import Policy
 from private_ate.service.store.people import add_user, find_user, issue_token
 
-__all__ = ["approve_plan", "furnish_demo", "run_demo", "run_web", "run_work"]
+__all__ = ["approve_plan", "furnish_demo", "only_one", "run_demo", "run_web", "run_work"]
 
 _DEMO_EPSILON: Final = "3"
 
@@ -55,9 +58,25 @@ def run_work(place: Place, name: str = "") -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    place = place.behind()
-    with open_place(place) as (store, _):
-        Worker(store, Bench(**worker_bench(place)), name or socket.gethostname()).run(stop)
+    place, name = place.behind(), name or socket.gethostname()
+    with only_one(place.heads.parent, name), open_place(place) as (store, _):
+        Worker(store, Bench(**worker_bench(place)), name).run(stop)
+
+
+@contextmanager
+def only_one(folder: Path, name: str) -> Iterator[None]:
+    """Hold a worker's name on this machine: a second worker would bury what the first works on.
+
+    The lock goes with the process, so that a worker that was killed can come back at once.
+    """
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    with (folder / f".worker-{mark}.lock").open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as cause:
+            msg = f"a worker named {name!r} runs here already; give this one another name"
+            raise ArgumentError(msg) from cause
+        yield
 
 
 def approve_plan(desk: Desk, request: str, plan: str, curator: str) -> str:

@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -41,11 +41,11 @@ class Order:
 
     store: str
     request: str
-    claim: str
+    claim: str = field(repr=False)
     worker: str
     tick: float
-    source: str = ""
-    key: str = ""
+    source: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
     memory: int = 8 << 30
     seconds: int = 3600
     aim: Aim = "estimate"
