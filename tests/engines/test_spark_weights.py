@@ -110,7 +110,8 @@ def test_a_weighted_release_of_a_cluster_is_that_of_one_machine(session, folder,
 
     assert there.ate == pytest.approx(here.ate, abs=2e-3)
     assert there.interval == pytest.approx(here.interval, abs=4e-3)
-    told, known = (one.settings["sampling_weights"] for one in (there, here))
+    key = "sampling_weights" if level == "label" else "private_weights"
+    told, known = (one.settings[key] for one in (there, here))
     assert told["worth"] == pytest.approx(known["worth"], rel=1e-3)
     assert "weighted to the target population" in there.settings["population"]
 

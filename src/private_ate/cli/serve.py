@@ -78,7 +78,7 @@ def add(
     from private_ate.domain import Domain  # keeps --help fast
     from private_ate.service.place import add_file, open_place, read_place  # as above
 
-    place = read_place(folder)
+    place = read_place(folder).behind()
     with open_place(place) as (store, _):
         add_file(
             place, store, source, Domain.read(domain), name=name, population=population,
@@ -119,9 +119,72 @@ def verify(
     from private_ate.service.place import open_place, read_place  # keeps --help fast
     from private_ate.service.verification import verify_service  # as above
 
-    with open_place(read_place(folder)) as (store, _):
+    place = read_place(folder)
+    with open_place(place.behind() if (folder / "worker.toml").is_file() else place) as (store, _):
         found = verify_service(store, head)
     typer.echo(
         f"verified: {found.entries} entries of the ledger, {found.events} events, "
         f"{found.requests} requests\nhead {found.head}"
     )
+
+
+@app.command()
+def policy(
+    folder: Folder,
+    dataset: Annotated[str, typer.Argument(help="Name of the data set.", metavar="DATASET")],
+    file: Annotated[
+        Path, typer.Argument(help="JSON with what is approved at once.", metavar="FILE")
+    ],
+    curator: Annotated[str, typer.Option(help="Who decides; for the history.")] = "setup",
+) -> None:
+    """Replace what a data set's policy approves by itself, on the worker's side."""
+    from json import loads  # keeps --help fast
+
+    from private_ate.errors import ArgumentError  # as above
+    from private_ate.service.place import open_place, read_place  # as above
+    from private_ate.service.policy import Policy  # as above
+    from private_ate.service.store.catalogue import set_policy  # as above
+
+    try:
+        new = Policy.read(loads(file.read_text("utf-8")))
+    except (OSError, ValueError) as cause:
+        msg = f"the policy {str(file)!r} cannot be read as JSON"
+        raise ArgumentError(msg) from cause
+    with open_place(read_place(folder).behind()) as (store, _), store.transaction() as execute:
+        set_policy(execute, dataset, new, curator)
+    typer.echo(f"the policy of {dataset!r} was replaced")
+
+
+@app.command()
+def approve(
+    folder: Folder,
+    request: Annotated[str, typer.Argument(help="Id of the request.", metavar="REQUEST")],
+    plan: Annotated[str, typer.Option(help="Hash of the plan that is approved.", metavar="HASH")],
+    curator: Annotated[str, typer.Option(help="Who approves.")],
+) -> None:
+    """Approve a plan that waits, on the worker's side."""
+    from private_ate.service.place import open_place, read_place  # keeps --help fast
+    from private_ate.service.running import approve_plan  # as above
+
+    with open_place(read_place(folder).behind()) as (_, desk):
+        state = approve_plan(desk, request, plan, curator)
+    typer.echo(f"request {request} is {state}")
+
+
+@app.command()
+def rights(
+    folder: Folder,
+    role: Annotated[str, typer.Argument(help="The web's role in the database.", metavar="ROLE")],
+) -> None:
+    """Let the web's own role in PostgreSQL ask, and neither pay nor approve."""
+    from private_ate.errors import ArgumentError  # keeps --help fast
+    from private_ate.service.place import open_place, read_place  # as above
+    from private_ate.service.store.rights import grant_web  # as above
+
+    place = read_place(folder).behind()
+    if "://" not in place.store:
+        msg = "a SQLite file has no roles; separate ones need PostgreSQL"
+        raise ArgumentError(msg)
+    with open_place(place) as (store, _):
+        grant_web(store, role)
+    typer.echo(f"role {role!r} has the rights of the web process, and no others")

@@ -24,6 +24,7 @@ from private_ate.service.question import Question, Settled, settle_question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,
+    Forbidden,
     Missing,
     NotReady,
 )
@@ -36,20 +37,23 @@ from private_ate.service.store.catalogue import (
     list_populations,
 )
 from private_ate.service.store.grouping import Group
-from private_ate.service.store.people import DAY, Actor
+from private_ate.service.store.people import Actor
 from private_ate.service.store.requests import (
     RequestRow,
     State,
+    approvers_of,
+    asked_in_a_month,
     find_request,
     insert_request,
     list_requests,
     move,
     spent_and_reserved,
+    write_approval,
 )
 from private_ate.service.store.tables import one
 from private_ate.service.ticks import due_time, running_bound
 
-__all__ = ["REASONS", "Balance", "Desk", "now", "request_name"]
+__all__ = ["REASONS", "Balance", "Desk", "now", "objections_to", "request_name"]
 
 # A curator chooses a reason: a text of her own could tell what she saw.
 REASONS: Final = {
@@ -58,7 +62,6 @@ REASONS: Final = {
     "method": "another method or estimand is wanted",
     "again": "the question was answered already",
 }
-_MONTH: Final = 30 * DAY
 
 
 def now() -> int:
@@ -87,12 +90,17 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Everything that the web process does; ``tick`` and ``grace`` are seconds."""
+    """Everything that the web process does; ``tick`` and ``grace`` are seconds.
+
+    ``manages`` says whether data sets, policies and approvals can be written here; not where the
+    web has a role of its own in the database.
+    """
 
     store: Store
     tick: float = 60.0
     grace: float = 10.0
     clock: Callable[[], int] = now
+    manages: bool = True
     group: Group = field(init=False, repr=False, compare=False)
     checks: Checks = field(init=False, repr=False, compare=False)
 
@@ -208,21 +216,7 @@ class Desk:
     def _objections(
         self, execute: Execute, analyst: str, dataset: Dataset, settled: Settled
     ) -> tuple[str, ...]:
-        found = one(
-            execute,
-            "SELECT COALESCE(SUM(r.epsilon), 0) FROM service_requests r "
-            "JOIN service_datasets d ON d.name = r.dataset WHERE r.analyst = ? "
-            "AND d.population = ? AND r.dummy = 0 AND r.submitted > ? "
-            "AND NOT (r.state IN ('refused', 'cancelled') AND r.visible <= ?)",
-            analyst, dataset.population, self.clock() - _MONTH, self.clock(),
-        )  # fmt: skip
-        wish = Wish(
-            settled.method.name, settled.request.estimand, settled.bill.cost.epsilon,
-            settled.bill.cost.delta, settled.request.confidence is not None,
-            int(str(found[0])) if found else 0, (dataset.domain.outcome.column,),
-            settled.subgroups,
-        )  # fmt: skip
-        return dataset.policy.objections(wish)
+        return objections_to(execute, analyst, dataset, settled, self.clock())
 
     def _approve(
         self, execute: Execute, row: RequestRow, dataset: Dataset, settled: Settled, actor: str
@@ -254,6 +248,7 @@ class Desk:
     def approve(self, actor: Actor, name: str, plan: str) -> RequestRow:
         """Approve the plan with this hash; with two persons' rule the second one queues it."""
         actor.require("curator", write=True)
+        self.require_management()
         row = self.show(actor, name)
         _, settled = self.settle(row.asked)
         if settled.bill.plan != row.plan:
@@ -266,9 +261,13 @@ class Desk:
                 msg = "this is not the hash of the plan that waits; look at it again"
                 raise Conflict(msg)
             dataset = find_dataset(execute, row.dataset)
-            if actor.name in row.has_approved:
+            if dataset.closed:
+                msg = f"data set {dataset.name!r} is closed; nothing more is approved for it"
+                raise Conflict(msg)
+            if actor.name in approvers_of(execute, row):
                 msg = "you have approved it; another curator decides"
                 raise Conflict(msg)
+            write_approval(execute, row, actor.name)
             if dataset.policy.two_persons and not row.has_approved:
                 names = json.dumps([actor.name])
                 execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (names, name))
@@ -276,6 +275,15 @@ class Desk:
             self._require_budget(execute, dataset, row.cost)
             self._approve(execute, row, dataset, settled, actor.name)
             return find_request(execute, name)
+
+    def require_management(self) -> None:
+        """Refuse what only the worker's side may write here."""
+        if not self.manages:
+            msg = (
+                "data sets, policies and approvals are written on the worker's side of this "
+                "service: serve add, serve policy, serve approve"
+            )
+            raise Forbidden(msg)
 
     def refuse(self, actor: Actor, name: str, reason: str) -> RequestRow:
         """Refuse a request that waits, for one of the listed reasons."""
@@ -345,6 +353,20 @@ class Desk:
             msg = "there is no such request"
             raise Missing(msg)
         return row
+
+
+def objections_to(  # what is asked, by whom, of what, and when
+    execute: Execute, analyst: str, dataset: Dataset, settled: Settled, moment: int, but: str = ""
+) -> tuple[str, ...]:
+    """Say what a data set's policy has against a question; follows public facts alone."""
+    month = asked_in_a_month(execute, analyst, dataset.population, moment, but)
+    cost = settled.bill.cost
+    wish = Wish(
+        settled.method.name, settled.request.estimand, cost.epsilon, cost.delta,
+        settled.request.confidence is not None, month, (dataset.domain.outcome.column,),
+        settled.subgroups,
+    )  # fmt: skip
+    return dataset.policy.objections(wish)
 
 
 def _same(known: RequestRow, fresh: RequestRow) -> RequestRow:

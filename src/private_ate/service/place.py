@@ -10,11 +10,11 @@ import secrets
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from private_ate.arguments import real_number, whole_number
+from private_ate.arguments import real_number, truth_value, whole_number
 from private_ate.data.streams import parse_memory
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError, LedgerError
@@ -39,6 +39,7 @@ host = "127.0.0.1"
 port = {port}
 origin = "{origin}" # as browsers see it; forms of other origins are refused
 rate = 200 # requests a second that one user may make
+manages = true # false if the web has a role of its own in PostgreSQL: serve rights
 
 # A proxy that says who somebody is (after OIDC, for example) in X-Private-Ate-User. It is believed
 # from these addresses only, and only with the secret in X-Private-Ate-Secret.
@@ -47,6 +48,7 @@ addresses = []
 secret_file = ""
 """
 _WORKER: Final = """# For the worker alone: chmod 600, owned by its user.
+store = "" # the worker's own way into the database, if the web has another
 data = "data" # the folder of the records; the web process needs no right to it
 key_file = "worker.key"
 memory = "8GB" # of one job
@@ -69,6 +71,10 @@ class Place:
     def worker(self) -> dict[str, Any]:
         """Read what only the worker may."""
         return _toml(self.folder / "worker.toml")
+
+    def behind(self) -> Place:
+        """Return the place as the worker's side sees it: with its own way into the store."""
+        return replace(self, store=str(self.worker().get("store", "")) or self.store)
 
 
 def make_place(  # one value per decision
@@ -132,7 +138,8 @@ def open_place(place: Place) -> Iterator[tuple[Store, Desk]]:
     """Open a folder's store; one that lacks the newest published head is refused."""
     with connect(place.store) as store:
         require_heads(store, place.heads)
-        yield store, Desk(store, place.tick, place.grace)
+        manages = truth_value("manages", place.web.get("manages", True))
+        yield store, Desk(store, place.tick, place.grace, manages=manages)
 
 
 def add_file(  # noqa: PLR0913  # one value per fact about a data set

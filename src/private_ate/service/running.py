@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import logging
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from private_ate.arguments import real_number
 from private_ate.errors import ArgumentError
-from private_ate.service.desk import now
+from private_ate.service.desk import Desk, now
 from private_ate.service.place import (
     Place,
     add_file,
@@ -24,9 +28,9 @@ from private_ate.service.place import (
     worker_bench,
 )
 from private_ate.service.policy import Policy
-from private_ate.service.store.people import add_user, issue_token
+from private_ate.service.store.people import add_user, find_user, issue_token
 
-__all__ = ["furnish_demo", "run_demo", "run_web", "run_work"]
+__all__ = ["approve_plan", "furnish_demo", "only_one", "run_demo", "run_web", "run_work"]
 
 _DEMO_EPSILON: Final = "3"
 
@@ -54,8 +58,32 @@ def run_work(place: Place, name: str = "") -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with open_place(place) as (store, _):
-        Worker(store, Bench(**worker_bench(place)), name or socket.gethostname()).run(stop)
+    place, name = place.behind(), name or socket.gethostname()
+    with only_one(place.heads.parent, name), open_place(place) as (store, _):
+        Worker(store, Bench(**worker_bench(place)), name).run(stop)
+
+
+@contextmanager
+def only_one(folder: Path, name: str) -> Iterator[None]:
+    """Hold a worker's name on this machine: a second worker would bury what the first works on.
+
+    The lock goes with the process, so that a worker that was killed can come back at once.
+    """
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    with (folder / f".worker-{mark}.lock").open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as cause:
+            msg = f"a worker named {name!r} runs here already; give this one another name"
+            raise ArgumentError(msg) from cause
+        yield
+
+
+def approve_plan(desk: Desk, request: str, plan: str, curator: str) -> str:
+    """Approve a plan on the worker's side, in the name of a curator who is there."""
+    with desk.store.snapshot() as execute:
+        actor = find_user(execute, curator)
+    return replace(desk, manages=True).approve(actor, request, plan).state
 
 
 def furnish_demo(folder: Path, port: int) -> dict[str, str]:

@@ -24,6 +24,7 @@ _APPEND_ONLY = (
         "ON entries FOR EACH STATEMENT EXECUTE FUNCTION private_ate_append_only()"
     ),
 )
+_WRITERS = 7283746502
 _abandoned: list[Any] = []  # a parent's connections must not be closed in a child
 
 
@@ -34,6 +35,7 @@ class PostgresStore:
     url: str = field(repr=False)  # may hold a password
     _connection: Any = field(default=None, repr=False)
     _owner: int = field(default=0, repr=False)
+    _may_lock: bool | None = field(default=None, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def initialize(self, statements: Sequence[str]) -> None:
@@ -73,8 +75,7 @@ class PostgresStore:
                 with connection.transaction():
                     execute = _executor(connection)
                     if locked:
-                        # The chain has one end, so writers queue; readers are not held up.
-                        execute("LOCK TABLE entries IN EXCLUSIVE MODE", ())
+                        self._lock_writers(execute)
                     yield execute
         except psycopg.errors.UniqueViolation as cause:
             msg = "the ledger refused an entry that exists already"
@@ -83,6 +84,19 @@ class PostgresStore:
             text = str(cause).strip().splitlines() or [type(cause).__name__]
             msg = f"the PostgreSQL ledger cannot be used: {text[0]}"
             raise LedgerError(msg) from None  # the driver's error may hold the connection string
+
+    def _lock_writers(self, execute: Execute) -> None:
+        """Let writers queue, as the chain has one end; readers are not held up.
+
+        A role that may not write the ledger cannot lock its table. Whoever writes beside it takes
+        the advisory lock, as everybody does.
+        """
+        execute(f"SELECT pg_advisory_xact_lock({_WRITERS})", ())
+        if self._may_lock is None:
+            rows = execute("SELECT has_table_privilege(to_regclass('entries'), 'UPDATE')", ()).rows
+            self._may_lock = rows[0][0] is not False  # None: there is no such table, which is told
+        if self._may_lock:
+            execute("LOCK TABLE entries IN EXCLUSIVE MODE", ())
 
     def _open(self, psycopg: Any) -> Any:  # noqa: ANN401  # an optional module
         if self._connection is not None and self._owner == os.getpid():

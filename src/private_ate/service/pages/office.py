@@ -48,7 +48,7 @@ _LEVELS: Final = (("label", "outcomes are private"), ("sample", "whole records a
 def queue(session: Here, desk: At) -> HTMLResponse:
     """Show the plans that wait for a decision; no diagnostics, only what was asked."""
     session.actor.require("curator")
-    cards = [_waiting(row, session) for row in desk.requests(session.actor, ("waiting",))]
+    cards = [_waiting(row, session, desk) for row in desk.requests(session.actor, ("waiting",))]
     words = (
         "You approve a plan, never a result. What you know about the records must not decide: "
         "go by the question and its price."
@@ -95,7 +95,7 @@ def manage(session: Here, desk: At) -> HTMLResponse:
             rows,
         ),
     ]  # fmt: skip
-    if may_change(session.actor):
+    if may_change(session.actor) and desk.manages:
         parts += [element("h2", "Add a data set"), _dataset_form(session)]
     return respond("Manage", *parts, session=session, here="/manage")
 
@@ -104,6 +104,7 @@ def manage(session: Here, desk: At) -> HTMLResponse:
 def add(fields: Filled, session: Here, desk: At) -> Response:
     """Register a data set."""
     session.actor.require("curator", write=True)
+    desk.require_management()
     body = _dataset_body(fields)
     new = dataset_from(body)
     with desk.store.transaction() as execute:
@@ -165,7 +166,7 @@ def audit(session: Here, desk: At) -> Response:
     return audit_lines(desk)
 
 
-def _waiting(row: RequestRow, session: Session) -> Markup:
+def _waiting(row: RequestRow, session: Session, desk: At) -> Markup:
     asked = row.asked
     facts = [
         ("Analyst", row.analyst), ("Data set", row.dataset), ("Cost", str(row.cost)),
@@ -187,10 +188,13 @@ def _waiting(row: RequestRow, session: Session) -> Markup:
     parts = [element("h2", f"From {row.analyst}"), show_table("The plan", ("Fact", "Value"), facts)]
     if may_change(session.actor):
         reasons = choice("reason", "Reason", REASONS.items(), place=f"reason-{row.id}")
+        approve = form(
+            f"/requests/{row.id}/approve", session, button("Approve this plan"), plan=row.plan
+        )
+        command = f"private-ate serve approve FOLDER {row.id} --plan {row.plan} --curator NAME"
+        here = element("p", "Approve it on the worker's side: ", element("code", command))
         parts += [
-            form(
-                f"/requests/{row.id}/approve", session, button("Approve this plan"), plan=row.plan
-            ),
+            approve if desk.manages else here,
             form(f"/requests/{row.id}/refuse", session, reasons, button("Refuse", quiet=True)),
         ]
     return element("section", *parts, class_="card")

@@ -41,7 +41,7 @@ def policy(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
         "Plans within these limits are approved at once; all others wait for a curator. What was "
         "asked before keeps what was decided."
     )
-    changes = session.actor.role == "curator" and may_change(session.actor)
+    changes = session.actor.role == "curator" and may_change(session.actor) and desk.manages
     part = _policy_form(found, session) if changes else _policy_table(found.policy)
     return respond(f"Policy of {name}", element("p", words), part, session=session)
 
@@ -50,6 +50,7 @@ def policy(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
 def replace_policy(name: DatasetName, fields: Filled, session: Here, desk: At) -> Response:
     """Replace a policy."""
     session.actor.require("curator", write=True)
+    desk.require_management()
     new = Policy.read(_plain(fields))
     with desk.store.transaction() as execute:
         set_policy(execute, name, new, session.actor.name)

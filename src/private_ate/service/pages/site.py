@@ -92,6 +92,8 @@ def enter(request: Request, fields: RawForm, desk: At) -> Response:
         again = element("p", element("a", "Try again", href="/login"))
         return respond("Enter", words, again, status=401)
     with desk.store.transaction() as execute:
+        # Whatever the browser held before ends here, whoever put it there.
+        close_session(execute, request.cookies.get(cookie_name(request), ""))
         secret = open_session(execute, actor, desk.clock())
     response = to("/")
     set_cookie(request, response, secret)

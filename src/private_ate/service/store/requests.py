@@ -24,17 +24,21 @@ __all__ = [
     "MOVES",
     "RequestRow",
     "State",
+    "approvers_of",
+    "asked_in_a_month",
     "find_request",
     "insert_request",
     "list_requests",
     "move",
     "spent_and_reserved",
+    "write_approval",
 ]
 
 State = Literal[
     "draft", "planned", "waiting", "approved", "queued", "charged", "done", "lost", "refused",
     "cancelled",
 ]  # fmt: skip
+_MONTH: Final = 30 * 24 * 3600 * 1000
 FINAL: Final[frozenset[State]] = frozenset({"done", "lost", "refused", "cancelled"})
 MOVES: Final[dict[State, frozenset[State]]] = {
     "draft": frozenset({"planned"}),
@@ -190,6 +194,40 @@ def move(  # the step, who makes it and what it writes
         return False
     write_event(execute, after, name, actor, facts)
     return True
+
+
+def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
+    """Return the billionths of ε that an analyst asked for in thirty days, ``but`` one request.
+
+    What ended free counts until that may be told.
+    """
+    found = one(
+        execute,
+        "SELECT COALESCE(SUM(r.epsilon), 0) FROM service_requests r "
+        "JOIN service_datasets d ON d.name = r.dataset WHERE r.analyst = ? "
+        "AND d.population = ? AND r.dummy = 0 AND r.submitted > ? AND r.submitted <= ? "
+        "AND r.id <> ? AND NOT (r.state IN ('refused', 'cancelled') AND r.visible <= ?)",
+        analyst, population, moment - _MONTH, moment, but, moment,
+    )  # fmt: skip
+    return int(str(found[0])) if found else 0
+
+
+def write_approval(execute: Execute, row: RequestRow, approver: str) -> None:
+    """Keep a curator's approval of a plan, where the web's own role cannot write."""
+    execute(
+        "INSERT INTO service_approvals (request, plan, approver) VALUES (?, ?, ?)",
+        (row.id, row.plan, approver),
+    )
+
+
+def approvers_of(execute: Execute, row: RequestRow) -> tuple[str, ...]:
+    """Return the curators who approved the plan of a request."""
+    found = rows_of(
+        execute,
+        "SELECT approver FROM service_approvals WHERE request = ? AND plan = ? ORDER BY approver",
+        row.id, row.plan,
+    )  # fmt: skip
+    return tuple(str(name) for (name,) in found)
 
 
 def spent_and_reserved(execute: Execute, population: str, now: int) -> BudgetUnits:

@@ -64,6 +64,10 @@ _SERVICE: Final = (
         "kind TEXT NOT NULL, subject TEXT NOT NULL, actor TEXT NOT NULL, body TEXT NOT NULL, "
         "at TEXT NOT NULL, previous TEXT NOT NULL UNIQUE, hash TEXT NOT NULL UNIQUE)"
     ),
+    (
+        "CREATE TABLE IF NOT EXISTS service_approvals (request TEXT NOT NULL, "
+        "plan TEXT NOT NULL, approver TEXT NOT NULL, PRIMARY KEY (request, approver))"
+    ),
     "CREATE TABLE IF NOT EXISTS service_workers (name TEXT PRIMARY KEY, beat BIGINT NOT NULL)",
     # What a token is compared with whose id comes after all others.
     (

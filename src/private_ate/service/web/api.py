@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from private_ate.domain import Domain
@@ -42,7 +42,7 @@ from private_ate.service.store.people import (
     revoke_user,
 )
 from private_ate.service.store.requests import RequestRow
-from private_ate.service.web.identity import actor_of, desk_of
+from private_ate.service.web.identity import actor_of, anybody, desk_of
 from private_ate.service.web.models import (
     ApprovalBody,
     BudgetOut,
@@ -125,6 +125,7 @@ def dummy(
 def add(body: DatasetBody, actor: Who, desk: At) -> DatasetOut:
     """Register a data set, and its population if a budget is given."""
     actor.require("curator", write=True)
+    desk.require_management()
     new = dataset_from(body)
     with desk.store.transaction() as execute:
         if body.epsilon is not None:
@@ -148,6 +149,7 @@ def close(name: DatasetName, actor: Who, desk: At) -> CloseOut:
 def policy(name: DatasetName, body: PolicyModel, actor: Who, desk: At) -> DatasetOut:
     """Replace what a data set's policy approves by itself; requests made before keep theirs."""
     actor.require("curator", write=True)
+    desk.require_management()
     new = Policy.read(body.model_dump())
     with desk.store.transaction() as execute:
         set_policy(execute, name, new, actor.name)
@@ -304,15 +306,14 @@ def audit(actor: Who, desk: At) -> Response:
     return audit_lines(desk)
 
 
-@router.get("/heads")
-def heads(request: Request, desk: At) -> list[HeadOut]:
+@router.get("/heads", dependencies=[Depends(anybody)])
+def heads(desk: At) -> list[HeadOut]:
     """Publish the ends of the ledger's history as far as answers are visible; for everybody."""
-    _ = request
     found = visible_heads(desk.store, desk.clock())
     return [HeadOut(at=head.at, entries=head.entries, hash=head.hash) for head in found]
 
 
-@router.get("/healthz")
+@router.get("/healthz", dependencies=[Depends(anybody)])
 def healthz(desk: At) -> HealthOut:
     """Say that the service and its store answer."""
     with desk.store.snapshot() as execute:

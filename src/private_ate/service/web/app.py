@@ -33,6 +33,7 @@ _PROBLEMS: Final = {
     401: "no valid token was shown",
     403: "the role or scope does not allow it",
     404: "there is no such thing",
+    408: "the body did not come in time",
     409: "the state of things does not allow it",
     413: "the body is too large",
     422: "the body, the path or a header is not as described",
@@ -56,7 +57,9 @@ def make_app(desk: Desk, settings: WebSettings | None = None) -> FastAPI:
     app.include_router(router)
     add_pages(app)
     add_handlers(app, error_page)
-    app.add_middleware(Guard, most_bytes=chosen.most_bytes, headers=_HEADERS)
+    app.add_middleware(
+        Guard, most_bytes=chosen.most_bytes, patience=chosen.patience, headers=_HEADERS
+    )
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 

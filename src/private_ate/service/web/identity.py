@@ -20,7 +20,16 @@ from private_ate.service.desk import Desk
 from private_ate.service.refusals import TooMany, Unauthorized
 from private_ate.service.store.people import Actor, find_user, read_token
 
-__all__ = ["Buckets", "Proxy", "WebSettings", "actor_of", "desk_of", "settings_of", "trusted_user"]
+__all__ = [
+    "Buckets",
+    "Proxy",
+    "WebSettings",
+    "actor_of",
+    "anybody",
+    "desk_of",
+    "settings_of",
+    "trusted_user",
+]
 
 log = logging.getLogger("private_ate.service.web")
 
@@ -66,8 +75,10 @@ class WebSettings:
     origin: str = "http://127.0.0.1:8470"
     proxy: Proxy = field(default_factory=Proxy)
     most_bytes: int = 1 << 18
+    patience: float = 20.0  # seconds for a body to come
     users: Buckets = field(default_factory=lambda: Buckets(200.0, 1000.0))
     strangers: Buckets = field(default_factory=lambda: Buckets(5.0, 60.0))
+    everybody: Buckets = field(default_factory=lambda: Buckets(20.0, 200.0))
 
     @property
     def is_secure(self) -> bool:
@@ -101,6 +112,11 @@ def actor_of(request: Request) -> Actor:
         raise
     settings.users.take(actor.name)
     return actor
+
+
+def anybody(request: Request) -> None:
+    """Let everybody in who does not ask too often."""
+    settings_of(request).everybody.take(_address(request))
 
 
 def trusted_user(request: Request) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -25,6 +26,7 @@ log = logging.getLogger("private_ate.service.web")
 
 _TELLING: Final = frozenset({"argument", "domain", "schema", "undeclared", "range"})
 _UNUSABLE: Final = "the service's store cannot be used at the moment; its curator can see why"
+_SLOW: Final = "the body did not come in time"
 _UNEXPECTED: Final = "something went wrong that nobody foresaw; nothing more is told, see the id"
 
 
@@ -116,10 +118,12 @@ def _other(error: HTTPException) -> _Told:
 
 
 class Guard:
-    """The outermost layer: a limit on bodies, headers of safety, a constant for the unforeseen."""
+    """The outermost layer: a limits on bodies, headers of safety, a constant for the unforeseen."""
 
-    def __init__(self, app: ASGIApp, *, most_bytes: int, headers: dict[str, str]) -> None:
-        self.app, self.most_bytes = app, most_bytes
+    def __init__(
+        self, app: ASGIApp, *, most_bytes: int, patience: float, headers: dict[str, str]
+    ) -> None:
+        self.app, self.most_bytes, self.patience = app, most_bytes, patience
         self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,7 +143,12 @@ class Guard:
             await send(message)
 
         try:
-            body = await self._body(scope, receive)
+            try:
+                async with asyncio.timeout(self.patience):
+                    body = await self._body(scope, receive)
+            except TimeoutError:
+                await problem(408, "too-slow", _SLOW)(scope, receive, guarded)
+                return
             if body is None:
                 response = problem(413, "too-large", f"at most {self.most_bytes} bytes are taken")
                 await response(scope, receive, guarded)

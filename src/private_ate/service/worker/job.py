@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -41,11 +41,11 @@ class Order:
 
     store: str
     request: str
-    claim: str
+    claim: str = field(repr=False)
     worker: str
     tick: float
-    source: str = ""
-    key: str = ""
+    source: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
     memory: int = 8 << 30
     seconds: int = 3600
     aim: Aim = "estimate"
@@ -182,6 +182,7 @@ def _approval(order: Order, plan: str, submitted: int) -> Any:  # noqa: ANN401  
     def on_charge(execute: Any) -> None:  # noqa: ANN401  # Execute
         row = find_request(execute, order.request)
         _require_population(execute, row.dataset)
+        _require_approval(execute, row)
         if row.plan != plan or not move(
             execute, row.id, "queued", "charged", order.worker, claim=order.claim,
             facts={"plan": plan},
@@ -223,6 +224,28 @@ def _require_population(execute: Any, name: str) -> None:  # noqa: ANN401  # Exe
     epsilon, delta = cast("tuple[int, int]", spent)
     if not BudgetUnits(int(epsilon), int(delta)).fits(population.total):
         msg = f"the budget of population {population.name!r} does not allow it; nothing was spent"
+        raise BudgetError(msg)
+
+
+def _require_approval(execute: Any, row: Any) -> None:  # noqa: ANN401  # Execute, RequestRow
+    """Refuse to charge what neither the policy allows nor curators approved.
+
+    Runs inside the charging transaction: the web process, which queued the request, may have been
+    taken over, and a policy may have been made narrower since.
+    """
+    from private_ate.service.desk import objections_to
+    from private_ate.service.question import settle_question
+    from private_ate.service.store.catalogue import find_dataset
+    from private_ate.service.store.requests import approvers_of
+
+    dataset = find_dataset(execute, row.dataset)
+    needed = 2 if dataset.policy.two_persons else 1
+    if len(approvers_of(execute, row)) >= needed:
+        return
+    settled = settle_question(row.asked, dataset)
+    against = objections_to(execute, row.analyst, dataset, settled, row.submitted, row.id)
+    if against:
+        msg = f"the policy does not approve it: {'; '.join(against)}; nothing was spent"
         raise BudgetError(msg)
 
 

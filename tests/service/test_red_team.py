@@ -1,0 +1,217 @@
+"""What somebody with bad intentions would try at the service's doors."""
+
+import asyncio
+import logging
+import subprocess
+import sys
+import threading
+
+import pytest
+
+pytest.importorskip(
+    "fastapi", reason="THE SERVICE WAS NOT TESTED: pip install 'private-ate[serve]'"
+)
+from house_people import CAROL
+from web_client import Client
+
+from private_ate.errors import ArgumentError
+from private_ate.service import planner
+from private_ate.service.refusals import Conflict
+from private_ate.service.running import only_one
+from private_ate.service.store.catalogue import close_dataset
+from private_ate.service.web.app import make_app
+from private_ate.service.web.identity import Buckets, WebSettings
+from private_ate.service.worker.job import Order
+
+ORIGIN = "http://127.0.0.1:8470"
+HOME = {"Origin": ORIGIN}
+LOOSE = {"users": Buckets(1e9, 1e9), "strangers": Buckets(1e9, 1e9)}
+
+
+def client_of(house, **settings):
+    return Client(make_app(house.desk, WebSettings(origin=ORIGIN, **{**LOOSE, **settings})))
+
+
+def bearer(house, who):
+    return {"Authorization": f"Bearer {house.tokens[who]}"}
+
+
+def test_entering_ends_the_session_that_the_browser_held(small_house):
+    client = client_of(small_house)
+    client.post("/login", data={"token": small_house.tokens["alice"]}, headers=HOME)
+    planted = dict(client.cookies)
+    client.post("/login", data={"token": small_house.tokens["carol"]}, headers=HOME)
+
+    assert client.cookies != planted
+    assert "carol, curator" in client.get("/").text
+    client.cookies = planted  # what somebody planted or kept is of no use any more
+    assert client.get("/").headers["location"] == "/login"
+
+
+def test_a_session_that_nobody_opened_is_none(small_house):
+    client = client_of(small_house)
+    client.cookies = {"pate": "chosen-by-somebody-else"}
+    entered = client.post("/login", data={"token": small_house.tokens["alice"]}, headers=HOME)
+
+    assert "chosen-by-somebody-else" not in entered.set_cookies[0]
+
+
+def test_a_body_that_does_not_come_is_given_up(small_house):
+    client = client_of(small_house, patience=0.05)
+
+    async def slow():
+        sent, first = [], asyncio.Event()
+
+        async def receive():
+            if not first.is_set():
+                first.set()
+                return {"type": "http.request", "body": b'{"da', "more_body": True}
+            return await asyncio.Event().wait()
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {
+            "type": "http", "method": "POST", "path": "/v1/plans", "raw_path": b"/v1/plans",
+            "query_string": b"", "headers": [], "client": ("127.0.0.1", 1), "scheme": "http",
+            "http_version": "1.1", "server": ("x", 80), "root_path": "",
+        }  # fmt: skip
+        await client.app(scope, receive, send)
+        return sent[0]["status"]
+
+    assert asyncio.run(asyncio.wait_for(slow(), 10)) == 408
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 40_000,
+        b'{"dataset": "clinic", "epsilon": ' + b"1" * 5000 + b"}",
+        b'{"dataset": "clinic", "epsilon": 1e999}',
+        b'{"dataset": "clinic", "epsilon": "0.1", "confidence": NaN}',
+        b'{"dataset": "clinic", "epsilon": "0.1", "method": "\\u0000"}',
+        b'{"dataset": "clinic", "epsilon": "0.1", "among": "\\ud800"}',
+        b'{"dataset": "clinic", "epsilon": "0.1", "by": ["\\ud800", "\\u0000"]}',
+        b"\xff\xfe",
+    ],
+)
+def test_odd_bodies_are_told_so(small_house, body):
+    headers = {**bearer(small_house, "alice"), "Content-Type": "application/json"}
+    answer = client_of(small_house).post("/v1/plans", headers=headers, content=[body])
+
+    assert answer.status_code in (400, 422)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/datasets/clinic'%20OR%20'1'='1",
+        "/v1/datasets/..%2f..%2fworker.toml",
+        "/v1/datasets/clinic;DROP TABLE entries",
+        "/v1/requests/r' OR 1=1 --",
+        "/v1/releases/../../worker.key",
+        "/v1/tokens/%00",
+        "/datasets/clinic/../../worker.key",
+        "/requests/%2e%2e",
+    ],
+)
+def test_ids_that_are_none_lead_nowhere(small_house, path):
+    client = client_of(small_house)
+    client.post("/login", data={"token": small_house.tokens["carol"]}, headers=HOME)
+    answer = client.get(path, headers=bearer(small_house, "carol"))
+
+    assert answer.status_code in (404, 405, 422)
+    assert small_house.desk.ledger().verify().entries == 1
+
+
+def test_a_key_cannot_write_a_header(small_house):
+    headers = {**bearer(small_house, "alice"), "Idempotency-Key": "k\r\nSet-Cookie: pate=x"}
+    body = {"dataset": "clinic", "epsilon": "0.1"}
+    answer = client_of(small_house).post("/v1/requests", headers=headers, json=body)
+
+    assert answer.status_code == 400
+    assert answer.set_cookies == []
+
+
+def test_plans_by_the_dozen_do_not_hold_up_the_rest(small_house, monkeypatch):
+    client, go_on, inside = client_of(small_house), threading.Event(), threading.Event()
+
+    def slow(*_):
+        inside.set()
+        assert go_on.wait(30)
+        msg = "enough"
+        raise ArgumentError(msg)
+
+    monkeypatch.setattr(planner, "_plan", slow)
+    monkeypatch.setattr(planner, "_IN_LINE", threading.BoundedSemaphore(1))
+    body = {"dataset": "clinic", "epsilon": "0.1"}
+    ask = lambda: client.post("/v1/plans", headers=bearer(small_house, "alice"), json=body)  # noqa: E731
+    first = threading.Thread(target=ask)
+    first.start()
+    assert inside.wait(30)
+    second = ask()
+    go_on.set()
+    first.join()
+
+    assert second.status_code == 429
+    assert ask().status_code == 400  # the line is free again
+
+
+def test_what_is_open_to_everybody_is_not_open_without_end(small_house):
+    client = client_of(small_house, everybody=Buckets(0.001, 3))
+
+    seen = [client.get(path).status_code for path in ("/v1/heads", "/v1/healthz") * 3]
+    assert seen == [200, 200, 200, 429, 429, 429]
+
+
+def test_nothing_is_approved_for_a_data_set_that_was_closed_since(small_house):
+    row = small_house.ask(epsilon="0.6")
+    with small_house.store.transaction() as execute:
+        close_dataset(execute, "clinic", "carol", small_house.clock())
+
+    with pytest.raises(Conflict, match="is closed"):
+        small_house.desk.approve(CAROL, row.id, row.plan)
+
+
+def test_a_second_worker_of_the_same_name_does_not_start(tmp_path):
+    code = (
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
+        "from pathlib import Path\n"
+        "from private_ate.service.running import only_one\n"
+        f"with only_one(Path({str(tmp_path)!r}), 'one'):\n"
+        "    print('in', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "in\n"
+        refused = pytest.raises(ArgumentError, match="runs here already")
+        with refused, only_one(tmp_path, "one"):
+            pass
+        with only_one(tmp_path, "two"):
+            pass
+        other.kill()  # without a word: the name is free at once
+        other.wait()
+    with only_one(tmp_path, "one"):
+        pass
+
+
+def test_an_order_shows_neither_key_nor_file():
+    text = repr(Order("store", "r", "claim-secret", "one", 1.0, "/data/x.csv", "key-secret"))
+
+    assert not any(word in text for word in ("claim-secret", "x.csv", "key-secret"))
+
+
+def test_logs_hold_no_token_body_or_record(small_house, caplog):
+    caplog.set_level(logging.DEBUG)
+    client, token = client_of(small_house), small_house.tokens["alice"]
+    body = {"dataset": "clinic", "epsilon": "0.1", "method": "canary-in-a-body"}
+    client.post("/v1/plans", headers=bearer(small_house, "alice"), json=body)
+    client.post("/login", data={"token": token[:-1] + "x"}, headers=HOME)
+    client.get("/v1/datasets", headers={"Authorization": "Bearer canary-token"})
+    told = "\n".join(record.getMessage() for record in caplog.records)
+
+    assert "canary" not in told
+    assert token.rpartition("_")[2][:20] not in told
