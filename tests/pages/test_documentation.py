@@ -1,11 +1,13 @@
 """Every Python and console block of the documentation runs, page by page, in a fresh folder."""
 
 import importlib.util
+import inspect
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,90 @@ def test_the_site_loads_quietly_alone_and_readably(browser, inspection, site, ad
         assert visit.problems == [] or page == "404.html", page
         assert [url for url in visit.requests if not url.startswith((address, "data:"))] == [], page
         assert browser.evaluate(inspection) == [], page
+
+
+@pytest.mark.parametrize(
+    ("page", "commands"),
+    [
+        ("how-to/install.html", "private-ate demo"),
+        (
+            "how-to/check-your-data.html",
+            None,  # more than one line, and what it prints
+        ),
+    ],
+)
+def test_a_copy_button_of_the_site_copies_commands_only(browser, address, page, commands):
+    browser.open(f"{address}/{page}", 1280)
+
+    copied, shown = browser.evaluate("""(() => {
+        const block = document.querySelector('.language-console')
+        const button = block.querySelector('button[data-clipboard-target]')
+        button.click()
+        return [button.getAttribute('data-clipboard-text'), block.querySelector('code').innerText]
+    })()""")
+
+    wanted = [line[2:] for line in shown.splitlines() if line.startswith(("$ ", "> "))]
+    assert copied.splitlines() == wanted
+    assert not re.search(r"^[$>]", copied, re.MULTILINE)
+    assert commands is None or copied == commands
+
+
+def test_a_site_that_is_opened_from_a_folder_says_how_to_search(browser, site, address):
+    note = "document.querySelector('.folder-note')?.textContent ?? ''"
+
+    browser.open((site / "index.html").as_uri(), 1280)
+    folder = browser.evaluate(note)
+    browser.open(f"{address}/index.html", 1280)
+
+    assert "http.server" in folder
+    assert browser.evaluate(note) == ""
+
+
+def test_every_parameter_on_the_api_page_of_the_site_has_its_own_default(site):
+    page = (site / "api.html").read_text("utf-8")
+    looked_at = 0
+    for function in public_functions():
+        rows = rows_of(page, f"{function.__module__}.{function.__qualname__}")
+        if rows is None:
+            continue
+        signature = inspect.signature(function).parameters
+        assert list(rows) == list(signature), function.__qualname__
+        for name, (kind, default) in rows.items():
+            looked_at += 1
+            own = signature[name].default
+            assert kind, f"{function.__qualname__}: {name} has no type"
+            if own is inspect.Parameter.empty:
+                assert default == "required", f"{function.__qualname__}: {name}"
+            elif isinstance(own, str | int | float | bool | None):
+                assert default in {repr(own), f"{own!r}"} or default.isupper(), (
+                    f"{function.__qualname__}: {name} has {own!r}, not {default}"
+                )
+    assert looked_at > 100
+
+
+def public_functions():
+    """Return the functions that the API page names."""
+    import private_ate
+
+    held = (getattr(private_ate, name) for name in private_ate.__all__)
+    return [each for each in held if inspect.isfunction(each)]
+
+
+def rows_of(page, path):
+    """Return type and default by name, from the table of a function's parameters."""
+    start = page.find(f'id="{path}"')
+    if start < 0:
+        return None
+    end = page.find('<div class="doc doc-object', start)
+    found = re.search(r"<table>.*?</table>", page[start:end], re.DOTALL)
+    if found is None:  # a function of one parameter, which its signature shows
+        return None
+    table = found[0]
+    rows = {}
+    for row in re.findall(r'<tr class="doc-section-item">(.*?)</tr>', table, re.DOTALL):
+        cells = [
+            unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", cell)).strip())
+            for cell in re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
+        ]
+        rows[cells[0]] = (cells[1], cells[-1])
+    return rows

@@ -113,7 +113,7 @@ th { font-weight: 600; } td.number, th.number { text-align: right; white-space: 
   font-variant-numeric: tabular-nums; }
 table.facts th { width: 9.5rem; color: var(--soft); }
 .unit { font-size: 1.2rem; font-weight: 500; color: var(--soft); }
-table.arms th[scope=row] { min-width: 6.5rem; }
+table.arms th[scope=row] { min-width: 8.5rem; } table.arms th.number { white-space: normal; }
 td.mini { vertical-align: middle; } td.mini svg { width: 5rem; }
 th.verdict, td.verdict { white-space: nowrap; padding-left: .75rem; }
 .far { color: var(--warm); font-weight: 600; }

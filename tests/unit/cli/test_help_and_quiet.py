@@ -20,11 +20,15 @@ CSV = "t,y,a\n" + "".join(f"{i % 2},{i % 7 / 7},{i % 5 / 5}\n" for i in range(40
 @pytest.mark.parametrize("name", program._EXAMPLES)
 def test_the_example_of_a_command_is_in_its_help_and_parses(name):
     line = program._EXAMPLES[name]
-    shown = " ".join(RUNNER.invoke(app, [name, "--help"]).stdout.split())
+    path = ["ledger", name] if line.startswith("private-ate ledger ") else [name]
+    shown = " ".join(RUNNER.invoke(app, [*path, "--help"]).stdout.split())
     assert f"Example: {line}" in shown
     words = shlex.split(line)
-    assert words[:2] == ["private-ate", name]
-    typer.main.get_command(app).commands[name].make_context(name, words[2:])
+    assert words[: 1 + len(path)] == ["private-ate", *path]
+    command = typer.main.get_command(app)
+    for part in path:
+        command = command.commands[part]
+    command.make_context(name, words[1 + len(path) :])
 
 
 def test_help_names_every_method():
@@ -66,7 +70,8 @@ def test_quiet_leaves_the_result_and_nothing_on_standard_error(tmp_path):
 
 
 def audited(monkeypatch, *words):
-    def run_audit(_, step):
+    def run_audit(_, step, *, fast):
+        assert fast == ("--thorough" not in words)
         for title in ("samplers", "samplers", "calibrated"):
             step(title, 1, 2)
         yield Finding("calibrated", "ε ≤ 1", "ε ≥ 0.000", 200, passed=True)
