@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from required_parts import objection
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
@@ -28,6 +30,7 @@ COMMANDS_NOT_RUN = {
     "experiments.md": "experiments take minutes to hours; their own tests run them in small",
     "how-to/ledger.md": "one block speaks of a PostgreSQL server",
     "how-to/serve-a-hospital.md": "they start servers; tests/service runs them",
+    "reference/command-line.md": "usages with places to fill in; examples have a test of their own",
     "how-to/ask-a-service.md": "they speak to a server; tests/service runs them",
 }
 _FENCE = re.compile(
@@ -75,6 +78,7 @@ def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch, capsys):
         else:
             assert language in SHOWN, language
             assert page in COMMANDS_NOT_RUN or "\nprivate-ate" not in f"\n{body}", body
+            assert "\n$ " not in f"\n{body}", f"a block with a prompt is a console: {body}"
     capsys.readouterr()
 
 
@@ -82,6 +86,25 @@ def test_every_fence_is_closed_and_seen():
     for page in PAGES:
         fences = re.findall(r"^```", (DOCS / page).read_text("utf-8"), re.MULTILINE)
         assert len(fences) == 2 * len(list(blocks(page))), page
+
+
+def test_no_block_hides_from_being_run():
+    for page in PAGES:
+        text = (DOCS / page).read_text("utf-8")
+        hidden = re.findall(r"^(?:[ \t>]+(?:```|~~~)|~~~).*$", text, re.MULTILINE)
+        assert hidden == [], f"{page}: blocks begin at the start of a line, with ```"
+
+
+def test_a_page_that_needs_an_extra_is_required_where_all_extras_are():
+    suites = (ROOT / "Makefile").read_text("utf-8")
+    required = re.search(r"PRIVATE_ATE_REQUIRE=(\S+) SPARK_LOCAL_IP\S+ \\\n.*code in doc", suites)[
+        1
+    ]
+
+    for page, package in NEEDS.items():
+        reason = f"{page.upper()} WAS NOT RUN: it needs the package {package}"
+        assert objection(reason, frozenset(required.split(","))), page
+    assert set(COMMANDS_NOT_RUN) <= set(PAGES)
 
 
 @pytest.fixture(scope="module")
