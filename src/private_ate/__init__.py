@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from private_ate._version import VERSION as __version__
     from private_ate.baselines.aim import AimOptions
+    from private_ate.baselines.balancing import BalancingOptions
     from private_ate.baselines.blocking import BlockingOptions
     from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
     from private_ate.baselines.doubly_robust import DoublyRobustOptions
@@ -147,6 +148,7 @@ __all__ = [
     "Arm",
     "ArmDiagnostics",
     "ArmMeans",
+    "BalancingOptions",
     "Binary",
     "BlockingOptions",
     "BlocksOptions",

@@ -231,7 +231,10 @@ def _noise_variance(arm: Arm) -> float:
     from private_ate.privacy.quantiles import staircase_variance  # loads scipy
 
     if arm.noise is None:
-        msg = "means that are rolled up from subgroups have no single law of noise to weigh by"
+        msg = (
+            "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
+            "law of noise to weigh by"
+        )
         raise ArgumentError(msg)
     epsilon = float(arm.noise.epsilon)
     unit = 2 / epsilon**2 if arm.noise.name == "laplace" else staircase_variance(epsilon)

@@ -40,6 +40,7 @@ _FAST_PATIENCE = 0.6
 _FAST_RUNS = 1_000
 _FAST_DRAWS = 20_000
 _COLUMNS = 64
+_CUT = ("x<0.5",)  # subgroups between which neighbours that change ends move
 _LARGEST_TOTAL = Fraction(64)
 
 
@@ -86,6 +87,8 @@ def run_audit(
                 yield audit_release(
                     method, level, runs, progress, several_arms=several, patience=patience
                 )
+            if level in method.subgroups_at:
+                yield audit_release(method, level, runs, progress, by=_CUT, patience=patience)
 
 
 def audit_steps(
@@ -154,21 +157,29 @@ def _leaves_out(method: Method, level: Level) -> bool:
     return level in method.follows_at and "private" in method.follows
 
 
-def audit_release(
+def audit_release(  # noqa: PLR0913  # one value per question about the releases
     method: Method,
     level: Level,
     runs: int | None,
     progress: Progress | None = None,
     *,
     several_arms: bool = False,
+    by: tuple[str, ...] = (),
+    request: Request | None = None,
     patience: float = _PATIENCE,
 ) -> Finding:
     """Return the line of a method's whole releases, on its worst neighbours.
 
-    Where no number of runs is asked for, as many as fit into ``patience`` seconds are made.
+    The usual request asks for the method's defaults at ε = 1; another one has its own options.
+    With ``by`` releases are those of subgroups without intervals, and all rows of their tables
+    are looked at. Where no number of runs is asked for, as many as fit into ``patience`` seconds
+    are made.
     """
-    request = Request(level, EPSILON)
+    if request is None:
+        request = Request(level, EPSILON, by=by, confidence=None if by else 0.95)
     pairs = _pairs(method, level, several_arms=several_arms)
+    if by:
+        pairs = list(neighbours_for(level))  # at label level no subgroup may lack an outcome
     start = time.monotonic()
     delta = estimate_study(pairs[0].first, request, method).delta
     cost = max(time.monotonic() - start, 1e-4)
@@ -176,12 +187,13 @@ def audit_release(
     gaps = [_pilot_gap(*_makers(method, request, pair), pilot) for pair in pairs]
     pair = pairs[int(np.argmax(gaps))]
     fitting = int(np.clip(patience / (2 * cost), 20, _USUAL_RUNS))
-    title = f"{_title(method, level, several_arms=several_arms)}: releases"
+    kind = "tables of subgroups" if by else "releases"
+    title = f"{_title(method, level, several_arms=several_arms)}: {kind}"
 
     def measure() -> tuple[Outputs, Outputs]:
         return _draw_both(*_makers(method, request, pair), runs or fitting, title, progress)
 
-    return _bound_line(f"{title} ({pair.title})", float(EPSILON), delta, measure)
+    return _bound_line(f"{title} ({pair.title})", float(request.epsilon), delta, measure)
 
 
 def _bound_line(
@@ -244,7 +256,8 @@ def _makers(
     def maker(study: LocalStudy) -> Callable[[], list[float]]:
         def make() -> list[float]:
             release = estimate_study(study, request, method)
-            return [release.ate, *(release.interval or ())]
+            rows = [row.estimate for row in release.effects if row.subgroup is not None]
+            return [release.ate, *(release.interval or ()), *rows]
 
         return make
 

@@ -13,7 +13,7 @@ from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.rules import Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Covariates, Table
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, Treatment, require_one_outcome
 from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.errors import ArgumentError, SchemaError
@@ -66,6 +66,7 @@ def exact_effect(
     is the headline: the last declared other than the reference, against it; see ``exact_means``.
     """
     _refuse_weights(domain)
+    _refuse_outcomes(domain, outcome)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
@@ -96,6 +97,7 @@ def exact_means(
     ``exact_effect``.
     """
     _refuse_weights(domain)
+    _refuse_outcomes(domain, outcome)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
@@ -112,6 +114,12 @@ def _refuse_weights(domain: Domain | None) -> None:
             f"domain without {domain.weights.column!r}"
         )
         raise ArgumentError(msg)
+
+
+def _refuse_outcomes(domain: Domain | None, outcome: str | None) -> None:
+    """Refuse several outcomes: what records say is shown of one at a time."""
+    if isinstance(domain, Domain) and outcome is None:
+        require_one_outcome(domain, "a look at the records")
 
 
 def _with_outcomes(
@@ -162,6 +170,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
     """
     request = Request("label", parse_epsilon(epsilon), neighbors)
     _refuse_weights(domain)
+    _refuse_outcomes(domain, outcome)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
