@@ -1,5 +1,7 @@
 """Table 1 of a release, and the released estimator without its noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -143,6 +145,20 @@ def test_the_curator_sees_the_released_estimator_by_its_own_weights(study, relea
     assert found.effect == pytest.approx(float(signed @ (outcome - outcome.mean())) / 600, abs=0.01)
     low, high = release.noise_interval
     assert abs(found.effect - release.ate) < 3 * (high - low)
+
+
+@pytest.mark.parametrize(("rule", "by_weights"), [("public", True), ("private", False)])
+def test_the_released_estimator_leaves_out_who_has_no_outcome(study, rule, by_weights):
+    frame = study.frame.to_pandas()
+    frame.loc[::7, "pressure_drop"] = np.nan
+    domain = replace(study.domain, outcome=study.domain.outcome.with_missing(rule))
+    release = estimate_ate(frame, domain=domain, level="label", epsilon=200)
+
+    found = diagnose_ate(frame, domain=domain, release=release).without_noise
+
+    assert found.by_weights == by_weights
+    assert found.effect == pytest.approx(release.ate, abs=0.2)
+    assert found.table is not None
 
 
 @pytest.mark.parametrize(
