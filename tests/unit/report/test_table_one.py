@@ -84,11 +84,14 @@ def test_weights_that_cannot_be_found_again_are_not_shown(study, release):
         options=CalibratedOptions(terms="plain"),
     )  # fmt: skip
     fewer = describe_arms(release, study.frame.head(500), domain=study.domain)
+    sizes = {"effective_arms": {"treated": 200.0, "control": 210.0}}  # of other weights, same cap
+    unlike = replace(release, settings={**release.settings, **sizes})
     matched = estimate_ate(
         study.frame, domain=study.domain, level="label", epsilon=1, method="published"
     )
 
     assert fewer.effective == ()
+    assert describe_arms(unlike, study.frame, domain=study.domain).effective == ()
     assert describe_arms(matched, study.frame, domain=study.domain).rows[0].after == ()
     assert describe_arms(
         other, study.frame, domain=study.domain, options=CalibratedOptions(terms="plain")
