@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from private_ate import (
+    Binary,
     CalibratedOptions,
     Domain,
     Interval,
@@ -14,6 +15,7 @@ from private_ate import (
     describe_arms,
     diagnose_ate,
     estimate_ate,
+    risk_ratio_interval,
 )
 from private_ate.contents.table_one import CovariateRow, Moments
 from private_ate.data.inputs import prepare_table
@@ -221,3 +223,12 @@ def test_an_interval_declared_as_zero_to_one_is_still_a_number(study, release):
     shares = {row.name for row in table.rows if row.is_share}
     assert all("=" in name for name in shares)
     assert Interval(0, 1).is_binary is False
+
+
+def test_risk_ratios_of_several_arms_have_intervals_on_the_page(doses):
+    frame, domain = doses
+    sick = Domain(domain.treatment, ("diabetes", Binary()))
+    release = estimate_ate(frame, domain=sick, covariates=["age"], level="label", epsilon=20)
+
+    low, high = risk_ratio_interval(release, arm="low", against="none")
+    assert f"(95 % interval from {low:.3g} to {high:.3g})" in release.to_html()
