@@ -428,9 +428,6 @@ def _refuse_order(method: Method, request: Request, engine: str, domain: Domain 
     if engine == "local":
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
-    if isinstance(domain, Domain) and domain.weights is not None:
-        msg = "sampling weights do not run on Spark; leave them out, or compute locally"
-        raise ArgumentError(msg)
     if isinstance(domain, Domain) and domain.further:
         msg = "several outcomes do not run on Spark; ask for one, or compute locally"
         raise ArgumentError(msg, parameter="outcome")

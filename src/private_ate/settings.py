@@ -27,11 +27,13 @@ __all__ = [
     "LedgerNote",
     "OutcomeFacts",
     "PublicUse",
+    "SamplingFacts",
     "Settings",
     "SplitSizes",
     "SubgroupNote",
     "SubgroupsNote",
     "plain_settings",
+    "settings_of_outcome",
     "with_ledger_note",
     "with_notes",
 ]
@@ -140,6 +142,32 @@ class SubgroupNote:
 
 
 @dataclass(frozen=True, slots=True)
+class SamplingFacts:
+    """Sampling weights that are in force, as a release tells of them.
+
+    Attributes
+    ----------
+    column : str
+        The column that holds them.
+    bound : float
+        The largest weight as declared.
+    largest : float or None
+        The largest weight of a row over the mean of all, where weights are public.
+    mean : float or None
+        Their released mean, where they are private.
+    worth : mapping
+        How many units of equal weight each arm is worth under sampling weights alone, by its
+        label; all rows together, under no name, where weights are private.
+    """
+
+    column: str
+    bound: float
+    largest: float | None
+    mean: float | None
+    worth: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class EqualEffects:
     """A test whether an effect is the same in all of the finest subgroups.
 
@@ -207,6 +235,8 @@ class OutcomeFacts:
         Its mean in each arm if all were given that arm, where means were released.
     left_out : int
         Rows without it that were left out, where who lacks it is public.
+    equal_effects : list of objects
+        Tests of equal effects in subgroups, one for each arm against the reference.
     """
 
     column: str
@@ -214,6 +244,7 @@ class OutcomeFacts:
     unit: str | None
     means: Mapping[str, float] | Absent = ABSENT
     left_out: int | Absent = ABSENT
+    equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +342,16 @@ def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str,
     return {**settings, "ledger": _plain(note)}
 
 
+def settings_of_outcome(settings: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """Return the settings with the tests of equal effects of one of several outcomes."""
+    own = next((one for one in Facts.of(settings).outcomes if one.column == column), None)
+    held = settings.get("subgroups")
+    if own is None or not isinstance(held, Mapping):
+        return dict(settings)
+    tests = [] if own.equal_effects is ABSENT else _plain(own.equal_effects)
+    return {**settings, "subgroups": {**held, "equal_effects": tests}}
+
+
 def with_notes(
     settings: Settings | Mapping[str, Any], notes: tuple[str, ...]
 ) -> Settings | Mapping[str, Any]:
@@ -400,6 +441,8 @@ class Facts:
         How effects in subgroups came about; None without subgroups.
     outcomes : tuple of OutcomeFacts
         Several outcomes that were released together, the headline first; empty for one.
+    sampling : SamplingFacts or None
+        Sampling weights that are in force; None without any.
     """
 
     estimand: str = "ate"
@@ -438,6 +481,7 @@ class Facts:
     path: str | None = None
     subgroups: SubgroupsNote | None = None
     outcomes: tuple[OutcomeFacts, ...] = ()
+    sampling: SamplingFacts | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Facts:
@@ -479,6 +523,7 @@ class Facts:
             path=_text(settings.get("path")),
             subgroups=_subgroups(settings.get("subgroups")),
             outcomes=tuple(filter(None, map(_outcome, _objects(settings.get("outcomes"))))),
+            sampling=_sampling(settings.get("sampling_weights") or settings.get("private_weights")),
         )
 
 
@@ -636,6 +681,20 @@ def _outcome(held: Mapping[str, Any]) -> OutcomeFacts | None:
         _text(held.get("unit")),
         means or ABSENT,
         ABSENT if left_out is None else left_out,
+        tuple(filter(None, map(_equal_effects, _objects(held.get("equal_effects"))))) or ABSENT,
+    )
+
+
+def _sampling(value: object) -> SamplingFacts | None:
+    """Read which sampling weights are in force; their worth is a number, or one for each arm."""
+    held = value if isinstance(value, Mapping) else {}
+    column, bound = _text(held.get("column")), _number(held.get("bound"))
+    if column is None or bound is None:
+        return None
+    alone = _number(held.get("worth"))
+    worth = _numbers(held.get("worth")) if alone is None else {"": alone}
+    return SamplingFacts(
+        column, bound, _number(held.get("largest")), _number(held.get("mean")), worth
     )
 
 

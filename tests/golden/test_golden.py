@@ -6,9 +6,10 @@ Run ``python tests/golden/test_golden.py`` to write them anew, and say why in th
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from private_ate import (
@@ -23,7 +24,7 @@ from private_ate import (
     exact_effect,
 )
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, Interval, Treatment
 
 FOLDER = Path(__file__).parent
 
@@ -38,6 +39,7 @@ class Case:
     asked: dict = field(default_factory=dict)
     patients: int = 1000
     arms: tuple[str, ...] = ()  # smokers' labels, where those are compared
+    weighted: bool = False  # by sampling weights that grow with age
 
 
 SMOKERS = ("never", "former", "current")
@@ -110,6 +112,32 @@ CASES = (
         {"among": "current", "rows_per_person": 2},
         arms=SMOKERS,
     ),
+    Case(
+        "calibrated-subgroups",
+        "label",
+        "calibrated",
+        {"by": ["age<60", "weight<85"], "overall": True},
+    ),
+    Case(
+        "calibrated-subgroups-three-arms", "label", "calibrated", {"by": ["age<60"]}, arms=SMOKERS
+    ),
+    Case("calibrated-weighted", "label", "calibrated", weighted=True),
+    Case("calibrated-weighted-three-arms", "label", "calibrated", arms=SMOKERS, weighted=True),
+    Case(
+        "calibrated-weighted-subgroups",
+        "label",
+        "calibrated",
+        {"by": ["age<60"], "overall": True},
+        weighted=True,
+    ),
+    Case(
+        "blocks-weighted",
+        "sample",
+        "blocks",
+        {"options": BlocksOptions(adjust=True)},
+        weighted=True,
+    ),
+    Case("orthogonal-weighted", "sample", "orthogonal", weighted=True),
 )
 
 
@@ -119,8 +147,12 @@ def golden_release(case: Case) -> dict[str, object]:
     if case.arms:
         others = {name: kind for name, kind in domain.covariates.items() if name != "smoker"}
         domain = Domain(Treatment("smoker", arms=case.arms), domain.outcome, others)
+    frame, declared = study.frame, domain
+    if case.weighted:
+        frame = frame.with_columns(stands_for=(pl.col("age") / 40) ** 2)
+        declared = replace(domain, weights=("stands_for", Interval(0, 6)))
     release = estimate_ate(
-        study.frame, domain=domain, level=case.level, epsilon="1.5", method=case.method,
+        frame, domain=declared, level=case.level, epsilon="1.5", method=case.method,
         seed=42, **case.asked,
     )  # fmt: skip
     plain = release.to_dict() | {"version": "any"}

@@ -12,6 +12,7 @@ from private_ate import (
     Domain,
     Interval,
     OrthogonalOptions,
+    Release,
     StudySizes,
     Treatment,
     estimate_ate,
@@ -21,12 +22,14 @@ from private_ate.estimators.blocks.models import average_effects, linear_effects
 from private_ate.estimators.blocks.plan import plan_blocks
 from private_ate.estimators.blocks.unadjusted import Count
 from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.report.html import release_page
 from private_ate.study import Groups
 
 DOMAIN = Domain(
     "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)},
     weights=("w", Interval(0, 12)),
 )  # fmt: skip
+UNWEIGHTED = replace(DOMAIN, weights=None)
 ASKED = {"level": "sample", "domain": DOMAIN, "seed": 1}
 UNADJUSTED = [
     {"options": BlocksOptions(adjust=False)},
@@ -69,7 +72,7 @@ def test_the_effect_is_that_of_the_target_population_and_says_so(ways):
     assert release.settings["adjusted"]
     assert abs(release.ate - population) < 0.012 < abs(population - sample) / 2
     assert release.settings["population"].endswith(", weighted to the target population")
-    told = release.settings["sampling_weights"]
+    told = release.settings["private_weights"]
     assert (told["column"], told["bound"]) == ("w", 12)
     assert told["mean"] == pytest.approx(weight.mean(), rel=0.02)
     assert told["worth"] == pytest.approx(weight.sum() ** 2 / (weight @ weight), rel=0.05)
@@ -96,7 +99,7 @@ def test_a_trial_is_weighted_too():
 
     assert release.ate == pytest.approx(effects_of(frame)[0], abs=0.02)
     assert "weighted to the target population" in release.settings["population"]
-    assert release.settings["sampling_weights"]["worth"] > 1000
+    assert release.settings["private_weights"]["worth"] > 1000
 
 
 @pytest.mark.parametrize("ways", [{}, *UNADJUSTED])
@@ -290,3 +293,27 @@ def test_sizes_of_a_study_that_is_not_there_yet_tell_the_mean_weight():
         plan_ate(sizes, level="label", epsilons=["1"])
     with pytest.raises(ArgumentError, match="declared and private"):
         plan_ate(sizes, level="sample", epsilons=["1"], mean_weight=2)
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        ("label", "by them alone the arms are worth"),
+        ("sample", "private, with a mean of about"),
+    ],
+)
+def test_text_and_page_have_a_line_for_the_weights(level, words):
+    frame = sampled(1500)
+    release = estimate_ate(frame, epsilon=2, **(ASKED | {"level": level}))
+    told = " ".join(str(release).split())
+
+    for shown in (told, " ".join(release_page(release).split())):
+        assert "declared as 0 to 12" in shown
+        assert words in shown
+        assert "weighted to the target population" in shown
+    again = Release.from_json(release.to_json())
+    assert str(again) == str(release)
+    plain = estimate_ate(
+        frame.drop("w"), epsilon=2, **(ASKED | {"level": level, "domain": UNWEIGHTED})
+    )
+    assert "declared as 0 to" not in str(plain)

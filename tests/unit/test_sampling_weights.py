@@ -270,7 +270,6 @@ def test_a_column_is_no_covariate_and_weight_at_once():
         ({"level": "sample", "method": "ipw"}, "takes no sampling weights at sample level"),
         ({"level": "label", "method": "published"}, "use method 'calibrated'"),
         ({"level": "label", "target": "track"}, "use 'balance'"),
-        ({"level": "label", "engine": "spark"}, "do not run on Spark"),
         ({"level": "label", "weights": "v"}, "the weights column is 'v'"),
         ({"level": "label", "weights": 3}, "names the column"),
     ],

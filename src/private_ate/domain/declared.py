@@ -76,13 +76,12 @@ class Domain:
         if not isinstance(self.treatment, Treatment):
             msg = "the treatment is a column name or Treatment(column, treated=…, control=…)"
             raise DomainError(msg)
-        columns = [outcome.column for outcome in self.outcomes]
-        if len(columns) > MOST_OUTCOMES:
-            msg = f"at most {MOST_OUTCOMES} outcomes are declared together, not {len(columns)}"
+        if len(self.outcomes) > MOST_OUTCOMES:
+            msg = (
+                f"at most {MOST_OUTCOMES} outcomes are declared together, not {len(self.outcomes)}"
+            )
             raise DomainError(msg, parameter="outcome")
-        names = [self.treatment.column, *columns, *self.covariates]
-        if self.weights is not None:
-            names.append(self.weights.column)
+        names = self.columns
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             msg = f"column {repeated[0]!r} is declared twice"
@@ -114,6 +113,13 @@ class Domain:
                 feature += " (missing)"
             plain.append(feature)
         return tuple(plain)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns that are read: treatment, outcomes, covariates, sampling weights."""
+        outcomes = [outcome.column for outcome in self.outcomes]
+        weights = [] if self.weights is None else [self.weights.column]
+        return [self.treatment.column, *outcomes, *self.covariates, *weights]
 
     def with_indicators(self, names: Collection[str]) -> Domain:
         """Return the domain with a further feature for each named covariate: whether it is missing.

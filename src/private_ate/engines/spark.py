@@ -165,7 +165,7 @@ class SparkStudy:
     @property
     def everyone_takes_part(self) -> bool:
         """Whether no row could be left out, as where the domain gives odd labels an arm."""
-        return self.domain.treatment.other is not None
+        return self.domain.treatment.other is not None and self.domain.weights is None
 
     def public(self) -> Self:
         """Return a view without outcomes."""
@@ -348,8 +348,7 @@ def _encoded_blocks(columns: SparkColumns, domain: Domain, reading: Reading | No
     """Return the number of rows and the pickled arrays of each block."""
     if columns.lines is not None:
         return columns.lines.encode(domain, reading)
-    names = [domain.treatment.column, domain.outcome.column, *domain.covariates]
-    frame = columns.frame.select(*(_quoted(name) for name in names))
+    frame = columns.frame.select(*(_quoted(name) for name in domain.columns))
     encoder = _encoder(domain, reading, typed=columns.typed)
     encoded = frame.mapInArrow(encoder, "rows int, block binary")
     return encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
@@ -436,10 +435,13 @@ def _runner(
         with single_threaded_blas():
             for rows, block in blocks:
                 # The bytes were written by an executor of this very run.
-                covariates, treatment, outcome, takes_part, observed = pickle.loads(block)  # noqa: S301
+                covariates, treatment, outcome, *masks = pickle.loads(block)  # noqa: S301
+                takes_part, observed, *weights = masks
                 shown = outcome if shows_outcome else None
                 seen = observed if shows_observed else None
-                part = kernel(Block(covariates.T, treatment, shown, start, takes_part, seen, arms))
+                part = kernel(
+                    Block(covariates.T, treatment, shown, start, takes_part, seen, arms, *weights)
+                )
                 total = part if total is None else total + part
                 start += rows
         if total is not None:
@@ -448,7 +450,8 @@ def _runner(
     return run
 
 
-# Places, covariates, treatment, outcome, who takes part, whose outcome is observed.
+# Places, covariates, treatment, outcome, who takes part, whose outcome is observed; then sampling
+# weights where any are declared.
 Piece = tuple[npt.NDArray[Any], ...]
 
 
@@ -492,11 +495,12 @@ def _gather(
         covariates = columns[1][:, rows.reshape(-1)].reshape(-1, *rows.shape)
         stacked = np.moveaxis(covariates, 0, -1)
         with single_threaded_blas():
-            treatment, outcome, takes_part, observed = (column[rows] for column in columns[2:])
+            treatment, outcome, *masks = (column[rows] for column in columns[2:])
+            takes_part, observed, *weights = masks
             inside = chosen.inside & takes_part
             if shows_observed:
                 inside &= observed
-            values = kernel(Groups(stacked, treatment, outcome, inside))
+            values = kernel(Groups(stacked, treatment, outcome, inside, *weights))
         return number, values
 
     return run

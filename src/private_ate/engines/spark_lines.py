@@ -62,7 +62,7 @@ class SparkLines:
 
     def encode(self, domain: Domain, reading: Reading | None = None) -> Any:  # noqa: ANN401  # an RDD
         """Return the number of rows and the encoded arrays of each block, in row order."""
-        columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
+        columns = domain.columns
         encoder = _mapper(
             list(dict.fromkeys(columns)), self,
             lambda table, _: encode_block(table, domain, reading)[1],
@@ -174,7 +174,9 @@ def encode_block(table: Table, domain: Domain, reading: Reading | None = None) -
         marks = mark_missing(rows, domain.indicators)
         covariates = np.concatenate([rows.covariates, marks]) if len(marks) else rows.covariates
         observed = np.ones_like(rows.treatment) if rows.observed is None else rows.observed
-        arrays = covariates, rows.treatment, rows.outcome, rows.takes_part, observed
+        # Sampling weights come last, where any are declared.
+        weights = () if rows.weights is None else (rows.weights,)
+        arrays = covariates, rows.treatment, rows.outcome, rows.takes_part, observed, *weights
         return rows.treatment.size, pickle.dumps(arrays, protocol=5)
     return FAILED, b""
 

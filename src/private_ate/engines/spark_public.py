@@ -13,7 +13,11 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from private_ate.data.encoding import encode_covariates, encode_participation
+from private_ate.data.encoding import (
+    encode_covariates,
+    encode_participation,
+    encode_weights,
+)
 from private_ate.data.public_columns import PublicCounts, look_over
 from private_ate.data.rules import Reading
 from private_ate.data.tables import Table, table_of
@@ -30,7 +34,7 @@ def count_public(
     reading: Reading,
 ) -> PublicCounts | None:
     """Return what the public columns hold that was not declared; None if a task failed."""
-    columns = list(dict.fromkeys([domain.treatment.column, *domain.covariates]))
+    columns = [name for name in domain.columns if name != domain.outcome.column]
     if lines is not None:
         found = lines.look(columns, _looker(domain, reading))
     else:
@@ -46,7 +50,11 @@ def _looker(domain: Domain, reading: Reading) -> Callable[[Table, int], bytes]:
         gaps: dict[str, Any] = {}
         encode_covariates(table, domain, gaps)
         part = encode_participation(table, domain)
-        rows = look_over(table, domain, reading, takes_part=part, gaps=gaps, first=first)
+        _, unweighted = encode_weights(table, domain)
+        rows = look_over(
+            table, domain, reading,
+            takes_part=part, gaps=gaps, first=first, unweighted=unweighted,
+        )  # fmt: skip
         return pickle.dumps(rows.counts, protocol=5)
 
     return look

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from private_ate.contents.numbers import number_text, pair_text
 from private_ate.effects import standard_error
 from private_ate.estimators.registry import is_default
-from private_ate.settings import Facts
+from private_ate.settings import Facts, SamplingFacts
 
 if TYPE_CHECKING:
     from private_ate.contents.about import ReleasedEstimand
@@ -25,11 +25,13 @@ __all__ = [
     "noise_error",
     "noun",
     "number_text",
+    "outcome_names",
     "pair_text",
     "percent",
     "plain_promise",
     "publishable_sentence",
     "python_call",
+    "sampling_words",
     "uncertainty",
 ]
 
@@ -83,6 +85,11 @@ def headline(release: Release) -> str:
     """Return the estimand as the head of a page."""
     name = estimand_name(release)
     return name[0].upper() + name[1:]
+
+
+def outcome_names(release: Release) -> list[str]:
+    """Return the outcomes of a release, the headline first."""
+    return list(dict.fromkeys(row.outcome for row in release.effects))
 
 
 def noun(release: Release) -> str:
@@ -140,7 +147,9 @@ def formal_promise(release: Release) -> str:
 def publishable_sentence(release: Release) -> str:
     """Return a sentence for a paper: effect, interval, promise and program, and its caveats."""
     comma = "," if "," in estimand_name(release) else ""
-    text = f"The {estimand_name(release)}{comma} {_numbers(release)}"
+    names = outcome_names(release)
+    on = f" on {names[0]}" if len(names) > 1 else ""
+    text = f"The {estimand_name(release)}{comma}{on} {_numbers(release)}"
     cost = f"ε = {float(release.epsilon):g}"
     if release.delta > 0:
         cost += f", δ = {release.delta:g}"
@@ -197,7 +206,9 @@ def python_call(release: Release) -> str:
     """Return a call that asks for the same release again, from what the release knows."""
     facts = Facts.of(release.settings)
     method = "auto" if is_default(release.method, release.level) else release.method
+    names = outcome_names(release)
     pairs = [
+        *([("outcome", repr(names))] if len(names) > 1 else []),
         ("level", repr(release.level)),
         ("epsilon", f'"{_decimal(float(release.epsilon))}"'),
         ("method", repr(method)),
@@ -248,3 +259,16 @@ def percent(release: Release) -> str:
 def _decimal(value: float) -> str:
     text = f"{value:.15g}"
     return text if "." in text or "e" in text else f"{text}.0"
+
+
+def sampling_words(weights: SamplingFacts) -> str:
+    """Say which sampling weights are in force and what they leave of the units."""
+    declared = f"column {weights.column!r}, declared as 0 to {weights.bound:g}"
+    parts = [f"{worth:,.0f}{f' ({arm})' if arm else ''}" for arm, worth in weights.worth.items()]
+    worth = f"worth {', '.join(parts)} of equal weight"
+    if weights.mean is not None:
+        return f"{declared}; private, with a mean of about {weights.mean:.3g}; the rows are {worth}"
+    largest = ""
+    if weights.largest is not None:
+        largest = f"; the largest is {weights.largest:.3g} times the mean"
+    return f"{declared}{largest}; by them alone the arms are {worth}"

@@ -443,6 +443,6 @@ def _settings(study: Study, request: Request, result: _Result, noise: Noise) -> 
         rows_per_person=request.rows_per_person,
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise_interval_covers="the last step's noise only; not sampling, not confounding",
-        sampling_weights=released_weights(study, result.counted),
+        private_weights=released_weights(study, result.counted),
     )
     return replace(settings, interval_covers=ABSENT) if request.confidence is None else settings

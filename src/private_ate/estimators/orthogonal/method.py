@@ -311,7 +311,7 @@ def _settings(
         interval_covers=ABSENT if request.confidence is None else covered,
         noise_interval_covers="the last step's noise only; not sampling, not confounding",
         notes=(_note(options, plan),),
-        sampling_weights=released_weights(study, part.count),
+        private_weights=released_weights(study, part.count),
     )
 
 
