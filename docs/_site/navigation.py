@@ -7,7 +7,9 @@ from typing import Any
 
 _SECTIONS = {
     "Tutorial": ["tutorial.md", "tutorial-birth-weight.md"],
+    "Notebooks": ["notebooks/index.md", "notebooks/"],
     "How to": [
+        "how-to/install.md",
         "how-to/choose-epsilon.md",
         "how-to/declare-bounds.md",
         "how-to/messy-data.md",
@@ -68,7 +70,16 @@ def on_config(config: Any) -> Any:
         used.update(listed)
         if listed:
             navigation.append({title: listed})
-    reference = [page for page in ("api.md", "the-paper.md", "glossary.md") if page in pages]
+    reference = [
+        page for page in (
+            "api.md",
+            "reference/command-line.md",
+            "reference/domain-toml.md",
+            "reference/release.md",
+            "methods.md",
+            "the-paper.md",
+            "glossary.md",
+        ) if page in pages]
     others = sorted(pages - used - set(reference))
     navigation.append({"Reference": [*reference, *others]})
     config["nav"] = navigation

@@ -1,14 +1,18 @@
 """Every Python and console block of the documentation runs, page by page, in a fresh folder."""
 
 import importlib.util
+import inspect
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
+
+from required_parts import objection
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -26,6 +30,7 @@ COMMANDS_NOT_RUN = {
     "experiments.md": "experiments take minutes to hours; their own tests run them in small",
     "how-to/ledger.md": "one block speaks of a PostgreSQL server",
     "how-to/serve-a-hospital.md": "they start servers; tests/service runs them",
+    "reference/command-line.md": "usages with places to fill in; examples have a test of their own",
     "how-to/ask-a-service.md": "they speak to a server; tests/service runs them",
 }
 _FENCE = re.compile(
@@ -73,6 +78,7 @@ def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch, capsys):
         else:
             assert language in SHOWN, language
             assert page in COMMANDS_NOT_RUN or "\nprivate-ate" not in f"\n{body}", body
+            assert "\n$ " not in f"\n{body}", f"a block with a prompt is a console: {body}"
     capsys.readouterr()
 
 
@@ -80,6 +86,25 @@ def test_every_fence_is_closed_and_seen():
     for page in PAGES:
         fences = re.findall(r"^```", (DOCS / page).read_text("utf-8"), re.MULTILINE)
         assert len(fences) == 2 * len(list(blocks(page))), page
+
+
+def test_no_block_hides_from_being_run():
+    for page in PAGES:
+        text = (DOCS / page).read_text("utf-8")
+        hidden = re.findall(r"^(?:[ \t>]+(?:```|~~~)|~~~).*$", text, re.MULTILINE)
+        assert hidden == [], f"{page}: blocks begin at the start of a line, with ```"
+
+
+def test_a_page_that_needs_an_extra_is_required_where_all_extras_are():
+    suites = (ROOT / "Makefile").read_text("utf-8")
+    required = re.search(r"PRIVATE_ATE_REQUIRE=(\S+) SPARK_LOCAL_IP\S+ \\\n.*code in doc", suites)[
+        1
+    ]
+
+    for page, package in NEEDS.items():
+        reason = f"{page.upper()} WAS NOT RUN: it needs the package {package}"
+        assert objection(reason, frozenset(required.split(","))), page
+    assert set(COMMANDS_NOT_RUN) <= set(PAGES)
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +151,90 @@ def test_the_site_loads_quietly_alone_and_readably(browser, inspection, site, ad
         assert visit.problems == [] or page == "404.html", page
         assert [url for url in visit.requests if not url.startswith((address, "data:"))] == [], page
         assert browser.evaluate(inspection) == [], page
+
+
+@pytest.mark.parametrize(
+    ("page", "commands"),
+    [
+        ("how-to/install.html", "private-ate demo"),
+        (
+            "how-to/check-your-data.html",
+            None,  # more than one line, and what it prints
+        ),
+    ],
+)
+def test_a_copy_button_of_the_site_copies_commands_only(browser, address, page, commands):
+    browser.open(f"{address}/{page}", 1280)
+
+    copied, shown = browser.evaluate("""(() => {
+        const block = document.querySelector('.language-console')
+        const button = block.querySelector('button[data-clipboard-target]')
+        button.click()
+        return [button.getAttribute('data-clipboard-text'), block.querySelector('code').innerText]
+    })()""")
+
+    wanted = [line[2:] for line in shown.splitlines() if line.startswith(("$ ", "> "))]
+    assert copied.splitlines() == wanted
+    assert not re.search(r"^[$>]", copied, re.MULTILINE)
+    assert commands is None or copied == commands
+
+
+def test_a_site_that_is_opened_from_a_folder_says_how_to_search(browser, site, address):
+    note = "document.querySelector('.folder-note')?.textContent ?? ''"
+
+    browser.open((site / "index.html").as_uri(), 1280)
+    folder = browser.evaluate(note)
+    browser.open(f"{address}/index.html", 1280)
+
+    assert "http.server" in folder
+    assert browser.evaluate(note) == ""
+
+
+def test_every_parameter_on_the_api_page_of_the_site_has_its_own_default(site):
+    page = (site / "api.html").read_text("utf-8")
+    looked_at = 0
+    for function in public_functions():
+        rows = rows_of(page, f"{function.__module__}.{function.__qualname__}")
+        if rows is None:
+            continue
+        signature = inspect.signature(function).parameters
+        assert list(rows) == list(signature), function.__qualname__
+        for name, (kind, default) in rows.items():
+            looked_at += 1
+            own = signature[name].default
+            assert kind, f"{function.__qualname__}: {name} has no type"
+            if own is inspect.Parameter.empty:
+                assert default == "required", f"{function.__qualname__}: {name}"
+            elif isinstance(own, str | int | float | bool | None):
+                assert default in {repr(own), f"{own!r}"} or default.isupper(), (
+                    f"{function.__qualname__}: {name} has {own!r}, not {default}"
+                )
+    assert looked_at > 100
+
+
+def public_functions():
+    """Return the functions that the API page names."""
+    import private_ate
+
+    held = (getattr(private_ate, name) for name in private_ate.__all__)
+    return [each for each in held if inspect.isfunction(each)]
+
+
+def rows_of(page, path):
+    """Return type and default by name, from the table of a function's parameters."""
+    start = page.find(f'id="{path}"')
+    if start < 0:
+        return None
+    end = page.find('<div class="doc doc-object', start)
+    found = re.search(r"<table>.*?</table>", page[start:end], re.DOTALL)
+    if found is None:  # a function of one parameter, which its signature shows
+        return None
+    table = found[0]
+    rows = {}
+    for row in re.findall(r'<tr class="doc-section-item">(.*?)</tr>', table, re.DOTALL):
+        cells = [
+            unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", cell)).strip())
+            for cell in re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
+        ]
+        rows[cells[0]] = (cells[1], cells[-1])
+    return rows

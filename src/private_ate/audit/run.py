@@ -32,9 +32,13 @@ __all__ = ["Finding", "audit_release", "audit_steps", "run_audit"]
 Outputs = npt.NDArray[np.float64]  # one row per run, one column per number that is seen
 
 _PILOT = 60
-_PATIENCE = 20.0  # seconds for the releases of one method where no number of runs is asked for
+# Seconds for the releases of one method, and draws of a step, where no number of runs is asked for.
+_PATIENCE = 20.0
 _USUAL_RUNS = 20_000
 _SAMPLER_DRAWS = 200_000
+_FAST_PATIENCE = 0.6
+_FAST_RUNS = 1_000
+_FAST_DRAWS = 20_000
 _COLUMNS = 64
 _CUT = ("x<0.5",)  # subgroups between which neighbours that change ends move
 _LARGEST_TOTAL = Fraction(64)
@@ -55,7 +59,9 @@ class Finding:
     samples: tuple[Floats, Floats] | None = field(default=None, repr=False, compare=False)
 
 
-def run_audit(runs: int | None = None, progress: Progress | None = None) -> Iterator[Finding]:
+def run_audit(
+    runs: int | None = None, progress: Progress | None = None, *, fast: bool = False
+) -> Iterator[Finding]:
     """Yield a line for the samplers, for each noisy step and for each method's releases.
 
     Parameters
@@ -65,18 +71,24 @@ def run_audit(runs: int | None = None, progress: Progress | None = None) -> Iter
         draws, and as many releases as fit into twenty seconds a method.
     progress : callable, optional
         Called as ``progress(title, done, total)``.
+    fast : bool
+        Without ``runs``: be done within two minutes, by fewer draws and releases; what they find
+        is as sure, but they find larger flaws only.
     """
-    draws = _SAMPLER_DRAWS if runs is None else max(2_000, min(10 * runs, 2_000_000))
+    usual = _FAST_DRAWS if fast else _SAMPLER_DRAWS
+    draws = usual if runs is None else max(2_000, min(10 * runs, 2_000_000))
+    many = _FAST_RUNS if fast else _USUAL_RUNS
+    patience = _FAST_PATIENCE if fast else _PATIENCE
     yield _sampler_line(draws, progress)
     for method in METHODS.values():
         for level in method.levels:
             for several in (False, True)[: 1 + (method.arms > 2)]:
-                yield from audit_steps(
-                    method, level, runs or _USUAL_RUNS, progress, several_arms=several
+                yield from audit_steps(method, level, runs or many, progress, several_arms=several)
+                yield audit_release(
+                    method, level, runs, progress, several_arms=several, patience=patience
                 )
-                yield audit_release(method, level, runs, progress, several_arms=several)
             if level in method.subgroups_at:
-                yield audit_release(method, level, runs, progress, by=_CUT)
+                yield audit_release(method, level, runs, progress, by=_CUT, patience=patience)
 
 
 def audit_steps(
@@ -145,7 +157,7 @@ def _leaves_out(method: Method, level: Level) -> bool:
     return level in method.follows_at and "private" in method.follows
 
 
-def audit_release(
+def audit_release(  # noqa: PLR0913  # one value per question about the releases
     method: Method,
     level: Level,
     runs: int | None,
@@ -154,12 +166,14 @@ def audit_release(
     several_arms: bool = False,
     by: tuple[str, ...] = (),
     request: Request | None = None,
+    patience: float = _PATIENCE,
 ) -> Finding:
     """Return the line of a method's whole releases, on its worst neighbours.
 
     The usual request asks for the method's defaults at ε = 1; another one has its own options.
     With ``by`` releases are those of subgroups without intervals, and all rows of their tables
-    are looked at.
+    are looked at. Where no number of runs is asked for, as many as fit into ``patience`` seconds
+    are made.
     """
     if request is None:
         request = Request(level, EPSILON, by=by, confidence=None if by else 0.95)
@@ -169,10 +183,10 @@ def audit_release(
     start = time.monotonic()
     delta = estimate_study(pairs[0].first, request, method).delta
     cost = max(time.monotonic() - start, 1e-4)
-    pilot = int(np.clip(_PATIENCE / (4 * cost * len(pairs)), 3, _PILOT))
+    pilot = int(np.clip(patience / (4 * cost * len(pairs)), 3, _PILOT))
     gaps = [_pilot_gap(*_makers(method, request, pair), pilot) for pair in pairs]
     pair = pairs[int(np.argmax(gaps))]
-    fitting = int(np.clip(_PATIENCE / (2 * cost), 20, _USUAL_RUNS))
+    fitting = int(np.clip(patience / (2 * cost), 20, _USUAL_RUNS))
     kind = "tables of subgroups" if by else "releases"
     title = f"{_title(method, level, several_arms=several_arms)}: {kind}"
 

@@ -24,7 +24,10 @@ _CATCH_ALL: Final = {"other", "others", "unknown", "missing", "else", "rest", "n
 _SHAPE_WORDS: Final = {
     "comma": (
         "look like numbers with commas",
-        "write decimal points and no separators of thousands: 3.5 and 1234",
+        (
+            "say that decimals follow a comma if they do throughout the file, or write decimal "
+            "points and no separators of thousands: 3.5 and 1234"
+        ),
     ),
     "date": (
         "look like dates",

@@ -24,7 +24,7 @@ from private_ate.cli.plan import plan
 from private_ate.cli.report import report
 from private_ate.errors import BudgetError, PrivateAteError
 
-__all__ = ["app", "main"]
+__all__ = ["EXIT_CODES", "app", "main"]
 
 app = typer.Typer(
     name="private-ate",
@@ -33,6 +33,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks show local variables: records
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# What a command returns to the shell; the reference page is made from it.
+EXIT_CODES: Final = {
+    0: "done",
+    1: "a check or an audit has a finding, or an error that nobody foresaw; nothing was released",
+    2: "arguments, a schema, a file, a ledger or a saved release are refused",
+    3: "the budget refuses; nothing was spent",
+}
 # Commands that run as printed, after `private-ate demo --out demo`.
 _EXAMPLES: Final = {
     "check": "private-ate check demo/clinic.csv --domain demo/clinic.toml --level label",
@@ -42,6 +49,10 @@ _EXAMPLES: Final = {
         "--epsilon 1.0 --out release.json --report report.html"
     ),
     "report": "private-ate report release.json --out table.md",
+    "create": "private-ate ledger create budget.db --dataset clinic --epsilon 5",
+    "show": "private-ate ledger show budget.db",
+    "history": "private-ate ledger history budget.db --dataset clinic",
+    "verify": "private-ate ledger verify budget.db --release release.json",
 }
 
 
@@ -54,6 +65,9 @@ for command in (domain, check, plan, estimate):
     app.command(cls=BinsCommand, epilog=_example(command))(command)
 for plain in (report, ask, combine, demo, audit):
     app.command(epilog=_example(plain))(plain)
+for budget in ledger.registered_commands:
+    if budget.callback is not None:
+        budget.epilog = _example(budget.callback)
 app.add_typer(ledger, name="ledger")
 app.add_typer(serve.app, name="serve")
 app.add_typer(datasets.app, name="datasets")

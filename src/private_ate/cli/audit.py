@@ -16,7 +16,8 @@ __all__ = ["audit"]
 
 _MEANING: Final = (
     "A measured ε is a lower bound: an ε below it is ruled out. 0.000 means that these runs could "
-    "not tell the neighbours apart, not that ε is 0; more runs (--runs) find smaller flaws. "
+    "not tell the neighbours apart, not that ε is 0; more runs (--thorough, --runs) find smaller "
+    "flaws. "
     "FINDING means a bound above what is claimed."
 )
 
@@ -26,6 +27,9 @@ def audit(
         int | None,
         typer.Option(help="Runs for either neighbour; more runs find smaller flaws.", min=100),
     ] = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Many more runs: about ten minutes, not two.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for pictures (needs matplotlib).", metavar="DIR")
     ] = None,
@@ -41,7 +45,7 @@ def audit(
     from private_ate.cli.progress import watch  # as above
 
     with watch("audit", quiet=quiet, lines=True) as progress:
-        findings = list(run_audit(runs, progress))
+        findings = list(run_audit(runs, progress, fast=not thorough))
     if out is not None:
         from private_ate.audit.plots import plot_findings  # keeps --help fast
 

@@ -55,6 +55,7 @@ def check(
     html: Annotated[
         Path | None, typer.Option(help="Curator only: also write a page.", metavar="OUT.html")
     ] = None,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Compare a file with its domain before estimating. NOT private: for the curator alone.
 
@@ -74,7 +75,7 @@ def check(
         bounds=bounds or [], categories=categories or [],
         arms=ArmFlags(treated, control, arms, reference, treatment_bins),
     )  # fmt: skip
-    with watch("checking", quiet=json) as progress:
+    with watch("checking", quiet=quiet or json) as progress:
         found = check_data(
             described_file(data, sep, decimal),
             domain=known,
@@ -106,3 +107,5 @@ def _show(found: DataCheck, *, as_json: bool) -> None:
     console = Console(highlight=False)
     for line, style in check_lines(found, min(console.width, 100)):
         console.print(Text(line, style), soft_wrap=True)  # never read as markup
+    if any(finding.topic == "decimal commas" for finding in found.findings):
+        console.print("Decimal commas throughout the file are read with --decimal ,")

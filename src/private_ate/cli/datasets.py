@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,3 +50,18 @@ def show_dataset(
         dataset.domain.to_toml(),
     ]
     typer.echo("\n".join(lines), nl=False)
+
+
+@app.command("save")
+def save_dataset(
+    name: Annotated[str, typer.Argument(help="Name of a data set.", metavar="NAME")],
+    out: Annotated[Path, typer.Option(help="Folder for the files.", metavar="DIR")] = Path(),
+) -> None:
+    """Write a data set as NAME.csv with its domain NAME.toml, to try commands on."""
+    from private_ate.datasets import load  # keeps --help fast
+
+    dataset = load(name)
+    out.mkdir(parents=True, exist_ok=True)
+    dataset.frame.write_csv(out / f"{name}.csv")
+    dataset.domain.write(out / f"{name}.toml")
+    typer.echo(f"wrote {out / f'{name}.csv'} and {out / f'{name}.toml'}; public, not private")

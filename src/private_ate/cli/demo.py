@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -77,17 +80,31 @@ def _print_releases(console: object, releases: list[Release]) -> None:
 
 
 def _farewell(out: Path) -> str:
-    command = (
-        f"private-ate estimate {out}/clinic.csv --domain {out}/clinic.toml "
-        "--level label --epsilon 0.5"
-    )
+    """Say where the files are; the last line is a command that runs as it is printed."""
+    command = shlex.join(
+        [
+            *_program(), "estimate", str(out / "clinic.csv"), "--domain", str(out / "clinic.toml"),
+            "--level", "label", "--epsilon", "0.5",
+        ]
+    )  # fmt: skip
     return (
-        f"Files are in {out}/. Try your own request:\n\n  {command}\n\n"
-        f"A page with both releases, to open in a browser: {out / 'report.html'}\n"
+        f"Files are in {out}/. A page with both releases, to open in a browser: "
+        f"{out / 'report.html'}\n\nTry your own request:\n\n{command}"
     )
+
+
+def _program() -> list[str]:
+    """Return the words that run this program here: its name, or where it is if no shell knows."""
+    here = Path(sys.argv[0])
+    if shutil.which("private-ate") is not None:
+        return ["private-ate"]
+    if here.name == "private-ate" and here.exists():
+        return [str(here)]
+    return [sys.executable, "-m", "private_ate"]
 
 
 def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
+    from private_ate.estimators.curator.table_one import describe_arms  # as above
     from private_ate.estimators.overlap import describe_overlap  # as above
     from private_ate.report.html import PublicFacts, releases_page  # as above
 
@@ -98,8 +115,11 @@ def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
             f"private-ate estimate {out}/clinic.csv --domain {out}/clinic.toml "
             f"--level {release.level} --epsilon {float(release.epsilon):g}"
         )
-        public = overlap if has_public_covariates(release.level) else None
-        pairs.append((release, PublicFacts(command=command, overlap=public)))
+        facts = PublicFacts(command=command)
+        if has_public_covariates(release.level):
+            table = describe_arms(release, study.frame, domain=study.domain)
+            facts = replace(facts, overlap=overlap, table=table)
+        pairs.append((release, facts))
     return releases_page(
         pairs,
         title="A drug against high blood pressure: one study, two promises",

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from private_ate.cli import flags
+
 __all__ = ["app"]
 
 app = typer.Typer(help="Rerun the paper's figures and tables.", no_args_is_help=True)
@@ -40,6 +42,7 @@ def run_experiments(
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Go on where a run stopped, or start anew.")
     ] = True,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Run an experiment; nothing in its results is private, because releases are seeded."""
     from private_ate.experiments.catalogue import EXPERIMENTS  # keeps --help fast
@@ -54,7 +57,7 @@ def run_experiments(
     chosen = list(EXPERIMENTS.values()) if name == "all" else [experiment_named(name)]
     reports = []
     for experiment in chosen:
-        with _bar(experiment.name) as step:
+        with _bar(experiment.name, quiet=quiet) as step:
             report = run_experiment(experiment, out, settings, step)
         reports.append(report)
         typer.echo(f"wrote {report.folder / 'page.md'}")
@@ -63,7 +66,7 @@ def run_experiments(
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+def _bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Yield a callable ``(done, total)`` that draws a bar with the time left on a terminal."""
     from rich.console import Console  # keeps --help fast
     from rich.progress import (  # as above
@@ -80,7 +83,7 @@ def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task(title, total=None)
         started = False
 

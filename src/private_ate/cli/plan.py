@@ -88,6 +88,7 @@ def plan(
     sep: flags.Separator = None,
     decimal: flags.DecimalSign = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Show expected error and interval width for a list of ε; spends nothing."""
     from private_ate.cli.estimate import (  # keeps --help fast
@@ -116,7 +117,7 @@ def plan(
             bounds=bounds or [], categories=categories or [], arms=flagged,
             weights=weights,
         )  # fmt: skip
-    with watch("planning", quiet=json) as progress:
+    with watch("planning", quiet=quiet or json) as progress:
         planned = plan_ate(
             source,
             level=cast("Any", level),

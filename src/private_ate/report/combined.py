@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from private_ate.privacy.levels import private_part
 from private_ate.report.combined_parts import effects_table, forest_figure, sites_table
 from private_ate.report.html import short_lists
-from private_ate.report.markup import Markup, element, join, page
+from private_ate.report.markup import Markup, card, element, page
 from private_ate.report.words import estimand_text, number_text, pair_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def combined_card(combined: Combined) -> str:
         for name, value in _rows(combined)
     ]
     table = element("table", element("caption", _title(combined)), element("tbody", *rows))
-    return join(*_warning_boxes(combined), table, forest_figure(combined, combined.effects[0]))
+    return card(*_warning_boxes(combined), table, forest_figure(combined, combined.effects[0]))
 
 
 def combined_page(combined: Combined) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from private_ate.contents.ratios import NumberNeeded
     from private_ate.release import Release
 
-__all__ = ["glance_table", "needed_text", "ratio_rows"]
+__all__ = ["glance_table", "needed_text", "ratio_rows", "span_text"]
 
 
 def glance_table(
@@ -108,10 +108,11 @@ def _ratio(release: Release, ratio: float | None, interval: tuple[float, float] 
         return f"{ratio:.3g}; no interval was paid for"
     if interval is None:
         return f"{ratio:.3g}; no interval, as a risk is within its error of 0 or 1"
-    return f"{ratio:.3g}, {percent(release)} interval {_ends(*interval)}"
+    return f"{ratio:.3g}, {percent(release)} interval {span_text(*interval)}"
 
 
-def _ends(low: float, high: float) -> str:
+def span_text(low: float, high: float) -> str:
+    """Write an interval of ratios, which may be open above."""
     return f"from {low:.3g} {'upwards' if math.isinf(high) else f'to {high:.3g}'}"
 
 
@@ -124,7 +125,7 @@ def needed_text(found: NumberNeeded, share: str) -> str:
         return f"{text}; no interval was paid for"
     if not found.holds_none:
         ends = sorted(abs(end) for end in found.interval)
-        return f"{text}, {share} interval {_ends(*ends)}"
+        return f"{text}, {share} interval {span_text(*ends)}"
     fewer, more = found.interval
     rays = [
         f"{abs(end):.3g} or more for one event {word}"

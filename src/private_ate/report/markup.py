@@ -105,7 +105,7 @@ p { margin: .5rem 0; max-width: 42rem; }
 svg { display: block; width: 100%; overflow: visible; }
 svg text { font: 13px system-ui, "Segoe UI", Roboto, Arial, sans-serif; fill: var(--ink);
   paint-order: stroke; stroke: #fff; stroke-width: 3px; stroke-linejoin: round; }
-table { border-collapse: collapse; width: 100%; font-size: .925rem; }
+table { border-collapse: collapse; width: 100%; font-size: .925rem; margin: .5rem 0; }
 caption { text-align: left; color: var(--soft); padding-bottom: .35rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .5rem .3rem 0;
   border-bottom: 1px solid var(--line); }
@@ -113,7 +113,8 @@ th { font-weight: 600; } td.number, th.number { text-align: right; white-space: 
   font-variant-numeric: tabular-nums; }
 table.facts th { width: 9.5rem; color: var(--soft); }
 .unit { font-size: 1.2rem; font-weight: 500; color: var(--soft); }
-table.arms th[scope=row] { min-width: 6.5rem; }
+table.arms th[scope=row] { min-width: 6.5rem; } table.two th[scope=row] { min-width: 9.5rem; }
+table.arms th.number { white-space: normal; overflow-wrap: break-word; }
 td.mini { vertical-align: middle; } td.mini svg { width: 5rem; }
 th.verdict, td.verdict { white-space: nowrap; padding-left: .75rem; }
 .far { color: var(--warm); font-weight: 600; }

@@ -41,7 +41,7 @@ def table_one_part(table: TableOne, whose: str = "") -> Markup:
         element("caption", _caption(table, whose)),
         element("thead", element("tr", *head)),
         element("tbody", *rows),
-        class_="arms",
+        class_="arms two" if len(table.labels) == 2 else "arms",
     )
 
 
@@ -55,7 +55,7 @@ def _row(row: CovariateRow, reach: float, labels: Sequence[str]) -> Markup:
     ratios = [row.variance_ratio(side) for side in (row.before, row.after) if side]
     describe = f"{row.name}: standardised difference {', then '.join(told)}"
     drawn = draw_track(sides[0], sides[-1], reach, describe=describe)
-    shown = ["–" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+    shown = [f"{ratio:.2f}" for ratio in ratios if ratio is not None] or ["–"]
     is_far = " far" if row.verdict == "not balanced" else ""
     cells += [
         element("td", *_below(*told), class_="number", data_name="difference"),
@@ -102,12 +102,13 @@ def _below(first: str, *others: str) -> list[Markup]:
 
 def _caption(table: TableOne, whose: str) -> str:
     pairs = "" if len(table.labels) == 2 else ", the greatest over all pairs of arms"
+    lines = " (thin lines)" if len(table.labels) == 2 else ""
     text = "Means (standard deviations) or shares by arm"
     if table.effective:
         text += f"; below each, after weighting{whose}"
     else:
         text += ", before any weighting"
     return (
-        f"{text}. Differences are standardised{pairs}: balanced within ±0.1 (thin lines), nearly "
+        f"{text}. Differences are standardised{pairs}: balanced within ±0.1{lines}, nearly "
         "within ±0.25, with variances at most twice as large in one arm as in the other."
     )

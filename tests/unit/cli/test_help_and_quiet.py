@@ -1,16 +1,24 @@
 """Help that shows how, completion that knows names, and output that can be silenced."""
 
+import os
 import shlex
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from private_ate.audit import Finding
+from private_ate import Domain
+from private_ate.audit import Finding, run
 from private_ate.cli import app as program
 from private_ate.cli import audit as audit_command
 from private_ate.cli import progress
 from private_ate.cli.app import app
+from private_ate.datasets import load
 from private_ate.estimators.registry import METHODS
 
 RUNNER = CliRunner()
@@ -20,11 +28,15 @@ CSV = "t,y,a\n" + "".join(f"{i % 2},{i % 7 / 7},{i % 5 / 5}\n" for i in range(40
 @pytest.mark.parametrize("name", program._EXAMPLES)
 def test_the_example_of_a_command_is_in_its_help_and_parses(name):
     line = program._EXAMPLES[name]
-    shown = " ".join(RUNNER.invoke(app, [name, "--help"]).stdout.split())
+    path = ["ledger", name] if line.startswith("private-ate ledger ") else [name]
+    shown = " ".join(RUNNER.invoke(app, [*path, "--help"]).stdout.split())
     assert f"Example: {line}" in shown
     words = shlex.split(line)
-    assert words[:2] == ["private-ate", name]
-    typer.main.get_command(app).commands[name].make_context(name, words[2:])
+    assert words[: 1 + len(path)] == ["private-ate", *path]
+    command = typer.main.get_command(app)
+    for part in path:
+        command = command.commands[part]
+    command.make_context(name, words[1 + len(path) :])
 
 
 def test_help_names_every_method():
@@ -66,7 +78,8 @@ def test_quiet_leaves_the_result_and_nothing_on_standard_error(tmp_path):
 
 
 def audited(monkeypatch, *words):
-    def run_audit(_, step):
+    def run_audit(_, step, *, fast):
+        assert fast == ("--thorough" not in words)
         for title in ("samplers", "samplers", "calibrated"):
             step(title, 1, 2)
         yield Finding("calibrated", "ε ≤ 1", "ε ≥ 0.000", 200, passed=True)
@@ -94,3 +107,110 @@ def test_a_piped_estimate_shows_no_progress(monkeypatch, capsys):
     with progress.watch("estimating") as step:
         step("propensity model", 1, 2)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["plan", "--level", "label"],
+        ["check", "--level", "label"],
+    ],
+    ids=lambda asked: asked[0],
+)
+def test_plans_and_checks_can_be_quiet(asked, tmp_path, monkeypatch):
+    (tmp_path / "data.csv").write_text(CSV)
+    named = ["--treatment", "t", "--outcome", "y", "--outcome-bounds", "0", "1"]
+    command, *rest = asked
+    words = [command, str(tmp_path / "data.csv"), *rest, *named, "--covariates", "a"]
+    told = []
+
+    @contextmanager
+    def watch(_, *, quiet=False):
+        told.append(quiet)
+        yield lambda *_: None
+
+    monkeypatch.setattr("private_ate.cli.progress.watch", watch)
+    outputs = [RUNNER.invoke(app, [*words, *flag]).stdout for flag in ([], ["--quiet"])]
+
+    assert told == [False, True]
+    assert outputs[0] == outputs[1] != ""
+
+
+def test_an_experiment_can_be_quiet(monkeypatch):
+    told = []
+
+    @contextmanager
+    def bar(_, *, quiet):
+        told.append(quiet)
+        yield lambda *_: None
+
+    monkeypatch.setattr("private_ate.cli.experiments._bar", bar)
+    monkeypatch.setattr(
+        "private_ate.experiments.execution.run_experiment",
+        lambda *_: SimpleNamespace(folder=Path("results")),
+    )
+    for flag in ([], ["--quiet"]):
+        assert RUNNER.invoke(app, ["experiment", "run", "limit-label", *flag]).exit_code == 0
+
+    assert told == [False, True]
+
+
+def test_the_usual_audit_is_fast_and_a_thorough_one_is_not(monkeypatch):
+    seen = []
+
+    def note(kind):
+        def line(*asked, **named):
+            seen.append((kind, asked, named))
+            return iter(()) if kind == "steps" else None
+
+        return line
+
+    monkeypatch.setattr(run, "audit_steps", note("steps"))
+    monkeypatch.setattr(run, "audit_release", note("releases"))
+    monkeypatch.setattr(run, "_sampler_line", note("samplers"))
+    spent = {}
+    for fast in (True, False):
+        seen.clear()
+        list(run.run_audit(fast=fast))
+        lines = [named["patience"] for kind, _, named in seen if kind == "releases"]
+        spent[fast] = sum(lines)
+
+    assert spent[True] < 40  # seconds; draws of steps and samplers take as long again
+    assert spent[False] > 300
+
+
+def test_decimal_commas_in_a_check_name_the_flag(tmp_path):
+    rows = "".join(f'{i % 2};{i % 7},5;"{i % 5},25"\n' for i in range(40))
+    (tmp_path / "data.csv").write_text("t;y;a\n" + rows)
+    named = ["--treatment", "t", "--outcome", "y", "--outcome-bounds", "0", "9"]
+    words = ["check", str(tmp_path / "data.csv"), "--sep", ";", *named, "--covariates", "a"]
+
+    assert "--decimal ," in RUNNER.invoke(app, words).stdout
+    assert "--decimal ," not in RUNNER.invoke(app, [*words, "--decimal", ","]).stdout
+
+
+def test_a_data_set_is_saved_as_a_file_and_its_domain(tmp_path):
+    done = RUNNER.invoke(app, ["datasets", "save", "synth", "--out", str(tmp_path / "new")])
+
+    assert done.exit_code == 0
+    lines = (tmp_path / "new" / "synth.csv").read_text().splitlines()
+    assert len(lines) == 1 + load("synth").frame.height
+    assert Domain.read(tmp_path / "new" / "synth.toml") == load("synth").domain
+
+
+@pytest.mark.parametrize("folder", ["demo", "a folder"])
+def test_the_last_line_of_the_demo_runs_as_printed(folder, tmp_path):
+    environment = {**os.environ, "PATH": "/usr/bin:/bin"}  # no shell knows the program
+    shown = subprocess.run(
+        [sys.executable, "-m", "private_ate", "demo", "--out", folder],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    line = shown.stdout.splitlines()[-1]
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert "effect (ATE)" in done.stdout

@@ -1,9 +1,12 @@
 """Table 1 of a release, and the released estimator without its noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from private_ate import (
+    Binary,
     CalibratedOptions,
     Domain,
     Interval,
@@ -12,6 +15,7 @@ from private_ate import (
     describe_arms,
     diagnose_ate,
     estimate_ate,
+    risk_ratio_interval,
 )
 from private_ate.contents.table_one import CovariateRow, Moments
 from private_ate.data.inputs import prepare_table
@@ -82,11 +86,14 @@ def test_weights_that_cannot_be_found_again_are_not_shown(study, release):
         options=CalibratedOptions(terms="plain"),
     )  # fmt: skip
     fewer = describe_arms(release, study.frame.head(500), domain=study.domain)
+    sizes = {"effective_arms": {"treated": 200.0, "control": 210.0}}  # of other weights, same cap
+    unlike = replace(release, settings={**release.settings, **sizes})
     matched = estimate_ate(
         study.frame, domain=study.domain, level="label", epsilon=1, method="published"
     )
 
     assert fewer.effective == ()
+    assert describe_arms(unlike, study.frame, domain=study.domain).effective == ()
     assert describe_arms(matched, study.frame, domain=study.domain).rows[0].after == ()
     assert describe_arms(
         other, study.frame, domain=study.domain, options=CalibratedOptions(terms="plain")
@@ -143,6 +150,20 @@ def test_the_curator_sees_the_released_estimator_by_its_own_weights(study, relea
     assert found.effect == pytest.approx(float(signed @ (outcome - outcome.mean())) / 600, abs=0.01)
     low, high = release.noise_interval
     assert abs(found.effect - release.ate) < 3 * (high - low)
+
+
+@pytest.mark.parametrize(("rule", "by_weights"), [("public", True), ("private", False)])
+def test_the_released_estimator_leaves_out_who_has_no_outcome(study, rule, by_weights):
+    frame = study.frame.to_pandas()
+    frame.loc[::7, "pressure_drop"] = np.nan
+    domain = replace(study.domain, outcome=study.domain.outcome.with_missing(rule))
+    release = estimate_ate(frame, domain=domain, level="label", epsilon=200)
+
+    found = diagnose_ate(frame, domain=domain, release=release).without_noise
+
+    assert found.by_weights == by_weights
+    assert found.effect == pytest.approx(release.ate, abs=0.2)
+    assert found.table is not None
 
 
 @pytest.mark.parametrize(
@@ -202,3 +223,12 @@ def test_an_interval_declared_as_zero_to_one_is_still_a_number(study, release):
     shares = {row.name for row in table.rows if row.is_share}
     assert all("=" in name for name in shares)
     assert Interval(0, 1).is_binary is False
+
+
+def test_risk_ratios_of_several_arms_have_intervals_on_the_page(doses):
+    frame, domain = doses
+    sick = Domain(domain.treatment, ("diabetes", Binary()))
+    release = estimate_ate(frame, domain=sick, covariates=["age"], level="label", epsilon=20)
+
+    low, high = risk_ratio_interval(release, arm="low", against="none")
+    assert f"(95 % interval from {low:.3g} to {high:.3g})" in release.to_html()

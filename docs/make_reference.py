@@ -1,0 +1,109 @@
+"""Write docs/reference/command-line.md from the commands themselves.
+
+Run ``python docs/make_reference.py`` after a command, a flag or an exit code has changed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from private_ate.cli.app import EXIT_CODES, app
+
+PAGE = Path(__file__).resolve().parent / "reference" / "command-line.md"
+_HEAD = """# The command line
+
+Made from the commands themselves. `private-ate COMMAND --help` shows the same in a terminal, and
+`private-ate --install-completion` teaches a shell to complete commands, methods and levels.
+"""
+
+
+def render() -> str:
+    """Return the whole page."""
+    root: Any = get_command(app)
+    parts = [_HEAD, _exit_codes(), "## All commands\n\n", _options(root)]
+    for name, command in root.commands.items():
+        parts += _sections(f"private-ate {name}", command)
+    return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def _exit_codes() -> str:
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
+    return (
+        "## Exit codes\n\nWhat a command returns to the shell; an error is one sentence on standard "
+        f"error.\n\n| code | meaning |\n|---|---|\n{rows}"
+    )
+
+
+def _sections(name: str, command: Any) -> Iterator[str]:
+    yield f"## {name}\n\n{_text(command.help)}"
+    if hasattr(command, "commands"):
+        for part, below in command.commands.items():
+            yield f"### {name} {part}\n\n{_usage(f'{name} {part}', below)}{_text(below.help)}"
+            yield _options(below) + _example(below)
+    else:
+        yield _usage(name, command) + _options(command) + _example(command)
+
+
+def _usage(name: str, command: Any) -> str:
+    places = [_place(each) for each in command.params if _is_argument(each)]
+    return f"```text\n{' '.join([name, *places, '[OPTIONS]'])}\n```\n\n"
+
+
+def _place(argument: Any) -> str:
+    name = argument.metavar or argument.name.upper()
+    return name if argument.required else f"[{name}]"
+
+
+def _is_argument(parameter: Any) -> bool:
+    return parameter.param_type_name == "argument"
+
+
+def _options(command: Any) -> str:
+    rows = []
+    for each in command.params:
+        if getattr(each, "hidden", False) or each.name in ("install_completion", "show_completion"):
+            continue
+        flag = _place(each) if _is_argument(each) else ", ".join(each.opts)
+        value = "" if _is_argument(each) else _value(each)
+        cells = (f"`{flag}{value}`", _default(each), _text(each.help))
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
+    if not rows:
+        return ""
+    return "| argument or flag | default | what it says |\n|---|---|---|\n" + "".join(rows)
+
+
+def _value(option: Any) -> str:
+    if option.is_flag:
+        return ""
+    return f" {option.metavar or option.name.upper()}"
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    default = parameter.default
+    if default is None or default is False or default in ([], ()):
+        return ""
+    return f"`{default}`"
+
+
+def _text(help_text: str | None) -> str:
+    text = inspect.cleandoc(help_text or "")
+    return re.sub(r"\s*\n(?!\n)\s*", " ", text) if "\n\n" not in text else text
+
+
+def _example(command: Any) -> str:
+    epilog = command.epilog or ""
+    if not epilog.startswith("Example: "):
+        return ""
+    return f"\n```text\n{epilog.removeprefix('Example: ')}\n```\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), "utf-8")
