@@ -36,8 +36,8 @@ def publish(results: Path) -> None:
 def renew(results: Path, name: str) -> None:
     """Copy one experiment's page and figures; those of an earlier run go."""
     page = (results / name / "page.md").read_text("utf-8")
-    kept = (*PAGES.glob(f"{name}-figure*.*"), *PAGES.glob(f"{name}-*.csv"))
-    for stale in (PAGES / f"{name}.md", *kept):
+    figures, tables = PAGES.glob(f"{name}-figure*.*"), PAGES.glob(f"{name}-*.csv")
+    for stale in (PAGES / f"{name}.md", *figures, *tables):
         stale.unlink(missing_ok=True)
     page = re.sub(r"\]\(((?:figure|summary)[\w-]*\.(?:svg|png|csv))\)", rf"]({name}-\1)", page)
     (PAGES / f"{name}.md").write_text(page, "utf-8")

@@ -98,6 +98,12 @@ class Block:
                 present &= mask
         return present
 
+    @property
+    def shares(self) -> npt.NDArray[np.float64]:
+        """How much each row counts: its sampling weight's share of the bound or 1; 0 if absent."""
+        present = self.present.astype(np.float64)
+        return present if self.weights is None else present * self.weights
+
 
 @dataclass(frozen=True, slots=True)
 class Groups:
@@ -113,12 +119,15 @@ class Groups:
         Outcomes on the grid {0, …, 2³⁰}.
     takes_part : array of bool, shape (g, b)
         False for padding and for rows that take no part.
+    weights : array, shape (g, b), or None
+        Sampling weights as shares of their declared bound, in [0, 1]; None where none are declared.
     """
 
     covariates: npt.NDArray[np.float64] = field(repr=False)
     treatment: npt.NDArray[np.bool_] = field(repr=False)
     outcome: npt.NDArray[np.int32] = field(repr=False)
     takes_part: npt.NDArray[np.bool_] = field(repr=False)
+    weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 class Grouping(Protocol):
@@ -337,8 +346,14 @@ class MatchingStudy(Study, Protocol):
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
         """Return the rows of each public cell as a study of their own, in the order of cells."""
 
+    def masked(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
+        """Return all rows once per private cell, those of other cells taking no part."""
+
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""
+
+    def with_outcome(self, place: int) -> Self:
+        """Return a view with one of several outcomes alone, by its place among those declared."""
 
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""

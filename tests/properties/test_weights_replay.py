@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 
 import replay
-from private_ate.domain import Domain, Interval, Outcome
-from private_ate.engines.local import LocalStudy
+from private_ate.domain import Domain, Interval, Outcome, Treatment
+from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.estimators.calibrated import final_weights
 from private_ate.estimators.calibrated import method as calibrated
 from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.calibrated.several_arms.weights import ArmWeights
+from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
+from private_ate.estimators.subgroups.method import estimate_subgroups
+from private_ate.privacy import parts
 from private_ate.privacy.sums import OUTCOME_STEPS, quantize_weights
 
 ROWS = 151
@@ -71,7 +75,7 @@ def test_nor_where_outcomes_are_missing(missing, row):
 def test_the_heaviest_unit_moves_the_sum_by_the_whole_sensitivity():
     request, study = Request("label", Fraction(1), confidence=None), sampled_study()
     shares = []
-    for row in range(ROWS):
+    for row in [0, *np.argsort(study.weights)[-30:].tolist()]:
         low, high = study.outcome.copy(), study.outcome.copy()
         low[row], high[row] = 0, OUTCOME_STEPS
         tapes = [
@@ -120,3 +124,103 @@ def test_weights_never_exceed_their_cap_and_add_up_to_n(monkeypatch):
     replay.record(estimate_calibrated, study, Request("label", Fraction(1, 10)))
 
     np.testing.assert_allclose(seen, ROWS, rtol=1e-9)
+
+
+def sampled_arms_study(missing=None, seed=0):
+    study = sampled_study(missing, seed)
+    arm = np.random.default_rng([seed, 1]).integers(0, 3, ROWS).astype(np.uint8)
+    declared = Treatment("t", arms=("a", "b", "c"))
+    return replace(study, domain=replace(study.domain, treatment=declared), treatment=arm)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{}, {"among": "b"}, {"confidence": None}, {"rows_per_person": 2}],
+)
+@pytest.mark.parametrize("missing", [None, "public"])
+def test_no_input_of_three_arms_moves_further_than_declared(request_, missing):
+    request, study = Request("label", Fraction(1), **request_), sampled_arms_study(missing)
+    for row in (0, 1, 70, 149):
+        changed = [row] if request.rows_per_person == 1 else [row, row + 1]
+        assert findings(study, request, changed) == []
+
+
+def test_the_heaviest_unit_of_three_arms_moves_its_sum_by_the_whole_sensitivity():
+    request, study = Request("label", Fraction(1), confidence=None), sampled_arms_study()
+    shares = []
+    for row in [0, *np.argsort(study.weights)[-30:].tolist()]:
+        low, high = study.outcome.copy(), study.outcome.copy()
+        low[row], high[row] = 0, OUTCOME_STEPS
+        tapes = [
+            replay.record(estimate_calibrated, replace(study, outcome=values), request).tape
+            for values in (low, high)
+        ]
+        shares.append(replay.moved_share(tapes[0][0], tapes[1][0]))
+
+    assert max(shares) == 1.0
+    assert shares[0] == 0.0  # of sampling weight zero
+
+
+def test_weights_of_three_arms_stay_below_their_cap_and_add_up_to_n(monkeypatch):
+    study, seen = sampled_arms_study(), []
+    whole = ArmWeights.of
+
+    def noted(weights, block, base):
+        found = whole(weights, block, base)
+        assert found.weights.max() <= weights.cap * (1 + 1e-12)
+        assert (block.weights[found.rows] > 0).all()
+        seen.append(found.weights.sum())
+        return found
+
+    monkeypatch.setattr(ArmWeights, "of", noted)
+    replay.record(estimate_calibrated, study, Request("label", Fraction(1, 10)))
+
+    assert len(seen) == 3
+    np.testing.assert_allclose(seen, ROWS, rtol=1e-9)
+
+
+def run_by(study, request, noise):
+    with single_threaded_blas():  # as the front door has it
+        return estimate_subgroups(study, request, METHODS["calibrated"], noise)
+
+
+@pytest.mark.parametrize("overall", [False, True])
+@pytest.mark.parametrize("make", [sampled_study, sampled_arms_study])
+def test_nor_does_one_of_subgroups_that_count_by_their_weights(make, overall):
+    study = make()
+    request = Request("label", Fraction(1), by=("x1<0.4",), overall=overall)
+    for row in (0, 1, 70):
+        low, high = study.outcome.copy(), study.outcome.copy()
+        low[row], high[row] = 0, OUTCOME_STEPS
+        pair = (replace(study, outcome=values) for values in (low, high))
+        assert replay.replay_findings(run_by, *pair, request) == []
+
+
+def test_a_total_that_forgets_by_how_much_a_subgroup_counts_is_found(monkeypatch):
+    """The planted fault: all units' sum with the sensitivity of equally counting subgroups."""
+    study = sampled_study()
+    study = replace(study, weights=np.where(study.covariates[1] < 0.4, 1.0, 0.05))
+    honest = parts.Parts.total
+
+    def forgetful(self, step, of_step, *, epsilon, factors):
+        mean = min(factors.values())
+        heard = self._heard[of_step]
+        self._heard[of_step] = [
+            replace(
+                one,
+                sensitivities=tuple(size * mean // factors[one.part] for size in one.sensitivities),
+            )
+            for one in heard
+        ]
+        return honest(self, step, of_step, epsilon=epsilon, factors=factors)
+
+    monkeypatch.setattr(parts.Parts, "total", forgetful)
+    request = Request("label", Fraction(1), by=("x1<0.4",), overall=True, confidence=None)
+    found = []
+    for row in np.flatnonzero(study.covariates[1] < 0.4)[:12]:
+        low, high = study.outcome.copy(), study.outcome.copy()
+        low[row], high[row] = 0, OUTCOME_STEPS
+        pair = (replace(study, outcome=values) for values in (low, high))
+        found += replay.replay_findings(run_by, *pair, request)
+
+    assert any("'outcome sums, all units' moves" in finding for finding in found)

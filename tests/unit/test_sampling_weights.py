@@ -28,8 +28,10 @@ from private_ate import (
 )
 from private_ate.cli.app import app
 from private_ate.cli.flags import with_flag
+from private_ate.data.tables import read_table as read_frame
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.calibrated.solver import ArmProblem, dual_sums, maximize_dual
+from private_ate.models.multinomial import fit_multinomial
 
 ROWS = 900
 DOMAIN = Domain(
@@ -265,11 +267,9 @@ def test_a_column_is_no_covariate_and_weight_at_once():
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"level": "sample"}, "takes no sampling weights at sample level"),
         ({"level": "sample", "method": "ipw"}, "takes no sampling weights at sample level"),
         ({"level": "label", "method": "published"}, "use method 'calibrated'"),
         ({"level": "label", "target": "track"}, "use 'balance'"),
-        ({"level": "label", "treatment": Treatment("t", arms=("0", "1", "2"))}, "two arms"),
         ({"level": "label", "engine": "spark"}, "do not run on Spark"),
         ({"level": "label", "weights": "v"}, "the weights column is 'v'"),
         ({"level": "label", "weights": 3}, "names the column"),
@@ -306,8 +306,8 @@ def test_a_plan_says_by_how_much_the_largest_weight_makes_noise_grow():
 
     assert f"largest is {weight.max() / weight.mean():.3g} times the mean" in plan.caveat
     assert plan.rows[0].expected_error > plain.rows[0].expected_error
-    with pytest.raises(ArgumentError, match="takes no sampling weights at sample level"):
-        plan_ate(frame, level="sample", epsilons=["1"], domain=DOMAIN)
+    with pytest.raises(ArgumentError, match="at label level, where they are read"):
+        plan_ate(frame, level="label", epsilons=["1"], domain=DOMAIN, mean_weight=2)
 
 
 def test_a_ledger_binds_the_column_of_weights_as_public(tmp_path):
@@ -362,3 +362,171 @@ def test_the_command_line_says_which_flag_declares_the_bound(tmp_path):
 
     assert isinstance(refused.exception, DomainError)
     assert with_flag(refused.exception).endswith("--weights w --bounds w=0:W, or --domain FILE")
+
+
+THREE = replace(DOMAIN, treatment=Treatment("t", arms=("a", "b", "c"), reference="b"))
+
+
+def sampled_arms_frame(rows=900, seed=2):
+    """Three arms: "c" works better with a large b, and such people were sampled rarely."""
+    rng = np.random.default_rng([seed, 1])
+    frame = sampled(rows, seed)
+    a, b = frame["a"].to_numpy(), frame["b"].to_numpy()
+    odds = np.exp(np.column_stack([0.5 * a, np.zeros(rows), 0.6 * b]))
+    arm = (rng.random((rows, 1)) > np.cumsum(odds, axis=1) / odds.sum(axis=1)[:, None]).sum(axis=1)
+    gain = np.select([arm == 0, arm == 2], [np.full(rows, 0.05), 0.1 + 0.3 * b], 0.0)
+    outcome = np.clip(0.2 + 0.3 * a + gain + rng.normal(0, 0.05, rows), 0, 1)
+    labels = pl.Series(np.array(["a", "b", "c"])[arm])
+    return frame.with_columns(t=labels, y=pl.Series(outcome))
+
+
+def weighted_arm_means(frame, among=None):
+    """Weighted calibration of every arm from its linear equations; scores are the model's."""
+    x, y = frame.select("a", "b").to_numpy(), frame["y"].to_numpy()
+    s, n = frame["w"].to_numpy() / frame["w"].mean(), len(y)
+    codes = frame["t"].replace_strict({"b": 0, "a": 1, "c": 2}).to_numpy()
+    study = LocalStudy.encode_public(read_frame(frame), THREE)
+    model = fit_multinomial(study, 1 / n)
+    omega = s if among is None else s * (codes == among)
+    means = []
+    for arm in range(3):
+        centred, score = x - x.mean(axis=0), model.scores(x, arm)
+        blocks = [(centred, 0.40), (centred**2, 0.10), (score[:, None], 0.15)]
+        features = np.hstack(
+            [
+                (block - block.mean(axis=0)) / block.std(axis=0) * np.sqrt(share / block.shape[1])
+                for block, share in blocks
+            ]
+        )
+        inside = codes == arm
+        f, near = features[inside], n * s[inside] / s[inside].sum()
+        distance, size = 0.35 * np.diag(1 / s[inside]), int(inside.sum())
+        target = n * (omega @ features) / omega.sum()
+        matrix = np.block([[distance + f @ f.T, np.ones((size, 1))], [np.ones((1, size)), 0]])
+        weights = np.linalg.solve(matrix, np.append(distance @ near + f @ target, n))[:-1]
+        assert weights.min() > 0
+        means.append(weights @ y[inside] / n)
+    return dict(zip("bac", means, strict=True))
+
+
+@pytest.mark.parametrize("among", [None, "c"])
+def test_of_three_arms_each_is_calibrated_to_the_target_population(among):
+    frame = sampled_arms_frame()
+    means = weighted_arm_means(frame, None if among is None else 2)
+
+    release = estimate_ate(
+        frame, level="label", epsilon=10**6, domain=THREE, among=among, confidence=None, seed=1
+    )
+
+    assert {arm.label: arm.mean for arm in release.arms} == pytest.approx(means, abs=2e-5)
+    assert release.settings["population"].endswith(", weighted to the target population")
+    note, weight = release.settings["sampling_weights"], frame["w"]
+    assert note["largest"] == pytest.approx(weight.max() / weight.mean())
+    inside = weight.filter(frame["t"] == "a")
+    assert note["worth"]["a"] == pytest.approx(inside.sum() ** 2 / (inside**2).sum())
+
+
+def test_balance_of_three_arms_is_that_of_the_target_population():
+    frame = sampled_arms_frame()
+    release = estimate_ate(frame, level="label", epsilon=10**6, domain=THREE, seed=1)
+
+    b, w = frame["b"].to_numpy(), frame["w"].to_numpy()
+    inside = (frame["t"] == "c").to_numpy()
+    away = np.average(b[inside], weights=w[inside]) - np.average(b, weights=w)
+    before, after = release.settings["arm_balance"]["c"]["b"]
+
+    assert np.sign(before) == np.sign(away)
+    assert before == pytest.approx(away / b.std(), rel=0.15)
+    assert abs(after) < 0.01
+
+
+def test_equal_weights_of_three_arms_are_no_weights():
+    frame = sampled_arms_frame().with_columns(w=pl.lit(3.0))
+    plain = estimate_ate(
+        frame.drop("w"), level="label", epsilon=2, domain=replace(THREE, weights=None), seed=1
+    )
+
+    weighted = estimate_ate(frame, level="label", epsilon=2, domain=THREE, seed=1)
+
+    assert [arm.mean for arm in weighted.arms] == pytest.approx(
+        [arm.mean for arm in plain.arms], abs=2e-4
+    )
+
+
+def test_of_three_arms_rows_of_weight_zero_take_no_part():
+    frame = sampled_arms_frame()
+    some = frame.with_columns(w=pl.when(pl.col("a") < 0.2).then(0.0).otherwise(pl.col("w")))
+    changed = some.with_columns(y=pl.when(pl.col("a") < 0.2).then(1.0).otherwise(pl.col("y")))
+
+    first, second = (
+        estimate_ate(one, level="label", epsilon=1, domain=THREE, seed=1) for one in (some, changed)
+    )
+
+    assert first.ate == second.ate
+    assert first.interval == second.interval
+    assert sum(first.settings["arms"].values()) == (some["w"] > 0).sum()
+
+
+def test_an_arm_of_three_without_weight_is_refused():
+    frame = sampled_arms_frame()
+    none = frame.with_columns(w=pl.when(pl.col("t") == "a").then(0.0).otherwise(pl.col("w")))
+
+    with pytest.raises(SchemaError, match="no unit of arm 'a' with an outcome has a sampling"):
+        estimate_ate(none, level="label", epsilon=1, domain=THREE)
+
+
+def test_a_cap_below_the_largest_sampling_weight_is_told_of_the_arm():
+    frame = sampled_arms_frame(seed=3).with_columns(w=pl.col("w") ** 2 / 12)
+
+    release = estimate_ate(frame, level="label", epsilon="0.2", domain=THREE, seed=1)
+
+    assert any(
+        "arm 'a': the cap" in note and "is below the largest sampling weight" in note
+        for note in release.settings["notes"]
+    )
+
+
+def test_a_plan_for_three_arms_reads_the_weights():
+    frame = sampled_arms_frame()
+
+    plan = plan_ate(frame, level="label", epsilons=["1"], domain=THREE)
+    plain = plan_ate(
+        frame.drop("w"), level="label", epsilons=["1"], domain=replace(THREE, weights=None)
+    )
+
+    assert "times the mean" in plan.caveat
+    assert plan.rows[0].expected_error > plain.rows[0].expected_error
+
+
+@pytest.mark.parametrize("domain", [DOMAIN, THREE])
+@pytest.mark.parametrize(("overall", "asked"), [(False, {}), (True, {}), (False, {"among": "c"})])
+def test_subgroups_count_by_their_sums_of_weights(domain, overall, asked):
+    two = domain is DOMAIN
+    frame = sampled() if two else sampled_arms_frame()
+    asked = {"estimand": "att"} if two and asked else asked
+    common = {"level": "label", "epsilon": 10**6, "domain": domain, "seed": 1, "confidence": None}
+    cells = {
+        "b<0.4": frame.filter(pl.col("b") < 0.4),
+        "b≥0.4": frame.filter(pl.col("b") >= 0.4),
+    }
+    alone = {name: estimate_ate(rows, **common, **asked).ate for name, rows in cells.items()}
+
+    release = estimate_ate(frame, by=["b<0.4"], overall=overall, **common, **asked)
+
+    members = pl.lit(True) if not asked else pl.col("t") == (1 if two else "c")
+    sums = [rows.filter(members)["w"].sum() for rows in cells.values()]
+    rolled = np.average(list(alone.values()), weights=sums)
+    found = {
+        row.subgroup: row.estimate for row in release.effects if row.subgroup and row.arm != "a"
+    }
+    assert found == pytest.approx(alone, abs=1e-4)
+    assert release.ate == pytest.approx(rolled, abs=1e-4)
+    notes = release.settings["subgroups"]["cells"]
+    assert [note["weight"] for note in notes] == pytest.approx(
+        [rows["w"].sum() for rows in cells.values()]
+    )
+    assert "weighted to the target population" in release.settings["population"]
+    weight = frame["w"]
+    assert release.settings["sampling_weights"]["largest"] == pytest.approx(
+        weight.max() / weight.mean()
+    )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from private_ate.domain.kinds import Interval, require_name
 from private_ate.errors import DomainError
 
-__all__ = ["SamplingWeights", "as_weights"]
+__all__ = ["WEIGHTED", "SamplingWeights", "as_weights"]
+
+WEIGHTED: Final = ", weighted to the target population"
+"""What is added to the name of a population where sampling weights are in force."""
 
 
 @dataclass(frozen=True, slots=True)

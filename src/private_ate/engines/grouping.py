@@ -105,6 +105,7 @@ class GatheredRows:
     treatment: Bits = field(repr=False)
     outcome: npt.NDArray[np.int32] = field(repr=False)
     takes_part: Bits | None = field(repr=False)
+    weights: Floats | None = field(default=None, repr=False)
 
     def groups(self, grouping: Grouping, first: int, last: int) -> Groups:
         """Stack some groups whose rows are all here."""
@@ -115,9 +116,11 @@ class GatheredRows:
         inside = stack.inside
         if self.takes_part is not None:
             inside = inside & self.takes_part[places]
+        weights = None if self.weights is None else self.weights[places]
         return Groups(
-            np.moveaxis(covariates, 0, -1), self.treatment[places], self.outcome[places], inside
-        )
+            np.moveaxis(covariates, 0, -1), self.treatment[places], self.outcome[places], inside,
+            weights,
+        )  # fmt: skip
 
 
 def groups_of(grouping: Grouping, places: Integers) -> Integers:

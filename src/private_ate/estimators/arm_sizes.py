@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from private_ate.errors import SchemaError
 from private_ate.study import ArmSizes, Block, Study
 
@@ -12,20 +14,31 @@ __all__ = ["FoundArms", "count_arms"]
 
 @dataclass(frozen=True, slots=True)
 class FoundArms:
-    """How many rows each arm holds, and how many of those are not known to lack an outcome."""
+    """How many rows each arm holds, and how many of those are not known to lack an outcome.
+
+    ``members`` are those of the latter that have a sampling weight above zero, or all of them.
+    """
 
     everyone: ArmSizes
     observed: ArmSizes
+    members: ArmSizes
 
     def __add__(self, other: FoundArms) -> FoundArms:
-        return FoundArms(self.everyone + other.everyone, self.observed + other.observed)
+        return FoundArms(
+            self.everyone + other.everyone,
+            self.observed + other.observed,
+            self.members + other.members,
+        )
 
 
 def count_arms(public: Study) -> FoundArms:
-    """Count the arms of public rows; refuse one that holds nobody, or nobody with an outcome."""
+    """Count the arms of public rows; refuse one without units, outcomes or sampling weights."""
     found = public.fold(_count, title="arms")
-    sizes = zip(found.everyone.counts, found.observed.counts, strict=True)
-    for label, (everyone, observed) in zip(public.domain.treatment.coded, sizes, strict=True):
+    counted = (found.everyone.counts, found.observed.counts, found.members.counts)
+    sizes = zip(*counted, strict=True)
+    for label, (everyone, observed, members) in zip(
+        public.domain.treatment.coded, sizes, strict=True
+    ):
         if everyone == 0:
             msg = (
                 f"no unit is in arm {label!r}: remove it from the declared arms or check the label"
@@ -34,11 +47,21 @@ def count_arms(public: Study) -> FoundArms:
         if observed == 0:
             msg = f"no unit of arm {label!r} has an outcome: check the outcome column"
             raise SchemaError(msg)
+        if members == 0:
+            msg = (
+                f"no unit of arm {label!r} with an outcome has a sampling weight above 0: check "
+                "the column of weights"
+            )
+            raise SchemaError(msg)
     return found
 
 
 def _count(block: Block) -> FoundArms:
-    everyone = ArmSizes.count(block.arm, block.arms)
-    if block.observed is None:
-        return FoundArms(everyone, everyone)
-    return FoundArms(everyone, ArmSizes.count(block.arm[block.observed], block.arms))
+    everyone = observed = ArmSizes.count(block.arm, block.arms)
+    seen = np.ones(block.arm.size, dtype=np.bool_) if block.observed is None else block.observed
+    if block.observed is not None:
+        observed = ArmSizes.count(block.arm[seen], block.arms)
+    if block.weights is None:
+        return FoundArms(everyone, observed, observed)
+    members = ArmSizes.count(block.arm[seen & (block.weights > 0)], block.arms)
+    return FoundArms(everyone, observed, members)

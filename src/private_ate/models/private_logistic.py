@@ -18,7 +18,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums, by_chunks
-from private_ate.privacy.objective import Tilt
+from private_ate.privacy.objective import LOGISTIC, Steepness, Tilt
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
@@ -84,7 +84,7 @@ class _State:
 class PrivateFit(ABC):
     """A loss over rows of scaled covariates that is minimised under a tilt.
 
-    A row that takes no part adds nothing to the loss.
+    A row that takes no part adds nothing to the loss, one with a sampling weight its share.
     """
 
     study: Study = field(repr=False)
@@ -99,6 +99,11 @@ class PrivateFit(ABC):
     def size(self) -> int:
         """The number of rows (n)."""
         return self.study.size
+
+    @property
+    def steepness(self) -> Steepness:
+        """How steep and how bent the loss of one row can be: as the logistic loss is."""
+        return LOGISTIC
 
     @abstractmethod
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
@@ -205,15 +210,15 @@ def _kernel(
     def kernel(block: Block) -> LossSums:
         features = scaling.features(block)
         linear = point @ features
-        share, present = _share(block, model, arm), block.present
+        share, counted = _share(block, model, arm), block.shares
         small = np.exp(-np.abs(linear))
         probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
-        loss = (np.log1p(small) + np.maximum(linear, 0.0) - share * linear) @ present
-        gradient = features @ ((probability - share) * present)
+        loss = (np.log1p(small) + np.maximum(linear, 0.0) - share * linear) @ counted
+        gradient = features @ ((probability - share) * counted)
         if not curved:
             return LossSums(share.size, float(loss), gradient, _NO_HESSIAN)
         # In place: no second large array.
-        features *= np.sqrt(probability * (1.0 - probability)) * present
+        features *= np.sqrt(probability * (1.0 - probability) * counted)
         return LossSums(share.size, float(loss), gradient, features @ features.T)
 
     return kernel

@@ -72,7 +72,8 @@ def release_scaling(  # a study, its noise and public parameters
     ``members`` is the noisy number of rows that take part, where some may not. Neighbours:
     ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every coordinate of the
     sum adds values in [−1, 1], rounded to the grid one by one; a row that takes no part adds
-    zero. Cost: ε, by the L∞ law. Proof: docs/proofs/orthogonal.md.
+    zero, one with a sampling weight something between. Cost: ε, by the L∞ law. Proof:
+    docs/proofs/orthogonal.md.
     """
     bits = noise_bits(2 * changes, epsilon)
     sums = study.fold(lambda block: _moments(block, bits), title="standardisation")
@@ -107,9 +108,9 @@ def noise_bits(sensitivity: float, epsilon: Fraction) -> int:
 
 def _moments(block: Block, bits: int) -> _Moments:
     grid = float(1 << bits)
-    present = block.present
+    counted = block.shares
     centred = 2 * block.covariates.T - 1
-    first = (np.rint(centred * grid) * present).astype(np.int64).sum(axis=1)
+    first = np.rint(np.rint(centred * grid) * counted).astype(np.int64).sum(axis=1)
     np.square(centred, out=centred)
-    second = (np.rint((2 * centred - 1) * grid) * present).astype(np.int64).sum(axis=1)
+    second = np.rint(np.rint((2 * centred - 1) * grid) * counted).astype(np.int64).sum(axis=1)
     return _Moments(tuple(int(step) for step in (*first, *second)))

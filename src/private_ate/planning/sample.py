@@ -42,13 +42,14 @@ def blocks_planner(
             return PlanRow.of(
                 epsilon, expected.times(width), rows, f"{note} (trial)", adjusted=adjusted
             )
+        worth, mass = (None, None) if asked.weight_share == 1 else (asked.worth, asked.mass)
         even, plan = (
             plan_blocks(
                 rows, sizes.covariates, float(asked.per_row),
-                share=share, estimand=request.estimand, with_interval=asked.with_interval,
-                options=options,
+                share=share, members=members, mass=added, estimand=request.estimand,
+                with_interval=asked.with_interval, options=options,
             )
-            for share in (0.5, guess.share)
+            for share, members, added in ((0.5, None, None), (guess.share, worth, mass))
         )  # fmt: skip
         tried = worth_trying(rows, even, request.design, options)
         if not (tried and plan.enough):
@@ -79,7 +80,10 @@ def orthogonal_planner(
         reach = max(4.0, 1 / min(guess.share, 1 - guess.share))
         reach *= 1.4 if layout.prognosis else 1.0
         expected = ExpectedError.of_staircase(
-            used, changes * reach / rows, _deviation(guess, rows, changes), request.coverage
+            used,
+            changes * reach / asked.mass,
+            _deviation(guess, asked.worth, changes),
+            request.coverage,
         )
         note = f"adjusts ({signal}, K = 4)"
         return PlanRow.of(epsilon, expected.times(sizes.outcome_width), rows, note)
@@ -97,9 +101,10 @@ def _asked(sizes: StudySizes, request: Request, rows: int, epsilon: float) -> As
         request.confidence is not None,
         sizes.is_binary,
         request.estimand,
+        sizes.weight_share,
     )
 
 
-def _deviation(guess: PeopleGuess, rows: int, changes: int) -> float:
+def _deviation(guess: PeopleGuess, rows: float, changes: int) -> float:
     """Return the standard deviation of a difference in means, in units of the range."""
     return guess.deviation * math.sqrt(changes / (rows * guess.share * (1 - guess.share)))

@@ -40,6 +40,8 @@ class StudySizes:
         Whether the outcome is declared to be 0 or 1.
     outcome_low : float or None
         The declared lower bound, if known; an outcome that starts at zero is often skewed.
+    weight_share : float
+        The guessed mean of private sampling weights over their declared bound; 1 without any.
     """
 
     rows: int | None
@@ -47,6 +49,7 @@ class StudySizes:
     outcome_width: float
     is_binary: bool = False
     outcome_low: float | None = None
+    weight_share: float = 1.0
 
     def __post_init__(self) -> None:
         settle(
@@ -54,6 +57,9 @@ class StudySizes:
             covariates=whole_number("the number of covariates", self.covariates, 0, 10**6),
             outcome_width=real_number("the outcome's range", self.outcome_width, 1e-150, 1e151),
             is_binary=truth_value("is_binary", self.is_binary),
+            weight_share=real_number(
+                "the mean sampling weight over its bound", self.weight_share, 1e-6, 1.0
+            ),
         )
         if self.rows is not None:
             settle(self, rows=whole_number("the number of rows", self.rows, 1, 1 << 48))
@@ -62,9 +68,11 @@ class StudySizes:
             settle(self, outcome_low=low)
 
     @classmethod
-    def declared(cls, rows: int | None, covariates: int, bounds: Interval) -> StudySizes:
+    def declared(
+        cls, rows: int | None, covariates: int, bounds: Interval, weight_share: float = 1.0
+    ) -> StudySizes:
         """Return the sizes of a study with declared outcome bounds."""
-        return cls(rows, covariates, bounds.width, bounds.is_binary, bounds.low)
+        return cls(rows, covariates, bounds.width, bounds.is_binary, bounds.low, weight_share)
 
     @property
     def bounds(self) -> Interval:

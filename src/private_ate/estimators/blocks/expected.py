@@ -58,7 +58,10 @@ _EXCESS: Final = 1.1  # of the variance between blocks in an interval
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Public numbers of a request: rows, covariates, ε in all, rows per person, coverage."""
+    """Public numbers of a request: rows, covariates, ε in all, rows per person, coverage.
+
+    ``weight_share`` is the guessed mean of sampling weights over their bound, 1 without any.
+    """
 
     size: int
     dimension: int
@@ -68,11 +71,22 @@ class Asked:
     with_interval: bool
     binary: bool
     estimand: Estimand = "ate"
+    weight_share: float = 1.0
 
     @property
     def per_row(self) -> Fraction:
         """The budget of one row."""
         return self.epsilon / self.changes
+
+    @property
+    def mass(self) -> float:
+        """What stands for n where sums are noisy: weights added up as shares of their bound."""
+        return self.size * self.weight_share
+
+    @property
+    def worth(self) -> float:
+        """What stands for n in sampling: as many rows of equal weight, of evenly spread ones."""
+        return self.size * (1 + self.weight_share) / 2
 
 
 def expected_comparison(asked: Asked, guess: PeopleGuess, *, tried: bool) -> ExpectedError:
@@ -85,43 +99,44 @@ def expected_comparison(asked: Asked, guess: PeopleGuess, *, tried: bool) -> Exp
     counting = shares.counts
     if tried:
         counting = max(counting, count_share(size, float(asked.per_row)))
-    treated = size * guess.share
+    mass = asked.mass
+    treated = mass * guess.share
     law = CellNoise(
-        changes / (epsilon * float(counting)), changes / (epsilon * float(shares.sums)), 1.0, size
+        changes / (epsilon * float(counting)), changes / (epsilon * float(shares.sums)), 1.0, mass
     )
     score = plain_score(
         CellCounts(*(np.array([part]) for part in (
-            treated, 0.0, treated * guess.middle, (size - treated) * guess.middle,
+            treated, 0.0, treated * guess.middle, (mass - treated) * guess.middle,
         ))),
         law,
     )  # fmt: skip
     used = epsilon * float(1 - counting - shares.sums - shares.interval)
-    unit = score.width * changes / size
+    unit = score.width * changes / mass
     square = guess.deviation**2 * float(score.rate[0])
     error = ExpectedError.of_staircase(
-        used, unit, math.sqrt(changes * square / size), asked.coverage
+        used, unit, math.sqrt(changes * square / asked.worth), asked.coverage
     )
     if not asked.with_interval:
         return error
     largest = max(score.high, -score.low) ** 2
-    scale = changes / (size * epsilon * float(shares.interval))
-    released = largest * lifted_square(square / largest, scale)
+    scale = changes / (mass * epsilon * float(shares.interval))
+    released = largest * lifted_square(square / largest * mass / asked.worth, scale)
     reach = unit * staircase_quantile(asked.coverage, used)
     return error.with_half_width(
-        combined_half_width(changes * released / size, reach, asked.coverage)
+        combined_half_width(changes * released / mass, reach, asked.coverage)
     )
 
 
 def expected_centre(asked: Asked, plan: BlocksPlan, guess: PeopleGuess) -> ExpectedError:
     """Return what to expect of the centre of block effects."""
-    length = asked.size / plan.blocks
+    length = asked.worth / plan.blocks
     blocks = _MadeUpBlocks.like(
         _Inside(plan.model, plan.rich, asked.dimension, asked.estimand), length, guess
     )
     spread = blocks.variance(math.inf)
     released = spread
     if asked.with_interval:
-        scale = asked.changes / (asked.size * float(asked.epsilon * SQUARE_SHARE))
+        scale = asked.changes / (asked.mass * float(asked.epsilon * SQUARE_SHARE))
         largest = largest_square(binary=asked.binary)
         square = largest * lifted_variance(min(guess.deviation**2 / largest, 1.0), scale)
         square /= guess.share * (1 - guess.share)

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from typing import Final, Required, TypedDict
 
+from private_ate.domain import SamplingWeights
+from private_ate.domain.weights import WEIGHTED
 from private_ate.estimators.blocks.plan import BlocksPlan, Model
+from private_ate.estimators.blocks.settings import ReleasedWeights
+from private_ate.estimators.blocks.unadjusted import Count
 from private_ate.estimators.request import Design, Estimand
 from private_ate.estimators.trial.method import TrialEffect
+from private_ate.settings import ABSENT, Absent
+from private_ate.study import Study
 
-__all__ = ["Facts", "adjusted_facts", "trial_facts", "unadjusted_facts"]
+__all__ = [
+    "Facts", "adjusted_facts", "released_weights", "trial_facts", "unadjusted_facts",
+    "weighted_facts",
+]  # fmt: skip
+
 
 _LEANS: Final = "; in small blocks the effect leans to units that overlap"
 _TRIMMED: Final = (
     "the centre of block effects is a trimmed mean: where outcomes have a long tail and the "
     "effect grows with their level, it lies below the mean effect"
+)
+_UNEVEN: Final = (
+    "sampling weights count inside each block, and blocks count alike: where effects go with the "
+    "weights, the effect leans to that of the sample, the less the more rows a block has"
 )
 _TARGETS: Final[dict[Estimand, str]] = {
     "ate": "all n units",
@@ -107,3 +121,24 @@ def trial_facts(trial: TrialEffect) -> Facts:
         "interval_covers": "noise and sampling; treatment is taken to be random, as declared",
         "notes": (how,),
     }
+
+
+def weighted_facts(facts: Facts, weights: SamplingWeights | None) -> Facts:
+    """Add whom a weighted sample stands for, and what weights inside small blocks leave."""
+    if weights is None:
+        return facts
+    notes = (*facts["notes"], _UNEVEN) if facts["adjusted"] else facts["notes"]
+    return {**facts, "population": facts["population"] + WEIGHTED, "notes": notes}
+
+
+def released_weights(study: Study, counted: Count | None) -> ReleasedWeights | Absent:
+    """Tell what the count released of the sampling weights, where there are any."""
+    declared = study.domain.weights
+    if declared is None or counted is None:
+        return ABSENT
+    return ReleasedWeights(
+        declared.column,
+        declared.high,
+        declared.high * counted.members / study.size,
+        counted.worth(study.size),
+    )

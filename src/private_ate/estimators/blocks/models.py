@@ -3,7 +3,8 @@
 Everything is a function of stacked arrays whose first axis runs over blocks; no operation mixes
 blocks, iteration counts are fixed, and a block that cannot be solved is marked instead of
 raising, so that the bits of one block never depend on another. Privacy does not rest on what is
-computed here. Units: outcomes in units of their declared range.
+computed here. Units: outcomes in units of their declared range. A sampling weight is a number of
+copies: means, regressions and averages are weighted by it, and variances count its square.
 
 Stacked columns have shape (g, b, p) and lie in memory column after column (``_empty``), so that a
 column is a run of numbers; columns are worked on a few at a time, which keeps them in the cache.
@@ -40,6 +41,7 @@ _EXCESS: Final = 1.15  # what a doubly robust score varies more than its own ter
 _KNOTS: Final = (-0.8, 0.0, 0.8)
 _RICH_RIDGE: Final = 0.03
 _CACHED: Final = 1 << 14  # numbers that are worked on at once
+_WEIGHT_STEPS: Final = 1 << 20  # across the declared bound of sampling weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class _Rows:
     """Rows of stacked blocks as floats, zero where a row takes no part.
 
     ``weight``, ``treatment`` (centred), ``outcome`` (centred) of shape (g, b); ``covariates``
-    standardised, of shape (g, b, d); ``count`` rows that take part, of shape (g,).
+    standardised, of shape (g, b, d); ``count`` rows that take part, of shape (g,). ``copies`` are
+    sampling weights that add up to ``count``; None where none are declared.
     """
 
     weight: Floats
@@ -64,21 +67,45 @@ class _Rows:
     outcome: Floats
     covariates: Floats
     count: Floats
+    copies: Floats | None = None
+
+    @property
+    def worth(self) -> Floats:
+        """How many rows of equal weight a block's rows are worth, shape (g,)."""
+        return self.count if self.copies is None else self.worth_of(self.weight)
+
+    def worth_of(self, members: Floats) -> Floats:
+        """Return how many rows of equal weight some rows are worth, shape (g,)."""
+        if self.copies is None:
+            number: Floats = members.sum(axis=1)
+            return number
+        counted = members * self.copies
+        return np.asarray(counted.sum(axis=1) ** 2 / np.maximum(_dot(counted, counted), 1e-9))
+
+    def counted(self, values: Floats) -> Floats:
+        """Return values of rows, shape (g, b), times their number of copies."""
+        return values if self.copies is None else values * self.copies
+
+    def rooted(self, columns: Floats) -> Floats:
+        """Return columns, shape (g, b, p), times the root of copies: products are then weighted."""
+        return columns if self.copies is None else columns * np.sqrt(self.copies)[..., None]
 
 
 def linear_effects(
-    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate"
+    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate", length: int | None = None
 ) -> BlockEffects:
     """Regress the outcome's residuals on those of treatment, both after a ridge regression.
 
     Controls are the covariates, their squares and, in blocks of more rows than covariates, their
     products with treatment, centred where the estimand's units lie; ``rich`` adds products and
     hinges of the covariates. Penalties fade as the block grows; the ridge is used twice, so that
-    the bias it leaves is of second order in the shrinkage.
+    the bias it leaves is of second order in the shrinkage. ``length`` is how many rows a block is
+    expected to hold, where that is not the number of its places.
     """
     rows = _prepare(groups)
-    length, dimension = groups.covariates.shape[1:]
-    basis = _basis(rows, rich=rich)
+    dimension = groups.covariates.shape[2]
+    length = length or groups.covariates.shape[1]
+    basis = _basis(rows, length, rich=rich)
     if length > dimension:
         middle, ridge = _middle(rows, estimand)
         basis = basis.with_columns(_interactions(rows, middle), ridge)
@@ -98,6 +125,7 @@ def overlap_effects(
     *,
     rich: bool = False,
     estimand: Estimand = "ato",  # noqa: ARG001  # this model knows one estimand
+    length: int | None = None,
 ) -> BlockEffects:
     """Estimate the overlap-weighted effect: residuals of a logistic score as instruments.
 
@@ -106,8 +134,9 @@ def overlap_effects(
     residual treatment keeps a constant effect free of shrinkage.
     """
     rows = _prepare(groups)
-    length, dimension = groups.covariates.shape[1:]
-    basis = _basis(rows, rich=rich)
+    dimension = groups.covariates.shape[2]
+    length = length or groups.covariates.shape[1]
+    basis = _basis(rows, length, rich=rich)
     score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
     crowding = dimension / length
     basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
@@ -127,7 +156,7 @@ def overlap_effects(
 
 
 def average_effects(
-    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate"
+    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate", length: int | None = None
 ) -> BlockEffects:
     """Estimate the average effect on all, the treated or the controls by the doubly robust score.
 
@@ -135,27 +164,30 @@ def average_effects(
     treatment and its products with the covariates predicts both arms.
     """
     rows = _prepare(groups)
-    length, dimension = groups.covariates.shape[1:]
+    dimension = groups.covariates.shape[2]
+    length = length or groups.covariates.shape[1]
     crowding = dimension / length
-    basis = _basis(rows, rich=rich)
+    basis = _basis(rows, length, rich=rich)
     score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
     basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
     basis = basis.with_columns(rows.treatment[..., None], 0.0)
     controls = basis.with_columns(_interactions(rows), 0.5 * crowding).joined()
     first = controls.columns.shape[2] - dimension - 1
-    weights = _ridge_weights(controls, rows.outcome[..., None])
+    weighted = replace(controls, columns=rows.rooted(controls.columns))
+    weights = _ridge_weights(weighted, rows.rooted(rows.outcome[..., None]))
     fitted = (controls.columns @ weights)[..., 0]
     gain = weights[:, first, 0, None] + (rows.covariates @ weights[:, first + 1 :])[..., 0]
     positive = _positive(rows)
     propensity = np.clip(expit(score), _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
     residual = rows.outcome - fitted
-    treated = positive.sum(axis=1)
+    treated = rows.counted(positive).sum(axis=1)
     with np.errstate(all="ignore"):
         target = _target(propensity, positive, rows, estimand)
-        effect = _dot(target.units * gain + target.scale * residual, rows.weight) / target.count
-        wider = _arm_factors(positive, treated, rows, dimension, rich=rich) * residual
+        counted = rows.counted(rows.weight)
+        effect = _dot(target.units * gain + target.scale * residual, counted) / target.count
+        wider = _arm_factors(positive, rows, dimension, rich=rich) * residual
         away = target.units * gain + target.scale * wider - target.units * effect[:, None]
-        away *= rows.weight
+        away *= counted
         variance = _EXCESS * _dot(away, away) / target.count**2
     return _checked(effect, variance, (treated > 0) & (treated < rows.count) & _has_rows(rows))
 
@@ -179,12 +211,14 @@ def _target(propensity: Floats, positive: Floats, rows: _Rows, estimand: Estiman
     match estimand:
         case "att":
             odds = control * propensity / (1 - propensity)
-            count = positive.sum(axis=1)
-            return _Target(positive, positive - odds * _quotient(count, odds), count)
+            count = rows.counted(positive).sum(axis=1)
+            quotient = _quotient(count, rows.counted(odds))
+            return _Target(positive, positive - odds * quotient, count)
         case "atc":
             odds = positive * (1 - propensity) / propensity
-            count = control.sum(axis=1)
-            return _Target(control, odds * _quotient(count, odds) - control, count)
+            count = rows.counted(control).sum(axis=1)
+            quotient = _quotient(count, rows.counted(odds))
+            return _Target(control, odds * quotient - control, count)
         case "ate" | "ato":
             scale = np.where(positive > 0, 1 / propensity, -1 / (1 - propensity))
             return _Target(rows.weight, scale, rows.count)
@@ -228,9 +262,9 @@ class _Controls:
     ridge: Floats
 
 
-def _basis(rows: _Rows, *, rich: bool) -> _Basis:
+def _basis(rows: _Rows, length: int, *, rich: bool) -> _Basis:
     """Return covariates and squares; if rich, products and hinges of the covariates too."""
-    length, dimension = rows.covariates.shape[1:]
+    dimension = rows.covariates.shape[2]
     crowding = dimension / length
     basis = _Basis((rows.covariates, _squares(rows)), (0.08 * crowding, 12 * crowding**3))
     if not rich:
@@ -258,16 +292,16 @@ def _middle(rows: _Rows, estimand: Estimand) -> tuple[Floats | None, Floats]:
     effects on one arm rest on the other's fit.
     """
     dimension = rows.covariates.shape[2]
-    treated = _positive(rows).sum(axis=1)
+    treated = rows.counted(_positive(rows)).sum(axis=1)
     control = rows.count - treated
     match estimand:
         case "ate" | "ato":
             both = 4 * treated * control / np.maximum(rows.count, 1.0)
             return None, _faded(25, dimension, both)
         case "att":
-            members, others = _positive(rows), control
+            members, others = rows.counted(_positive(rows)), control
         case "atc":
-            members, others = rows.weight - _positive(rows), treated
+            members, others = rows.counted(rows.weight - _positive(rows)), treated
         case _:
             assert_never(estimand)
     totals = (rows.covariates * members[..., None]).sum(axis=1, keepdims=True)
@@ -295,7 +329,7 @@ def _logistic(columns: Floats, rows: _Rows) -> Floats:
     turned = np.swapaxes(design, 1, 2)
     penalty = np.ones(design.shape[2])
     penalty[0] = _LEAST_PENALTY
-    share = (positive.sum(axis=1) + 0.5) / (rows.count + 1.0)
+    share = (rows.counted(positive).sum(axis=1) + 0.5) / (rows.count + 1.0)
     weights = np.zeros((design.shape[0], design.shape[2], 1))
     weights[:, 0, 0] = np.log(share / (1 - share))
     weighted = _empty(design.shape[:2], design.shape[2])
@@ -303,11 +337,11 @@ def _logistic(columns: Floats, rows: _Rows) -> Floats:
         score = np.clip((design @ weights)[..., 0], -_LARGEST_SCORE, _LARGEST_SCORE)
         chance = expit(score)
         # A matrix times its own transpose takes half the time of any other product.
-        root = np.sqrt(np.maximum(chance * (1 - chance), 0.01))
+        root = np.sqrt(rows.counted(np.maximum(chance * (1 - chance), 0.01)))
         np.multiply(design, root[..., None], out=weighted)
         system = np.swapaxes(weighted, 1, 2) @ weighted
         _add_to_diagonal(system, np.broadcast_to(penalty, system.shape[:2]))
-        gradient = turned @ ((positive - chance) * rows.weight)[..., None]
+        gradient = turned @ rows.counted((positive - chance) * rows.weight)[..., None]
         weights = weights + _solve(system, gradient - penalty[:, None] * weights)
     final: Floats = np.clip((design @ weights)[..., 0], -_LARGEST_SCORE, _LARGEST_SCORE)
     return final
@@ -320,7 +354,7 @@ def _powers(score: Floats, rows: _Rows, power: int) -> Floats:
 
 
 def _prepare(groups: Groups) -> _Rows:
-    weight = groups.takes_part.astype(np.float64)
+    weight, copies = _copies(groups)
     covariates = _empty(weight.shape, groups.covariates.shape[2])
     rows = _Rows(
         weight,
@@ -328,6 +362,7 @@ def _prepare(groups: Groups) -> _Rows:
         (groups.outcome / OUTCOME_STEPS - 0.5) * weight,
         covariates,
         weight.sum(axis=1),
+        copies,
     )
     for few in _few(covariates):
         part = covariates[..., few]
@@ -338,6 +373,17 @@ def _prepare(groups: Groups) -> _Rows:
         treatment=_centre(rows.treatment[..., None], rows)[..., 0],
         outcome=_centre(rows.outcome[..., None], rows)[..., 0],
     )
+
+
+def _copies(groups: Groups) -> tuple[Floats, Floats | None]:
+    """Return which rows take part and, with sampling weights, for how many of them each stands."""
+    if groups.weights is None:
+        return groups.takes_part.astype(np.float64), None
+    # On a grid, so that a block of weights that are next to nothing is still a fair one.
+    steps = np.rint(groups.weights * _WEIGHT_STEPS) * groups.takes_part
+    weight = (steps > 0).astype(np.float64)
+    total = np.maximum(steps.sum(axis=1), 1.0)
+    return weight, steps * (weight.sum(axis=1) / total)[:, None]
 
 
 def _empty(stack: tuple[int, ...], columns: int) -> Floats:
@@ -361,7 +407,8 @@ def _centre(columns: Floats, rows: _Rows) -> Floats:
 
 
 def _centre_into(out: Floats, columns: Floats, rows: _Rows) -> None:
-    mean = columns.sum(axis=1, keepdims=True) / np.maximum(rows.count, 1.0)[:, None, None]
+    counted = columns if rows.copies is None else columns * rows.copies[..., None]
+    mean = counted.sum(axis=1, keepdims=True) / np.maximum(rows.count, 1.0)[:, None, None]
     np.subtract(columns, mean, out=out)
     out *= rows.weight[..., None]
 
@@ -389,7 +436,10 @@ def _standardize(columns: Floats, rows: _Rows) -> Floats:
 
 def _standardize_into(out: Floats, columns: Floats, rows: _Rows) -> None:
     _centre_into(out, columns, rows)
-    square = np.square(out).sum(axis=1, keepdims=True)
+    squares = np.square(out)
+    if rows.copies is not None:
+        squares *= rows.copies[..., None]
+    square = squares.sum(axis=1, keepdims=True)
     spread = np.sqrt(square / np.maximum(rows.count, 1.0)[:, None, None])
     out /= np.where(spread < _CONSTANT, 1.0, spread)
 
@@ -407,9 +457,11 @@ def _squares(rows: _Rows) -> Floats:
 def _residuals(controls: _Controls, targets: Floats, rows: _Rows) -> Floats:
     """Return what a ridge regression leaves of the targets, by the smaller of two systems.
 
-    A ridge is relative to its column's sum of squares; targets of shape (g, b, t).
+    A ridge is relative to its column's sum of squares; targets of shape (g, b, t). With sampling
+    weights residuals are times the root of the weight, so that their products are weighted.
     """
-    columns = controls.columns
+    controls = replace(controls, columns=rows.rooted(controls.columns))
+    columns, targets = controls.columns, rows.rooted(targets)
     if columns.shape[2] <= columns.shape[1]:
         left = targets - columns @ _ridge_weights(controls, targets)
     else:
@@ -466,16 +518,15 @@ def _dot(first: Floats, second: Floats) -> Floats:
 def _degrees(rows: _Rows, dimension: int, *, rich: bool) -> Floats:
     """Return the factor that undoes what the regression takes off the residuals."""
     used = 1.6 * (0.6 * rich_columns(dimension) if rich else dimension) + 2
-    factor: Floats = rows.count / np.maximum(np.maximum(rows.count - used, rows.count / 4), 1e-9)
+    worth = rows.worth
+    factor: Floats = worth / np.maximum(np.maximum(worth - used, worth / 4), 1e-9)
     return factor
 
 
-def _arm_factors(
-    positive: Floats, treated: Floats, rows: _Rows, dimension: int, *, rich: bool
-) -> Floats:
+def _arm_factors(positive: Floats, rows: _Rows, dimension: int, *, rich: bool) -> Floats:
     """Return by how much the fit of its arm shrank each residual."""
     used = 1.6 * (0.45 * rich_columns(dimension) if rich else dimension) + 2
-    sizes = np.stack([rows.count - treated, treated])
+    sizes = np.stack([rows.worth_of(rows.weight - positive), rows.worth_of(positive)])
     factors = np.sqrt(sizes / np.maximum(np.maximum(sizes - used, sizes / 6), 1e-9))
     shrunk: Floats = np.where(positive > 0, factors[1][:, None], factors[0][:, None])
     return shrunk

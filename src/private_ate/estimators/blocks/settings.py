@@ -7,9 +7,31 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_ate.estimators.request import Design, Estimand
-from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.settings import ABSENT, Absent, Settings, SubgroupsNote
 
-__all__ = ["BlocksSettings"]
+__all__ = ["BlocksSettings", "ReleasedWeights"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedWeights:
+    """Private sampling weights: what the count released of them.
+
+    Attributes
+    ----------
+    column : str
+        The column that holds them.
+    bound : float
+        The largest weight as declared.
+    mean : float
+        Their mean over all rows, as released.
+    worth : float
+        How many rows of equal weight they amount to, as released.
+    """
+
+    column: str
+    bound: float
+    mean: float
+    worth: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +74,11 @@ class BlocksSettings(Settings):
         ε of each step that saw private values.
     noise_interval_covers : str
         What the noise interval covers, and what not.
+    sampling_weights : object
+        Which sampling weights are in force, and what was released of them; only where any are.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for. What above tells of
+        one model or one cut is then left out.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("blocks",)
@@ -74,3 +101,5 @@ class BlocksSettings(Settings):
     rows_per_person: int
     budget: Mapping[str, float]
     noise_interval_covers: str
+    sampling_weights: ReleasedWeights | Absent = ABSENT
+    subgroups: SubgroupsNote | Absent = ABSENT

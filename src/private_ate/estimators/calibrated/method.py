@@ -18,6 +18,8 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
+from private_ate.contents.laws import half_width, noise_half_width
+from private_ate.domain.weights import WEIGHTED
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
@@ -53,7 +55,11 @@ from private_ate.estimators.calibrated.pair_variance import (
     release_pair_variance,
 )
 from private_ate.estimators.calibrated.rich_features import grow_features
-from private_ate.estimators.calibrated.settings import CalibratedSettings, SamplingNote
+from private_ate.estimators.calibrated.settings import (
+    TRIMMED,
+    CalibratedSettings,
+    SamplingNote,
+)
 from private_ate.estimators.calibrated.several_arms.method import estimate_several_arms
 from private_ate.estimators.calibrated.solver import Solution
 from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
@@ -65,9 +71,9 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import (
     staircase_and_normal_quantile,
     staircase_quantile,
-    staircase_variance,
     two_staircase_quantile,
 )
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
@@ -100,11 +106,6 @@ _LEFT_OUT: Final = (
     "{0} of {1} rows have no outcome ({2} treated, {3} control) and were left out; the others are "
     "weighted to resemble all rows, which assumes that missingness depends on covariates and "
     "treatment alone"
-)
-_WEIGHTED: Final = ", weighted to the target population"
-_TRIMMED: Final = (
-    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
-    "units count less than the design says, which draws the effect towards that of the sample"
 )
 _RATIO: Final = (
     "rows without an outcome were left out by a private ratio, which assumes that within an arm "
@@ -150,7 +151,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         sampling = _release_variance(study, problem, kept, guess, request, noise)
         if study.domain.outcome.missing != "private":  # else a part of it only, not yet known
             spread = sampling.corrected_guess()
-    variance = _noise_variance(study, epsilon) * (rows * clip.kept_share) ** 2
+    variance = _noise_variance(study, epsilon, noise.outcomes) * (rows * clip.kept_share) ** 2
     path = walk_caps(public, problem, stop_after_minimum(variance, spread))
     weights = settle_weights(public, path, path.choose(variance, spread))
     released: _ReleasedSums | _ReleasedMeans
@@ -186,7 +187,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(
         released.ate, (released.ate - half, released.ate + half), interval, settings,
         warnings=_warn(public, weights, settings, request),
-        laws=released.laws, variances=variances,
+        laws=released.laws, variances=variances, overlap=problem.overlap,
     )  # fmt: skip
 
 
@@ -203,11 +204,11 @@ def _warn(
     return warn_of_overlap(public, coefficients, weighted, request.estimand)
 
 
-def _noise_variance(study: MatchingStudy, epsilon: Fraction) -> float:
+def _noise_variance(study: MatchingStudy, epsilon: Fraction, outcomes: int) -> float:
     """Return the variance of the estimate's noise, in squared sensitivities; public."""
     if study.domain.outcome.missing == "private":
         return _LAPLACE_VARIANCE / float(epsilon) ** 2
-    return staircase_variance(float(epsilon))
+    return SumLaw.of(outcomes, epsilon).variance
 
 
 class _Missing(TypedDict, total=False):
@@ -312,22 +313,31 @@ class _ReleasedSums:
 
     ate: float
     scales: tuple[float, ...]  # sensitivity of the effect to one outcome, per draw of noise
-    epsilon: float  # of each draw
+    law: SumLaw  # of each draw
     means: _Means
+
+    @property
+    def epsilon(self) -> float:
+        """The ε of each draw."""
+        return float(self.law.epsilon)
 
     @property
     def laws(self) -> tuple[NoiseLaw, ...]:
         """The laws of the effect's independent noises."""
-        return tuple(NoiseLaw("staircase", scale, self.epsilon) for scale in self.scales)
+        return tuple(NoiseLaw.of_sum(self.law, scale) for scale in self.scales)
 
     def noise_half(self, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
+        if self.law.outcomes > 1:
+            return noise_half_width(coverage, self.laws)
         if len(self.scales) == 1:
             return self.scales[0] * staircase_quantile(coverage, self.epsilon)
         return two_staircase_quantile(coverage, self.epsilon, *self.scales)
 
     def half_width(self, coverage: float, deviations: Floats) -> float:
         """Return the half-width that covers the noise and a normal error of unsure size."""
+        if self.law.outcomes > 1:
+            return half_width(coverage, self.laws, [(deviations**2).tolist()], "convolved")
         if len(self.scales) == 1:
             return staircase_and_normal_quantile(coverage, self.epsilon, self.scales[0], deviations)
         # Two draws: the sum of both quantiles, which covers at least as much.
@@ -419,7 +429,7 @@ def _release_sums(
         )
         ate = _clamp(float(Fraction(noisy, 2 * whole)) * unit, bounds.width)
         scale = float(Fraction(largest, whole)) * unit
-        return _ReleasedSums(ate, (scale,), float(epsilon), {})
+        return _ReleasedSums(ate, (scale,), SumLaw.of(noise.outcomes, epsilon), {})
     sensitivities = [
         max(1, rows * largest * kept.width)
         for largest in (sums.largest_treated, sums.largest_control)
@@ -442,7 +452,8 @@ def _release_sums(
     ]
     scales = tuple(float(Fraction(size, whole)) * unit for size in sensitivities)
     means_and_ratios = _means_and_ratios(levels, study)
-    return _ReleasedSums(levels[0] - levels[1], scales, float(epsilon), means_and_ratios)
+    law = SumLaw.of(noise.outcomes, epsilon)
+    return _ReleasedSums(levels[0] - levels[1], scales, law, means_and_ratios)
 
 
 def _means_and_ratios(levels: list[float], study: MatchingStudy) -> _Means:
@@ -510,7 +521,9 @@ def expected_variance(
     squares = [weight**2 for weight in problem.equal_weights]
     whole = sum(weight * problem.rows for weight in problem.equal_weights)
     scale = request.rows_per_person * max(squares) * clip.kept_share**2 / epsilon / whole
-    return PairVariance(AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess)
+    return PairVariance(
+        AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess, outcomes=request.outcomes
+    )
 
 
 def _outcome_kernel(
@@ -594,7 +607,7 @@ def _settings(request: Request, weights: CappedWeights, study: MatchingStudy) ->
         weight_cap=weights.cap,
         confidence=request.coverage,
         rows_per_person=request.rows_per_person,
-        population=speaks_of[request.estimand] + ("" if sampled is ABSENT else _WEIGHTED),
+        population=speaks_of[request.estimand] + ("" if sampled is ABSENT else WEIGHTED),
         arms=ArmCounts(arms.treated, arms.control),
         effective_arms=ArmNumbers(treated, control),
         balance=_balance(weights, study),
@@ -617,7 +630,7 @@ def _sampling_facts(
     )
     if weights.cap >= units.heaviest:
         return note, ABSENT
-    return note, (_TRIMMED.format(weights.cap, units.heaviest),)
+    return note, (TRIMMED.format(weights.cap, units.heaviest),)
 
 
 def _balance(weights: CappedWeights, study: MatchingStudy) -> dict[str, tuple[float, float]]:

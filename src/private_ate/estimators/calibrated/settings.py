@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from private_ate.estimators.request import Estimand, Target
 from private_ate.settings import (
@@ -13,11 +13,20 @@ from private_ate.settings import (
     ArmCounts,
     ArmNumbers,
     ArmsSettings,
+    OutcomeFacts,
     Settings,
     SubgroupsNote,
 )
 
-__all__ = ["CalibratedArmsSettings", "CalibratedSettings", "NoisyCount", "SamplingNote"]
+__all__ = [
+    "TRIMMED", "ArmsSamplingNote", "CalibratedArmsSettings", "CalibratedSettings",
+    "NoisyCount", "SamplingNote",
+]  # fmt: skip
+
+TRIMMED: Final = (
+    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
+    "units count less than the design says, which draws the effect towards that of the sample"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,28 @@ class SamplingNote:
     bound: float
     largest: float
     worth: ArmNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class ArmsSamplingNote:
+    """Public sampling weights that are in force for several arms.
+
+    Attributes
+    ----------
+    column : str
+        The column that holds them.
+    bound : float
+        The largest weight as declared.
+    largest : float
+        The largest weight of a row over the mean of all.
+    worth : mapping
+        How many units of equal weight each arm is worth under sampling weights alone.
+    """
+
+    column: str
+    bound: float
+    largest: float
+    worth: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +138,8 @@ class CalibratedSettings(Settings):
     subgroups : object
         How effects in subgroups came about; only where they were asked for. Numbers above then
         speak of all of them: the largest cap, the worst balance.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     notes : list of str
         Warnings.
     budget : mapping
@@ -137,6 +170,7 @@ class CalibratedSettings(Settings):
     left_out_outcome: int | Absent = ABSENT
     observed_share: ArmNumbers | Absent = ABSENT
     subgroups: SubgroupsNote | Absent = ABSENT
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]
 
@@ -181,9 +215,13 @@ class CalibratedArmsSettings(ArmsSettings):
         Rows without an outcome that were left out, where who lacks one is public.
     observed_share : mapping
         The released share of weight with an outcome, where who lacks one is private.
+    sampling_weights : object
+        Which sampling weights are in force; only where any are declared.
     subgroups : object
         How effects in subgroups came about; only where they were asked for. Numbers above then
         speak of all of them: the largest cap, the worst balance.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     notes : list of str
         Warnings.
     budget : mapping
@@ -209,6 +247,8 @@ class CalibratedArmsSettings(ArmsSettings):
     clipped_to: tuple[float, float] | Absent = ABSENT
     left_out_outcome: int | Absent = ABSENT
     observed_share: Mapping[str, float] | Absent = ABSENT
+    sampling_weights: ArmsSamplingNote | Absent = ABSENT
     subgroups: SubgroupsNote | Absent = ABSENT
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]

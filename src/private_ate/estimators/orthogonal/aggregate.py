@@ -70,8 +70,9 @@ def release_effect(  # what was released before, and the step's budget
     Neighbours: ``changes`` rows replaced, given the cells and the score. Sensitivity of the sum:
     ``changes`` times the width of the bounds to which every row's score is clipped, after
     rounding. A row that takes no part adds zero: scores are added less an earlier released value
-    between their bounds, so that zero lies between them too. Cost: ε. Proof:
-    docs/proofs/orthogonal.md.
+    between their bounds, so that zero lies between them too, and with it any share of a score
+    by which a sampling weight counts. Cost: ε. Proofs: docs/proofs/orthogonal.md,
+    docs/proofs/weights.md.
     """
     anchor = min(max(members.anchor, score.low), score.high)
     exponent = math.floor(math.log2(score.width * changes / float(epsilon))) - _SCORE_BITS
@@ -84,7 +85,7 @@ def release_effect(  # what was released before, and the step's budget
         rows = partition.rows(block)
         place = rows.cell + partition.count * rows.treated
         values = (rows.outcome * (slope / OUTCOME_STEPS)[place] - offset[place]) / grid
-        steps = np.clip(np.rint(values), low, high) * block.present
+        steps = np.rint(np.clip(np.rint(values), low, high) * block.shares)
         return Total(int(steps.astype(np.int64).sum()))
 
     total = study.fold(by_chunks(kernel), title="effect").steps
@@ -137,7 +138,8 @@ def _square_kernel(
         rows = partition.rows(block)
         place = rows.cell + partition.count * rows.treated
         values = rows.outcome * (slope / OUTCOME_STEPS)[place] - offset[place]
-        steps = np.minimum(np.rint(values * values * scale), bound) * block.present
+        # Squared, as in the variance of a weighted mean.
+        steps = np.rint(np.minimum(np.rint(values * values * scale), bound) * block.shares**2)
         return Total(int(steps.astype(np.int64).sum()))
 
     return kernel

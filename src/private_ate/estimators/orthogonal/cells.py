@@ -54,7 +54,7 @@ class CellNoise:
     count_scale: float
     sum_scale: float
     width: float
-    size: int
+    size: float
 
 
 @dataclass(frozen=True, slots=True)

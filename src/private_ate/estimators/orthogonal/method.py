@@ -21,6 +21,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
+from private_ate.domain.weights import WEIGHTED
+from private_ate.estimators.blocks.facts import released_weights
 from private_ate.estimators.blocks.unadjusted import Count, release_count
 from private_ate.estimators.orthogonal.aggregate import (
     Effect,
@@ -83,6 +85,7 @@ class _Part:
     effect: Effect
     variance: float | None
     limit: float | None
+    count: Count
 
 
 def estimate_orthogonal(study: Study, request: Request, noise: Noise) -> Estimate:
@@ -106,7 +109,7 @@ def estimate_orthogonal(study: Study, request: Request, noise: Noise) -> Estimat
         ate=width * _bounded(part.effect.value),
         noise_interval=_around(part.effect, part.effect.noise_quantile(coverage), width),
         interval=None if part.variance is None else _interval(part, coverage, width),
-        settings=_settings(request, options, plan, part, noise),
+        settings=_settings(study, request, options, plan, part, noise),
         estimand="ato" if part.limit == _OVERLAP_LIMIT else None,
     )
 
@@ -135,7 +138,7 @@ def _compare(study: Study, request: Request, noise: Noise) -> _Part:
     variance = _sampling_variance(
         study, partition, score, noise, effect, members, request, request.epsilon * shares.interval
     )
-    return _Part(effect, variance, None)
+    return _Part(effect, variance, None, count)
 
 
 def _adjust(
@@ -175,15 +178,14 @@ def _adjust(
     )
     if variance is not None:
         variance += _cell_variance(model, law, limited, effect)
-    return _Part(effect, variance, limited.limit)
+    return _Part(effect, variance, limited.limit, count)
 
 
 def _members(study: Study, count: Count, effect: Floats) -> Members:
     """Return what stands for n: n itself, or the released count and a value to anchor scores."""
     if study.everyone_takes_part:
         return Members(study.size)
-    # The sum of two counts under the L∞ law has a variance of eight squared scales.
-    return Members(count.members, float(effect.reshape(-1)[0]), math.sqrt(8) * count.scale)
+    return Members(count.members, float(effect.reshape(-1)[0]), count.deviation)
 
 
 def _fit_strata(
@@ -281,7 +283,12 @@ def _interval(part: _Part, coverage: float, width: float) -> Pair:
 
 
 def _settings(
-    request: Request, options: OrthogonalOptions, plan: Layout, part: _Part, noise: Noise
+    study: Study,
+    request: Request,
+    options: OrthogonalOptions,
+    plan: Layout,
+    part: _Part,
+    noise: Noise,
 ) -> OrthogonalSettings:
     """Return public facts and released numbers; models, scores and cells stay inside."""
     covered = (
@@ -295,7 +302,8 @@ def _settings(
         signal_to_noise=plan.signal_to_noise,
         adjust_threshold=options.threshold(),
         matching_limit_K=part.limit,
-        population=_population(part.limit, request.estimand),
+        population=_population(part.limit, request.estimand)
+        + ("" if study.domain.weights is None else WEIGHTED),
         estimand=ABSENT if request.estimand == "ate" else request.estimand,
         confidence=request.coverage,
         rows_per_person=request.rows_per_person,
@@ -303,6 +311,7 @@ def _settings(
         interval_covers=ABSENT if request.confidence is None else covered,
         noise_interval_covers="the last step's noise only; not sampling, not confounding",
         notes=(_note(options, plan),),
+        sampling_weights=released_weights(study, part.count),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from private_ate.estimators.blocks.settings import ReleasedWeights
 from private_ate.estimators.request import Design, Estimand
 from private_ate.settings import ABSENT, Absent, Settings
 
@@ -44,6 +45,8 @@ class OrthogonalSettings(Settings):
         Warnings.
     estimand : str
         Whose average effect was asked for; absent for all units (ATE).
+    sampling_weights : object
+        Which sampling weights are in force, and what was released of them; only where any are.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("orthogonal",)
@@ -62,3 +65,4 @@ class OrthogonalSettings(Settings):
     noise_interval_covers: str
     notes: tuple[str, ...]
     estimand: Estimand | Absent = ABSENT
+    sampling_weights: ReleasedWeights | Absent = ABSENT

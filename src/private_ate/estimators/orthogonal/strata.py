@@ -158,7 +158,7 @@ def release_strata(
 
     def mean_kernel(block: Block) -> Total:
         score = strata.score(strata.scaling.features(block)) / reach
-        return _quantized(np.clip(score, -1.0, 1.0) * block.present, bits)
+        return _quantized(np.clip(score, -1.0, 1.0) * block.shares, bits)
 
     total = study.fold(by_chunks(mean_kernel), title="score").steps
     noisy = noise.laplace(
@@ -169,7 +169,7 @@ def release_strata(
     def deviation_kernel(block: Block) -> Total:
         score = strata.score(strata.scaling.features(block))
         away = np.clip(np.abs(score - centre) / furthest, 0.0, 1.0)
-        return _quantized(away * block.present, bits)
+        return _quantized(away * block.shares, bits)
 
     total = study.fold(by_chunks(deviation_kernel), title="score").steps
     noisy = noise.laplace("score spread", [total], sensitivity=changes << bits, epsilon=epsilon / 2)
@@ -189,14 +189,14 @@ def release_cells(
     """Release counts and outcome sums of every arm and cell.
 
     Neighbours: ``changes`` rows replaced, given the cells. Sensitivity (L1): a row leaves one
-    count and enters another, ``2·changes``, or less if it takes no part; it moves the sums by the
-    range of outcomes at most, because outcomes are centred: ``|y − y'|`` in one sum or
-    ``|y| + |y'|`` in two. Proof: docs/proofs/orthogonal.md.
+    count and enters another, ``2·changes``, or less if it takes no part or counts by a sampling
+    weight; it moves the sums by the range of outcomes at most, because outcomes are centred:
+    ``|y − y'|`` in one sum or ``|y| + |y'|`` in two. Proof: docs/proofs/orthogonal.md.
     """
     exact = _count_cells(study, partition)
     rows = noise.laplace(
         "cell counts",
-        [int(count) << _COUNT_BITS for count in exact.rows],
+        exact.rows.tolist(),
         sensitivity=2 * changes << _COUNT_BITS,
         epsilon=count_epsilon,
     )
@@ -236,17 +236,21 @@ def release_arms(
 
 
 def _count_cells(study: Study, partition: Partition) -> _Counts:
-    """Count rows that take part and add their outcomes by arm and cell, exactly."""
+    """Count rows that take part and add their outcomes by arm and cell, exactly.
+
+    Counts are in steps of 2⁻²⁰; with sampling weights both are rounded row by row.
+    """
     size = 2 * partition.count
 
     def kernel(block: Block) -> _Counts:
         rows = partition.rows(block)
         place = rows.cell + partition.count * rows.treated
         # At most 2¹² integers below 2³⁰ are exact in doubles; 2³³ of them fit into 64 bits.
-        present = block.present
-        sums = np.bincount(place, weights=rows.outcome * present, minlength=size)
-        counts = np.bincount(place[present], minlength=size).astype(np.int64)
-        return _Counts(counts, sums.astype(np.int64))
+        counted = block.shares
+        sums = np.bincount(place, weights=np.rint(rows.outcome * counted), minlength=size)
+        steps = np.rint(counted * float(1 << _COUNT_BITS))
+        counts = np.bincount(place, weights=steps, minlength=size)
+        return _Counts(counts.astype(np.int64), sums.astype(np.int64))
 
     return study.fold(by_chunks(kernel), title="cells")
 

@@ -40,14 +40,14 @@ def expected_trial(
     chance = probability.typical
     square = left * guess.deviation**2 / (chance * (1 - chance))
     used = epsilon * float(plan.effect)
-    unit = (score.high - score.low) * changes / size
-    sampling = math.sqrt(changes * square / size)
+    unit = (score.high - score.low) * changes / asked.mass
+    sampling = math.sqrt(changes * square / asked.worth)
     error = ExpectedError.of_staircase(used, unit, sampling, asked.coverage)
     if not asked.with_interval:
         return error, plan.has_prognosis
     largest = max(score.high, -score.low) ** 2
-    scale = changes / (size * epsilon * float(plan.interval))
-    released = largest * lifted_variance(square / largest, scale)
+    scale = changes / (asked.mass * epsilon * float(plan.interval))
+    released = largest * lifted_variance(square / largest * asked.mass / asked.worth, scale)
     reach = unit * staircase_quantile(asked.coverage, used)
-    half = combined_half_width(changes * released / size, reach, asked.coverage)
+    half = combined_half_width(changes * released / asked.mass, reach, asked.coverage)
     return error.with_half_width(half), plan.has_prognosis

@@ -49,6 +49,7 @@ class TrialEffect:
     noise: float
     half: float | None
     has_prognosis: bool
+    counted: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ def estimate_trial(
         rarer=probability.rarer, counted=not study.everyone_takes_part,
         with_interval=request.confidence is not None,
     )  # fmt: skip
-    members = _members(study, noise, epsilon * plan.counts, changes)
+    counted = _count(study, noise, epsilon * plan.counts, changes)
+    members = study.size if counted is None else counted.members
     partition = _prognosis(study, noise, plan, request, members)
     width = 2 * partition.half_range / OUTCOME_STEPS
     sums = _release_sums(study, partition, noise, epsilon * plan.sums, changes)
@@ -114,18 +116,18 @@ def estimate_trial(
             effect=value, members=members, epsilon=epsilon * plan.interval, changes=changes,
         )  # fmt: skip
         normal = float(ndtri((1 + request.coverage) / 2))
-        half = math.hypot(normal * math.sqrt(changes * square / members), reach)
-    return TrialEffect(value, reach, half, plan.has_prognosis)
+        sampling = changes * square / members
+        if counted is not None and counted.squares is not None:  # a sum of weights is noisier
+            sampling += ((value - anchor) * counted.deviation / members) ** 2
+        half = math.hypot(normal * math.sqrt(sampling), reach)
+    return TrialEffect(value, reach, half, plan.has_prognosis, counted)
 
 
-def _members(study: Study, noise: Noise, epsilon: Fraction, changes: int) -> int:
-    """Return n, or a noisy number of rows that take part where some may not."""
+def _count(study: Study, noise: Noise, epsilon: Fraction, changes: int) -> Count | None:
+    """Count the rows that take part, where some may not."""
     if study.everyone_takes_part:
-        return study.size
-    count: Count = release_count(
-        study, noise, epsilon=epsilon, changes=changes, step="rows that take part"
-    )
-    return count.members
+        return None
+    return release_count(study, noise, epsilon=epsilon, changes=changes, step="rows that take part")
 
 
 def _prognosis(
@@ -168,7 +170,7 @@ def _release_sums(
 
     def kernel(block: Block) -> _ArmTotals:
         rows = partition.rows(block)
-        steps = (rows.outcome * block.present).astype(np.int64)
+        steps = np.rint(rows.outcome * block.shares).astype(np.int64)
         treated = int(steps[rows.treated].sum())
         return _ArmTotals(int(steps.sum()) - treated, treated)
 
@@ -223,7 +225,8 @@ def _release_effect(  # noqa: PLR0913  # a score, where it is anchored, and the 
 
     def kernel(block: Block) -> Total:
         steps = np.rint((score.values(block, partition) - anchor) / grid)
-        return Total(int((np.clip(steps, low, high) * block.present).astype(np.int64).sum()))
+        counted = np.rint(np.clip(steps, low, high) * block.shares)
+        return Total(int(counted.astype(np.int64).sum()))
 
     total = study.fold(by_chunks(kernel), title="effect").steps
     sensitivity = (high - low) * changes
@@ -262,7 +265,7 @@ def _square_kernel(
 ) -> Callable[[Block], Total]:
     def kernel(block: Block) -> Total:
         away = score.values(block, partition) - effect
-        share = np.minimum(away * away / largest, 1.0) * block.present
+        share = np.minimum(away * away / largest, 1.0) * block.shares**2
         return Total(int(np.rint(share * float(1 << bits)).astype(np.int64).sum()))
 
     return kernel

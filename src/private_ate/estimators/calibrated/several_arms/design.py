@@ -24,7 +24,13 @@ from private_ate.estimators.calibrated.cap_path import (
     stop_after_minimum,
 )
 from private_ate.estimators.calibrated.features import UNEXPLAINED
+from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.estimators.calibrated.several_arms.features import ArmFeatures, FeatureSet
+from private_ate.estimators.calibrated.several_arms.sampled import (
+    SampledArm,
+    sampled_arms,
+    weights_of,
+)
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
     ArmProblem,
@@ -58,17 +64,30 @@ class ArmDesign:
         Rows that carry weight: all of the arm, or those that publicly have an outcome.
     fixed : bool
         Whether weights are equal by the estimand: effects among this arm's units.
+    sampled : SampledArm or None
+        Sampling weights that the arm's stay close to; None for equal ones.
     """
 
     features: ArmFeatures
     problem: ArmProblem
     members: int
     fixed: bool
+    sampled: SampledArm | None = None
 
     @property
     def equal_weight(self) -> float:
         """The weight of every unit in a plain mean."""
         return self.problem.total / self.members
+
+    def units(self, block: Block, rows: Indices) -> Floats | None:
+        """Return some rows' sampling weights over the mean; None without any."""
+        return None if self.sampled is None else self.sampled.of(block, rows)
+
+    def near(self, rows: int, units: Floats | None) -> Floats:
+        """Return what the weights of some rows stay close to, without base weights."""
+        if self.sampled is None or units is None:
+            return np.full(rows, self.equal_weight)
+        return np.asarray(self.sampled.level * units)
 
     def is_constant(self, cap: float) -> bool:
         """Whether all weights are n/m: by the estimand, or as the cap leaves no room."""
@@ -112,8 +131,9 @@ class ArmPath:
 def members_of(block: Block, arm: int) -> Indices:
     """Return the rows of a public block that carry weight in an arm."""
     inside = block.arm == arm
-    if block.observed is not None:
-        inside &= block.observed
+    for mask in (block.observed, carries_weight(block)):
+        if mask is not None:
+            inside &= mask
     return np.flatnonzero(inside)
 
 
@@ -129,10 +149,14 @@ def pose_designs(
     """Settle each arm's target: everybody, one arm's units, or what base weights add up to.
 
     Where some rows are known to have no outcome, ``observed`` counts the others: they carry all
-    the weight and are balanced with everybody.
+    the weight and are balanced with everybody. Sampling weights multiply targets and units; all
+    arms are then calibrated, as a cap may bind in any.
     """
     total = float(sizes.total)
     members = sizes if observed is None else observed
+    sampled = sampled_arms(public, members_of)
+    if sampled is not None:
+        return _pose_sampled(public, features, members, sampled, among=among)
     targets = [np.zeros(arm.size) for arm in features.arms]
     if among is not None or base is not None:
         sums = fold_with_base(public, base, in_runs(_target_kernel(features, among)))
@@ -148,6 +172,27 @@ def pose_designs(
     return Designs(arms, base, features, sizes.total)
 
 
+def _pose_sampled(
+    public: MatchingStudy,
+    features: FeatureSet,
+    members: ArmSizes,
+    sampled: tuple[SampledArm, ...],
+    *,
+    among: int | None,
+) -> Designs:
+    """Settle each arm's target by sampling weights; ``members`` are the rows that have any."""
+    sums = fold_with_base(public, None, in_runs(_sampled_kernel(features, among)))
+    total = float(public.size)
+    arms = tuple(
+        ArmDesign(
+            each, ArmProblem(total * values / sums.values[-1], total), members[arm],
+            fixed=False, sampled=sampled[arm],
+        )
+        for arm, (each, values) in enumerate(zip(features.arms, sums.values, strict=False))
+    )  # fmt: skip
+    return Designs(arms, None, features, public.size)
+
+
 def walk_arms(
     public: MatchingStudy, designs: Designs, noise_variance: float, outcome_share: float
 ) -> tuple[ArmPath, ...]:
@@ -157,10 +202,11 @@ def walk_arms(
     paths = []
     for arm, design in enumerate(designs.arms):
         gathered = np.concatenate(sample.features[arm])
-        near = np.full(gathered.shape[0], design.equal_weight)
+        units = None if design.sampled is None else np.concatenate(sample.units[arm])
+        near = design.near(gathered.shape[0], units)
         if designs.base is not None:
             near = np.concatenate(sample.base[arm])
-        rows = _ArmRows(gathered, near, design.members / gathered.shape[0])
+        rows = _ArmRows(gathered, near, design.members / gathered.shape[0], units)
         is_complete = design.members <= _PATH_ROWS
         # On a sample of the rows the path only ranks caps; the chosen one is solved again on all.
         tolerance = TOLERANCE if is_complete else 100 * TOLERANCE
@@ -182,15 +228,17 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Feature rows and base weights gathered from each arm."""
+    """Feature rows, base weights and sampling weights gathered from each arm."""
 
     features: tuple[tuple[Floats, ...], ...]
     base: tuple[tuple[Floats, ...], ...]
+    units: tuple[tuple[Floats, ...], ...]
 
     def __add__(self, other: _Sample) -> _Sample:
         return _Sample(
             tuple(map(tuple.__add__, self.features, other.features)),
             tuple(map(tuple.__add__, self.base, other.base)),
+            tuple(map(tuple.__add__, self.units, other.units)),
         )
 
 
@@ -201,6 +249,7 @@ class _ArmRows:
     features: Floats
     base: Floats
     scale: float
+    units: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +285,14 @@ class _Walk:
         if design.is_constant(cap):
             constant = np.full(rows.base.size, design.equal_weight)
             none = np.zeros_like(constant)
-            sums = weighted_sums(rows.features, rows.base, none, constant, none > 0)
+            sums = weighted_sums(rows.features, rows.base, none, constant, none > 0, rows.units)
             return Solution(start, sums.scaled(rows.scale))
 
         def evaluate(question: DualQuestion) -> DualSums:
-            sums = dual_sums(rows.features, rows.base, question.dual, cap, curved=question.curved)
+            sums = dual_sums(
+                rows.features, rows.base, question.dual, cap,
+                curved=question.curved, units=rows.units,
+            )  # fmt: skip
             return sums.scaled(rows.scale)
 
         return maximize_dual(evaluate, design.problem, start, self.tolerance)
@@ -248,14 +300,18 @@ class _Walk:
     def _weights(self, dual: Floats, cap: float) -> Floats:
         if self.design.is_constant(cap):
             return np.full(self.rows.base.size, self.design.equal_weight)
-        return weights_at(self.rows.features @ dual[:-1] + dual[-1], self.rows.base, cap)
+        price = self.rows.features @ dual[:-1] + dual[-1]
+        return weights_at(price, self.rows.base, cap, self.rows.units)
 
     def _loss(self, solution: Solution, cap: float) -> float:
-        """Return ``r‖w‖²`` (or ``r‖w − u‖²`` when following base weights) plus ``‖Fᵀw − g‖²``."""
-        squares = solution.sums.squares
-        if self.tracks:
-            moved = self._weights(solution.dual, cap) - self.rows.base
-            squares = self.rows.scale * float(moved @ moved)
+        """Return ``r‖w‖²`` (or ``r‖w − u‖²`` when following other weights) plus ``‖Fᵀw − g‖²``.
+
+        Distances from sampling weights s are ``Σ (w − u)²/s``, as in what the weights minimise.
+        """
+        squares, units = solution.sums.squares, self.rows.units
+        if self.tracks or units is not None:
+            moved = (self._weights(solution.dual, cap) - self.rows.base) ** 2
+            squares = self.rows.scale * float((moved if units is None else moved / units).sum())
         imbalance = solution.sums.features - self.design.problem.target
         return UNEXPLAINED * squares + float(imbalance @ imbalance)
 
@@ -276,18 +332,35 @@ def _target_kernel(
     return kernel
 
 
+def _sampled_kernel(
+    features: FeatureSet, among: int | None
+) -> Callable[[Block, Floats | None], _Sums]:
+    """Add up every arm's features by sampling weights, over all rows or one arm's; then weights."""
+
+    def kernel(block: Block, _: Floats | None) -> _Sums:
+        weights = weights_of(block)
+        if among is not None:
+            weights = weights * (block.arm == among)
+        sums = [weights @ each.map(block.covariates) for each in features.arms]
+        return _Sums((*sums, np.array(weights.sum())))
+
+    return kernel
+
+
 def _sample_kernel(designs: Designs) -> Callable[[Block, Floats | None], _Sample]:
     """Gather a share of each arm; a row's place in the study decides, however rows are blocked."""
     shares = [_PATH_ROWS / design.members for design in designs.arms]
 
     def kernel(block: Block, base: Floats | None) -> _Sample:
         drawn = scatter(block.first, block.arm.size)
-        features, bases = [], []
+        features, bases, counts = [], [], []
         for arm, design in enumerate(designs.arms):
             rows = members_of(block, arm)
             rows = rows[drawn[rows] < shares[arm]]
             features.append((design.features.map(block.covariates[rows]),))
             bases.append(() if base is None else (base[rows],))
-        return _Sample(tuple(features), tuple(bases))
+            units = design.units(block, rows)
+            counts.append(() if units is None else (units,))
+        return _Sample(tuple(features), tuple(bases), tuple(counts))
 
     return kernel

@@ -94,12 +94,15 @@ class FeatureSet:
     """The features of all arms, and how the arms differ before any weighting.
 
     ``arm_means`` are covariate means of each arm less those of all units, shape (K, d), and
-    ``pooled_deviation`` is the root of the arms' mean variance, shape (d,).
+    ``pooled_deviation`` is the root of the arms' mean variance, shape (d,). With sampling weights
+    all of these are weighted; ``population`` is how far the mean of all units then lies from that
+    of the rows, from which features are counted, shape (d,).
     """
 
     arms: tuple[ArmFeatures, ...]
     arm_means: Floats
     pooled_deviation: Floats
+    population: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class _Spread:
 
     second: Floats  # shape (d,)
     fourth: Floats  # shape (d,)
-    rows: Floats  # shape (K,)
+    rows: Floats  # shape (K,), or sums of sampling weights
     arm_first: Floats  # shape (K, d)
     arm_second: Floats  # shape (K, d)
     score: Floats  # shape (K,)
@@ -134,6 +137,9 @@ def fit_arm_features(public: Study, model: MultinomialModel) -> FeatureSet:
     columns = settle_columns(extent, moments.second, moments.fourth)
     means = moments.score / extent.rows
     variances = moments.score_second / extent.rows - means**2
+    population = moments.arm_first.sum(axis=0) / moments.rows.sum()
+    if public.domain.weights is None:
+        population = np.zeros_like(population)  # features are counted from the mean of all rows
     first = moments.arm_first / moments.rows[:, None]
     second = moments.arm_second / moments.rows[:, None]
     pooled = np.sqrt(np.maximum(second - first**2, 0.0).mean(axis=0))
@@ -145,7 +151,7 @@ def fit_arm_features(public: Study, model: MultinomialModel) -> FeatureSet:
         )
         for arm, (mean, variance) in enumerate(zip(means, variances, strict=True))
     )  # fmt: skip
-    return FeatureSet(arms, first, pooled)
+    return FeatureSet(arms, first - population, pooled, population)
 
 
 def _spread_kernel(center: Floats, model: MultinomialModel) -> Callable[[Block], _Spread]:
@@ -157,6 +163,8 @@ def _spread_kernel(center: Floats, model: MultinomialModel) -> Callable[[Block],
         linear = model.predictors(block.covariates)
         scores = np.stack([log_odds(linear, arm) for arm in range(model.arms)])
         members = (block.arm == codes).astype(np.float64)
+        if block.weights is not None:
+            members *= block.weights
         return _Spread(
             squares.sum(axis=0),
             (squares**2).sum(axis=0),

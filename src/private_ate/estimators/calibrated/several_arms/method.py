@@ -20,7 +20,11 @@ from private_ate.estimators.calibrated.cap_path import fold_with_base
 from private_ate.estimators.calibrated.kept_range import release_clip
 from private_ate.estimators.calibrated.options import CalibratedOptions, outcome_share, plan_clip
 from private_ate.estimators.calibrated.several_arms.design import Designs, pose_designs, walk_arms
-from private_ate.estimators.calibrated.several_arms.facts import balance_of, settings_of
+from private_ate.estimators.calibrated.several_arms.facts import (
+    balance_of,
+    designed_balance,
+    settings_of,
+)
 from private_ate.estimators.calibrated.several_arms.features import fit_arm_features
 from private_ate.estimators.calibrated.several_arms.pooled_variance import (
     PooledVariance,
@@ -77,8 +81,8 @@ def estimate_several_arms(
     guess = outcome_share(domain.bounds, options)
     public = study.public()
     phase = pose_arms(public, request)
-    rule = StairRule.of(rows, domain.treatment.size, float(epsilon))
-    variance = rule.variance(float(epsilon)) * clip.kept_share**2
+    rule = StairRule.of(rows, domain.treatment.size, float(epsilon), noise.outcomes)
+    variance = rule.variance(float(epsilon), noise.outcomes) * clip.kept_share**2
     weights = weigh_arms(public, phase, variance, guess)
     kept, clipped = release_clip(study, clip, request, noise)
     spread = None
@@ -103,7 +107,8 @@ def estimate_several_arms(
         _arm_estimates(weights, means, variances), domain, request, settings,
         rule="convolved",
         warnings=warn_of_arms(
-            public, phase.designs.arms[0].features.model, balance, among=phase.among
+            public, phase.designs.arms[0].features.model, designed_balance(balance, weights),
+            among=phase.among,
         ),
     )  # fmt: skip
 
@@ -122,7 +127,7 @@ def pose_arms(public: MatchingStudy, request: Request) -> PublicPhase:
         base = public.arm_pool(model.coefficients).match_sharing_ties(request.neighbors)
     designs = pose_designs(
         public, fit_arm_features(public, model), found.everyone,
-        among=among, base=base, observed=found.observed,
+        among=among, base=base, observed=found.members,
     )  # fmt: skip
     return PublicPhase(found, designs, among)
 

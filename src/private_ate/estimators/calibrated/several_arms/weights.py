@@ -152,12 +152,16 @@ class _Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """Some rows of an arm: basis of the features, prices, weights to stay near and weights."""
+    """Some rows of an arm: basis of the features, prices, weights to stay near and weights.
+
+    ``units`` are their sampling weights, None without any.
+    """
 
     basis: Floats
     price: Floats
     near: Floats
     weights: Floats
+    units: Floats | None
 
 
 def _price(
@@ -167,8 +171,9 @@ def _price(
     mapped = dual[:-1] @ design.features.matrix()
     basis = design.features.basis(np.take(block.covariates.T, rows, axis=1).T)
     price = mapped[:-1] @ basis + (mapped[-1] + dual[-1])
-    near = np.full(rows.size, design.equal_weight) if base is None else base[rows]
-    return _Priced(basis, price, near, weights_at(price, near, cap))
+    units = design.units(block, rows)
+    near = design.near(rows.size, units) if base is None else base[rows]
+    return _Priced(basis, price, near, weights_at(price, near, cap, units), units)
 
 
 def _answer_kernel(
@@ -187,7 +192,9 @@ def _answer_kernel(
             free = (priced.weights > 0.0) & (priced.weights < cap)
             if shares[arm] < 1.0:
                 free &= scatter(block.first, block.arm.size)[rows] < shares[arm]
-        sums = weighted_sums(priced.basis.T, priced.near, priced.price, priced.weights, free)
+        sums = weighted_sums(
+            priced.basis.T, priced.near, priced.price, priced.weights, free, priced.units
+        )
         return replace(sums, curvature=sums.curvature / shares[arm])
 
     return lambda block, base: _Answers(

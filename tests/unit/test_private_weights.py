@@ -1,0 +1,292 @@
+"""Sampling weights at sample level: private, clipped, and what they estimate."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from private_ate import (
+    ArgumentError,
+    BlocksOptions,
+    Domain,
+    Interval,
+    OrthogonalOptions,
+    StudySizes,
+    Treatment,
+    estimate_ate,
+    plan_ate,
+)
+from private_ate.estimators.blocks.models import average_effects, linear_effects, overlap_effects
+from private_ate.estimators.blocks.plan import plan_blocks
+from private_ate.estimators.blocks.unadjusted import Count
+from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.study import Groups
+
+DOMAIN = Domain(
+    "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)},
+    weights=("w", Interval(0, 12)),
+)  # fmt: skip
+ASKED = {"level": "sample", "domain": DOMAIN, "seed": 1}
+UNADJUSTED = [
+    {"options": BlocksOptions(adjust=False)},
+    {"options": OrthogonalOptions(adjust=False), "method": "orthogonal"},
+]
+
+
+def sampled(rows=4000, seed=1):
+    """People whose effect grows with b, of whom those with a large b were sampled rarely."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.random(rows), rng.random(rows)
+    treated = rng.random(rows) < 1 / (1 + np.exp(1 - 2 * a))
+    weight = np.exp(1.5 * b) * rng.uniform(0.5, 1.5, rows)
+    outcome = np.clip(0.2 + 0.3 * a + treated * (0.1 + 0.3 * b) + rng.normal(0, 0.05, rows), 0, 1)
+    return pl.DataFrame({"a": a, "b": b, "t": treated.astype(int), "y": outcome, "w": weight})
+
+
+def effects_of(frame):
+    """The mean effect of the population and that of the sample."""
+    each, weight = 0.1 + 0.3 * frame["b"].to_numpy(), frame["w"].to_numpy()
+    return weight @ each / weight.sum(), each.mean()
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        {},
+        {"options": BlocksOptions(model="linear")},
+        {"options": BlocksOptions(model="doubly_robust")},
+        {"options": OrthogonalOptions(adjust=True), "method": "orthogonal"},
+    ],
+)
+def test_the_effect_is_that_of_the_target_population_and_says_so(ways):
+    frame = sampled()
+    population, sample = effects_of(frame)
+    weight = frame["w"].to_numpy()
+
+    release = estimate_ate(frame, epsilon=20, **ASKED, **ways)
+
+    assert release.settings["adjusted"]
+    assert abs(release.ate - population) < 0.012 < abs(population - sample) / 2
+    assert release.settings["population"].endswith(", weighted to the target population")
+    told = release.settings["sampling_weights"]
+    assert (told["column"], told["bound"]) == ("w", 12)
+    assert told["mean"] == pytest.approx(weight.mean(), rel=0.02)
+    assert told["worth"] == pytest.approx(weight.sum() ** 2 / (weight @ weight), rel=0.05)
+
+
+@pytest.mark.parametrize("ways", UNADJUSTED)
+def test_without_adjustment_it_is_the_weighted_difference_in_means(ways):
+    frame = sampled()
+    y, t, w = (frame[name].to_numpy() for name in "ytw")
+    arms = [np.average(y[t == arm], weights=w[t == arm]) for arm in (0, 1)]
+
+    release = estimate_ate(frame, epsilon=5000, **ASKED, **ways)
+
+    assert release.ate == pytest.approx(arms[1] - arms[0], abs=1e-4)
+
+
+def test_a_trial_is_weighted_too():
+    rng = np.random.default_rng(5)
+    frame = sampled().with_columns(t=pl.Series(rng.random(4000) < 0.4).cast(int))
+    effect = 0.1 + 0.3 * frame["b"]
+    frame = frame.with_columns(y=(0.2 + 0.2 * frame["a"] + effect * frame["t"]).clip(0, 1))
+
+    release = estimate_ate(frame, epsilon=50, design="randomized", probability=0.4, **ASKED)
+
+    assert release.ate == pytest.approx(effects_of(frame)[0], abs=0.02)
+    assert "weighted to the target population" in release.settings["population"]
+    assert release.settings["sampling_weights"]["worth"] > 1000
+
+
+@pytest.mark.parametrize("ways", [{}, *UNADJUSTED])
+def test_weights_are_clipped_to_their_bound_and_missing_ones_are_zero(ways):
+    odd = sampled(1500).with_columns(
+        w=pl.when(pl.col("a") < 0.1).then(1e9)
+        .when(pl.col("a") < 0.2).then(None)
+        .when(pl.col("a") < 0.3).then(-3.0)
+        .when(pl.col("a") < 0.4).then(float("nan"))
+        .otherwise(pl.col("w"))
+    )  # fmt: skip
+    plain = odd.with_columns(
+        w=pl.when(pl.col("a") < 0.1).then(12.0)
+        .when(pl.col("a") < 0.4).then(0.0)
+        .otherwise(pl.col("w"))
+    )  # fmt: skip
+
+    first, second = (estimate_ate(frame, epsilon=2, **ASKED, **ways) for frame in (odd, plain))
+
+    assert (first.ate, first.interval) == (second.ate, second.interval)
+
+
+@pytest.mark.parametrize("ways", UNADJUSTED)
+def test_noise_grows_by_the_bound_over_the_mean_weight(ways):
+    frame = sampled()
+    wide = replace(DOMAIN, weights=("w", Interval(0, 48)))
+
+    widths = [
+        np.ptp(
+            estimate_ate(frame, epsilon=5, **(ASKED | {"domain": domain}), **ways).noise_interval
+        )
+        for domain in (DOMAIN, wide)
+    ]
+
+    assert widths[1] == pytest.approx(4 * widths[0], rel=0.1)
+
+
+def test_an_arm_or_a_study_without_weight_raises_nothing():
+    frame = sampled(1500).with_columns(w=pl.lit(0.0))
+
+    release = estimate_ate(frame, epsilon=1, **ASKED)
+
+    assert -1 <= release.ate <= 1
+
+
+@pytest.mark.parametrize("model", [linear_effects, overlap_effects, average_effects])
+def test_equal_weights_inside_blocks_are_no_weights(model):
+    groups = made_up_groups(np.random.default_rng(3))
+    even = replace(groups, weights=np.full(groups.treatment.shape, 0.25))
+
+    plain, weighted = model(groups), model(even)
+
+    np.testing.assert_allclose(weighted.effect, plain.effect, rtol=1e-9)
+    np.testing.assert_allclose(weighted.variance, plain.variance, rtol=1e-9)
+    np.testing.assert_array_equal(weighted.usable, plain.usable)
+
+
+@pytest.mark.parametrize("model", [linear_effects, overlap_effects, average_effects])
+def test_rows_of_weight_zero_inside_blocks_are_rows_that_take_no_part(model):
+    rng = np.random.default_rng(3)
+    groups = made_up_groups(rng)
+    out = rng.random(groups.treatment.shape) < 0.2
+    share = np.where(out, 0.0, 0.5)
+
+    masked = model(replace(groups, takes_part=groups.takes_part & ~out))
+    weighted = model(replace(groups, weights=share))
+
+    np.testing.assert_allclose(weighted.effect, masked.effect, rtol=1e-9)
+    np.testing.assert_allclose(weighted.variance, masked.variance, rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", [linear_effects, overlap_effects, average_effects])
+def test_a_block_without_weight_is_marked_and_touches_no_other(model):
+    groups = made_up_groups(np.random.default_rng(3))
+    share = np.full(groups.treatment.shape, 0.5)
+    share[2] = 0.0
+
+    plain, weighted = model(groups), model(replace(groups, weights=share))
+
+    assert not weighted.usable[2]
+    others = np.arange(plain.effect.size) != 2
+    np.testing.assert_allclose(weighted.effect[others], plain.effect[others], rtol=1e-9)
+
+
+def test_a_large_block_is_a_weighted_regression():
+    rng = np.random.default_rng(4)
+    groups = made_up_groups(rng, blocks=1, rows=20_000)
+    share = np.exp(-2 * groups.covariates[..., 1]) * rng.random(groups.treatment.shape)
+    s, x = share[0], groups.covariates[0]
+    t, y = groups.treatment[0].astype(float), groups.outcome[0] / OUTCOME_STEPS
+    z = (x - s @ x / s.sum()) / x.std(axis=0)
+    away = t - s @ t / s.sum()
+    columns = np.column_stack([t, np.ones(t.size), z, z**2, away[:, None] * z])
+    root = np.sqrt(s)
+    fitted = np.linalg.lstsq(columns * root[:, None], y * root, rcond=None)[0]
+    left = (y - columns @ fitted) * s
+    others = columns[:, 1:]
+    slopes = np.linalg.lstsq(others * root[:, None], t * root, rcond=None)[0]
+    residual = t - others @ slopes
+
+    effects = linear_effects(replace(groups, weights=share))
+
+    assert effects.effect[0] == pytest.approx(fitted[0], abs=2e-4)
+    sandwich = ((left * residual) ** 2).sum() / (s @ residual**2) ** 2
+    assert effects.variance[0] == pytest.approx(sandwich, rel=0.01)
+
+
+def made_up_groups(rng, blocks=5, rows=120):
+    covariates = rng.random((blocks, rows, 2))
+    treatment = rng.random((blocks, rows)) < 0.3 + 0.4 * covariates[..., 0]
+    outcome = 0.2 + 0.2 * covariates[..., 0] + treatment * (0.1 + 0.3 * covariates[..., 1])
+    outcome += rng.normal(0, 0.05, (blocks, rows))
+    steps = np.rint(np.clip(outcome, 0, 1) * OUTCOME_STEPS).astype(np.int32)
+    return Groups(covariates, treatment, steps, np.ones((blocks, rows), dtype=np.bool_))
+
+
+def test_blocks_are_cut_by_what_the_rows_are_worth():
+    count = Count(1000.0, 2000.0, 1.0, squares=1250.0)
+
+    assert count.worth(10_000) == pytest.approx(2000**2 / 1250)
+    assert replace(count, squares=1.0).worth(10_000) == 10_000
+    assert replace(count, squares=9e9).worth(10_000) == 2000
+    plain, weighted, light = (
+        plan_blocks(10_000, 5, 1.0, members=members, mass=mass)
+        for members, mass in ((None, None), (3200, 1000), (3200, 100))
+    )
+    assert weighted.blocks == 3200 // weighted.rows
+    assert weighted.centre > plain.centre
+    assert plain.enough
+    assert weighted.enough
+    assert not light.enough
+
+
+@pytest.mark.parametrize(
+    ("ways", "reason"),
+    [
+        ({"method": "ipw"}, "use method 'blocks' or 'orthogonal'"),
+        ({"treatment": Treatment("t", arms=("0", "1", "2"))}, "weights are for two arms"),
+    ],
+)
+def test_what_takes_no_weights_refuses_before_a_record_is_read(ways, reason):
+    unread = pl.LazyFrame({"a": [0.0], "b": [0.0], "t": [0], "y": [0.0], "w": [1.0]})
+
+    with pytest.raises(ArgumentError, match=reason):
+        estimate_ate(unread, epsilon=1, **ASKED, **ways)
+
+
+def test_a_plan_says_that_noise_grows_by_the_bound_over_the_guessed_mean():
+    frame = sampled()
+    asked = {"level": "sample", "epsilons": ["1"], "options": BlocksOptions(adjust=False)}
+    none = plan_ate(frame.drop("w"), domain=replace(DOMAIN, weights=None), **asked)
+    half, quarter = (
+        plan_ate(frame, domain=DOMAIN, mean_weight=mean, **asked) for mean in (None, 3.0)
+    )
+
+    assert "sampling weights" not in none.caveat
+    assert "whose bound is 2 times their mean (a guess: weights are private)" in half.caveat
+    assert "whose bound is 4 times their mean" in quarter.caveat
+    noises = [plan.rows[0].noise_error for plan in (none, half, quarter)]
+    np.testing.assert_allclose(np.divide(noises, noises[0]), [1, 2, 4], rtol=0.02)
+    assert half.rows[0].half_width > none.rows[0].half_width
+
+
+@pytest.mark.parametrize("ways", [{}, {"probability": 0.5, "design": "randomized"}, *UNADJUSTED])
+def test_a_plan_foresees_the_width_of_weighted_intervals(ways):
+    """Where the mean weight is guessed right and weights are spread evenly, as it supposes."""
+    rng = np.random.default_rng(6)
+    share = rng.random(4000)
+    frame = sampled().with_columns(w=pl.Series(12 * share), t=pl.Series(rng.random(4000) < 0.5))
+    known = {name: value for name, value in ways.items() if name != "method"}
+    spread = {"outcome_sd": 0.12, "explained": 0.5}
+    plan = plan_ate(
+        frame, domain=DOMAIN, level="sample", epsilons=["2"], mean_weight=6, **spread, **known
+    )
+
+    widths = [
+        np.ptp(estimate_ate(frame, epsilon=2, **(ASKED | {"seed": seed}), **ways).interval) / 2
+        for seed in range(5)
+    ]
+
+    assert plan.rows[0].half_width == pytest.approx(np.median(widths), rel=0.4)
+
+
+def test_sizes_of_a_study_that_is_not_there_yet_tell_the_mean_weight():
+    sizes = StudySizes(4000, 2, 1.0, weight_share=0.25)
+
+    plan = plan_ate(sizes, level="sample", epsilons=["1"])
+
+    assert "whose bound is 4 times their mean" in plan.caveat
+    with pytest.raises(ArgumentError, match="plan with a table, or without them"):
+        plan_ate(sizes, level="label", epsilons=["1"])
+    with pytest.raises(ArgumentError, match="declared and private"):
+        plan_ate(sizes, level="sample", epsilons=["1"], mean_weight=2)
