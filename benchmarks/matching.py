@@ -25,7 +25,6 @@ sys.path.insert(0, str(HERE))
 from scale_job import matched_effect  # noqa: E402  # stands beside this file
 
 SOLVERS = ("lbfgs", "newton-cholesky")
-CORES = (1, -1)
 COVARIATES = 20
 
 
@@ -71,10 +70,10 @@ def ours(study):
     return lambda: float(exact_effect(frame, treatment="t", outcome="y"))
 
 
-def contestants(study):
+def contestants(study, cores_asked):
     jobs = {"private-ate exact_effect": ours(study)}
     for solver in SOLVERS:
-        for cores in CORES:
+        for cores in cores_asked:
             name = f"LogisticRegression(solver={solver!r}), NearestNeighbors(5, "
             jobs[name + f"algorithm='kd_tree', n_jobs={cores})"] = peer(study, solver, cores)
     return jobs
@@ -125,12 +124,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**6)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, -1], help="n_jobs to try")
     parser.add_argument("--file", type=Path, help="also write the times as JSON")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", category=FutureWarning)
     study = make_study(arguments.rows)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start")
-    found = take_turns(contestants(study), arguments.repeats)
+    found = take_turns(contestants(study, arguments.cores), arguments.repeats)
     lines = report(found, arguments.rows)
     print(f"load {os.getloadavg()[0]:.1f} at the end")
     if arguments.file:

@@ -15,7 +15,7 @@ from private_ate.experiments.arms import ALL_ARMS, arm_named
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.execution import RunSettings, run_experiment
 from private_ate.experiments.referee import conduct as conducting
-from private_ate.experiments.referee import costs, page, running
+from private_ate.experiments.referee import costs, page, running, tables
 from private_ate.experiments.referee.families import (
     FAMILIES,
     SETTINGS,
@@ -366,6 +366,16 @@ def test_a_small_referee_leaves_a_page_with_every_part(finished, tmp_path, monke
             if (row["method"], row["epsilon"], row["setting"]) == ("blocks", "1", first["setting"])
         ]
     assert float(first["error"]) == pytest.approx(fmean(errors), rel=1e-4)
+
+
+def test_lost_cells_are_listed_and_none_is_claimed_before_there_are_verdicts():
+    won = cells_of(draws_of({"blocks": [0.1] * 5, "ipw": [1.0] * 5}))
+    lost = cells_of(draws_of({"blocks": [1.0] * 5, "ipw": [0.1] * 5}))
+    few = cells_of(draws_of({"blocks": [1.0] * 3, "ipw": [0.1] * 3}))
+
+    assert tables.table_of_lost_cells(won) == "There is none."
+    assert tables.table_of_lost_cells(few) == "No cell has a verdict yet."
+    assert "IPW-PP 0.05" in tables.table_of_lost_cells(lost)
 
 
 def test_nine_cells_in_ten_is_counted_and_said():

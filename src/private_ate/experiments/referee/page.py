@@ -104,7 +104,8 @@ def claims_of_referee(cells: Sequence[Cell]) -> list[Claim]:
         told = f"best in {found['best']}, tied in {found['tie']}, beaten in {found['beaten']}"
         words = f"At {level} level the default ({arm}) wins or ties nine cells in ten."
         if not judged:
-            claims.append(Claim(words, f"{len(cells)} cells with too few draws", "not measured"))
+            few = found["too few draws"]
+            claims.append(Claim(words, f"{few} cells with too few draws", "not measured"))
             continue
         share = f"{won} of {judged} cells ({won / judged:.0%})"
         left = f"; {found['too few draws']} without a verdict" if found["too few draws"] else ""

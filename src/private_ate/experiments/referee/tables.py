@@ -97,7 +97,8 @@ def table_of_lost_cells(cells: Sequence[Cell]) -> str:
                 ]
             )
     if not rows:
-        return "There is none."
+        judged = [cell for cell in cells if verdict_of(cell) != "too few draws"]
+        return "There is none." if judged else "No cell has a verdict yet."
     return markdown_table(["level", "setting", "ε", "ours", "ahead", "why"], rows)
 
 
