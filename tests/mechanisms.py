@@ -187,6 +187,16 @@ def smooth_neighbours(delta: Fraction) -> tuple[tuple[int, int], tuple[int, int]
     return (0, BOUND), (BOUND, larger)
 
 
+def draw_cubes(noise: Noise, size: int) -> np.ndarray:
+    """Return the second row of a table whose sensitivities are as one to two to a thousand."""
+    scales = [1, 2, 1000]
+    _, drawn = noise.cubes(
+        "x", [[0, 0, 0]] * 2, epsilon=ONE,
+        sensitivities=[[1, 1, 1], [size * scale for scale in scales]],
+    )  # fmt: skip
+    return np.array(drawn) / scales
+
+
 GAUSSIAN_DEVIATION = math.sqrt(
     discrete_gaussian_variance(ONE, SMALL, sensitivity=FINE, dimension=1)
 )
@@ -296,6 +306,17 @@ MECHANISMS: dict[str, Mechanism] = {
         radius_law(3, 2.0 * FINE),
         ([0, 0, 0], [FINE, -FINE, FINE]),
         lambda noise, x, size: noise.cube("x", x, sensitivity=size, epsilon=ONE),
+    ),
+    "cubes": Mechanism(
+        Metric.GROUPS,
+        FINE,
+        repeated(draw_cubes, 500),
+        radius_law(3, 2.0 * FINE),
+        # Three quarters of a person's rows move the first arm's sums, one quarter the second's.
+        ([[0, 0], [5, 5]], [[3 * FINE // 4, -3 * FINE // 2], [5 + FINE // 4, 5]]),
+        lambda noise, x, size: noise.cubes(
+            "x", x, sensitivities=[[size, 2 * size], [size, size]], epsilon=ONE
+        ),
     ),
     "objective": Mechanism(
         Metric.GRADIENT,

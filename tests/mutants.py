@@ -60,9 +60,37 @@ MUTANTS = (
     Mutant(
         "a trial's scores are not clipped before they are added",
         "estimators/trial/method.py",
-        "return Total(int((np.clip(steps, low, high) * block.present)",
-        "return Total(int((2 * steps * block.present)",
+        "counted = np.rint(np.clip(steps, low, high) * block.shares)",
+        "counted = np.rint(2 * steps * block.shares)",
         "tests/properties/test_trial_replay.py",
+    ),
+    Mutant(
+        "a cube of several outcomes is scaled to the smallest of their sensitivities",
+        "privacy/cubes.py",
+        "finer = [common // size for size in sensitivities]",
+        "finer = [common // min(sensitivities) for size in sensitivities]",
+        "tests/statistical/test_outcome_noise.py",
+    ),
+    Mutant(
+        "outcomes that are drawn together have all of ε each",
+        "privacy/together.py",
+        "moves=spend.moves * len(asked), epsilon=spend.epsilon, part=spend.part,",
+        "moves=spend.moves, epsilon=spend.epsilon, part=spend.part,",
+        "tests/properties/test_outcomes_replay.py",
+    ),
+    Mutant(
+        "a joint draw forgets that a person may have several rows",
+        "privacy/together.py",
+        "spend.moves * size for size in row",
+        "size for size in row",
+        "tests/properties/test_outcomes_replay.py",
+    ),
+    Mutant(
+        "outcomes are drawn by arm as if none shared the person",
+        "audit/replay.py",
+        "return sum(map(max, groups), Fraction(0))",
+        "return max(map(max, groups))",
+        "tests/properties/test_outcomes_replay.py",
     ),
     Mutant(
         "the weights' rounding is not paid for",
@@ -179,7 +207,7 @@ MUTANTS = (
     Mutant(
         "the outcome of a row that takes no part is added to the effect",
         "estimators/orthogonal/aggregate.py",
-        "np.clip(np.rint(values), low, high) * block.present",
+        "np.clip(np.rint(values), low, high) * block.shares",
         "np.clip(np.rint(values), low, high)",
         "tests/properties/test_missing_replay.py",
     ),
@@ -256,8 +284,8 @@ MUTANTS = (
     Mutant(
         "the label planner chooses a cap for one row per person",
         "planning/label.py",
-        "staircase_variance(used) * reach**2",
-        "staircase_variance(used) * clip.kept_share**2",
+        "law.variance * reach**2",
+        "law.variance * clip.kept_share**2",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(

@@ -31,6 +31,7 @@ from private_ate.contents.arms import (
     SubgroupRow,
 )
 from private_ate.contents.combinations import combine_arms, scale_contrast
+from private_ate.contents.curator import LostValues, WithoutNoise
 from private_ate.contents.protection import list_unprotected, warn_of_epsilon
 from private_ate.contents.reading import (
     ARM_FIELDS,
@@ -496,6 +497,10 @@ class Diagnostics:
         Smallest, median, 90 %, 99 % and largest weight of each arm.
     overlap : Overlap
         Propensity scores by arm.
+    without_noise : WithoutNoise or None
+        The estimator of the release that was asked about, without its noise.
+    lost : mapping
+        For each column how many entries were missing, clipped or not declared.
     """
 
     exact_effect: float = field(repr=False)
@@ -508,6 +513,8 @@ class Diagnostics:
     balance: Mapping[str, Pair] = field(repr=False)
     weights: Mapping[str, tuple[float, ...]] = field(repr=False)
     overlap: Overlap = field(repr=False)
+    without_noise: WithoutNoise | None = field(default=None, repr=False)
+    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
     note: str = "not private, do not share"
 
     def to_html(self, release: Release | None = None) -> str:
@@ -546,6 +553,10 @@ class ArmDiagnostics:
         Smallest, median, 90 %, 99 % and largest weight of each arm.
     overlap : ArmOverlap
         Every arm's propensity scores, by arm.
+    without_noise : WithoutNoise or None
+        The estimator of the release that was asked about, without its noise.
+    lost : mapping
+        For each column how many entries were missing, clipped or not declared.
     """
 
     exact_means: Mapping[str, float] = field(repr=False)
@@ -557,6 +568,8 @@ class ArmDiagnostics:
     arm_balance: Mapping[str, Mapping[str, Pair]] = field(repr=False)
     weights: Mapping[str, tuple[float, ...]] = field(repr=False)
     overlap: ArmOverlap = field(repr=False)
+    without_noise: WithoutNoise | None = field(default=None, repr=False)
+    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
     note: str = "not private, do not share"
 
     def to_html(self, release: Release | None = None) -> str:

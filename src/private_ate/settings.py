@@ -351,6 +351,10 @@ class Facts:
         Neighbours that a unit was matched with; None where the method did not match.
     limit : float or None
         About how often a unit is used at most (K), where overlap limits whom the effect is about.
+    weight_cap, weight_caps : float or None, mapping
+        The largest weight that was allowed; of three arms or more by label.
+    clipped_to : pair of float or None
+        The range that a part of ε bought, where outcomes beyond it were clipped.
     confidence : float
         Coverage of the intervals.
     rows_per_person : int
@@ -404,6 +408,9 @@ class Facts:
     design: str = "unknown"
     neighbors: int | None = None
     limit: float | None = None
+    weight_cap: float | None = None
+    weight_caps: Mapping[str, float] = field(default_factory=dict)
+    clipped_to: Pair | None = None
     confidence: float = 0.95
     rows_per_person: int = 1
     population: str | None = None
@@ -442,6 +449,9 @@ class Facts:
             design=_text(settings.get("design")) or "unknown",
             neighbors=_count(settings.get("neighbors")),
             limit=_number(settings.get("matching_limit_K")),
+            weight_cap=_number(settings.get("weight_cap")),
+            weight_caps=_by_label(settings.get("weight_cap")),
+            clipped_to=_pairs({"range": settings.get("clipped_to")}).get("range"),
             confidence=_share(settings.get("confidence"), 0.95),
             rows_per_person=_count(settings.get("rows_per_person")) or 1,
             population=_text(settings.get("population")),

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from private_ate import (
     AimOptions,
     ArgumentError,
+    BalancingOptions,
     BlockingOptions,
     BlocksOptions,
     CalibratedOptions,
@@ -273,9 +274,9 @@ def test_an_option_of_the_wrong_kind_is_refused_before_any_charge(tmp_path, meth
 
 def test_no_option_class_is_left_out():
     named = {
-        AimOptions, BlockingOptions, BlocksOptions, CalibratedOptions, DifferenceInMeansOptions,
-        DoublyRobustOptions, FoldSplitOptions, GroupedOptions, IpwOptions, OrthogonalOptions,
-        PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
+        AimOptions, BalancingOptions, BlockingOptions, BlocksOptions, CalibratedOptions,
+        DifferenceInMeansOptions, DoublyRobustOptions, FoldSplitOptions, GroupedOptions,
+        IpwOptions, OrthogonalOptions, PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
     }  # fmt: skip
 
     assert set(OPTIONS) == named

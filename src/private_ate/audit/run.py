@@ -153,13 +153,16 @@ def audit_release(
     *,
     several_arms: bool = False,
     by: tuple[str, ...] = (),
+    request: Request | None = None,
 ) -> Finding:
     """Return the line of a method's whole releases, on its worst neighbours.
 
+    The usual request asks for the method's defaults at ε = 1; another one has its own options.
     With ``by`` releases are those of subgroups without intervals, and all rows of their tables
     are looked at.
     """
-    request = Request(level, EPSILON, by=by, confidence=None if by else 0.95)
+    if request is None:
+        request = Request(level, EPSILON, by=by, confidence=None if by else 0.95)
     pairs = _pairs(method, level, several_arms=several_arms)
     if by:
         pairs = list(neighbours_for(level))  # at label level no subgroup may lack an outcome
@@ -176,7 +179,7 @@ def audit_release(
     def measure() -> tuple[Outputs, Outputs]:
         return _draw_both(*_makers(method, request, pair), runs or fitting, title, progress)
 
-    return _bound_line(f"{title} ({pair.title})", float(EPSILON), delta, measure)
+    return _bound_line(f"{title} ({pair.title})", float(request.epsilon), delta, measure)
 
 
 def _bound_line(

@@ -155,6 +155,7 @@ def estimate(
     warned = warn_of_epsilon(parse_epsilon(epsilon))
     if not quiet:
         _warn(warned)  # while it can still be changed
+    chosen = method_options(method, level, settings or [])
     with watch("estimating", quiet=quiet or json) as progress:
         release = estimate_ate(
             file,
@@ -176,7 +177,7 @@ def estimate(
             outcome_sd=parse_deviations(outcome_sd),
             bounds="from-data" if bounds_from_data else "declared",
             leave_out_undeclared=leave_out_undeclared,
-            options=method_options(method, level, settings or []),
+            options=chosen,
             engine=engine,
             master=master,
             memory_limit=memory_limit,
@@ -196,10 +197,13 @@ def estimate(
         release, as_json=json, contrasts=shown
     )  # first: what was paid for is not lost if a page fails
     if report is not None:
-        facts = pages.public_facts(release, here, known, named_covariates(covariates))
+        facts = pages.public_facts(
+            release, here, known, named_covariates(covariates),
+            options=chosen, analyst=analyst, spent_before=pages.spent_before(release, ledger),
+        )  # fmt: skip
         write_whole(report, release.to_html(facts, contrasts=shown))
     if diagnostics is not None and here is not None:
-        text = pages.curator_text(release, here, known, named_covariates(covariates))
+        text = pages.curator_text(release, here, known, named_covariates(covariates), chosen)
         write_whole(diagnostics, text)
 
 

@@ -122,7 +122,11 @@ WeightsColumn = Annotated[
 ]
 OutcomeColumn = Annotated[
     list[str] | None,
-    typer.Option(help="Outcome column; repeat it for several, the headline first.", metavar="Y"),
+    typer.Option(
+        help="Outcome column; repeat it for several, the headline first.",
+        metavar="Y",
+        callback=lambda names: list(dict.fromkeys(names)) if names else names,
+    ),
 ]
 Covariates = Annotated[
     str | None,

@@ -137,7 +137,7 @@ def subgroup_planner(
         whole,
         caveat + _advice(used, found, request),
         table,
-        "row of the table",
+        every="row of the table",
     )
 
 

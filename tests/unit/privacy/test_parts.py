@@ -104,4 +104,4 @@ def test_sums_over_parts_are_refused_where_rows_may_move():
     parts = Parts(Noise(SeededEntropy(1)), moves=2)
     parts.within("a").staircase("sum", 5, sensitivity=3, epsilon=ONE)
     with pytest.raises(NumericRangeError, match="may move between"):
-        parts.total("all", "sum", epsilon=ONE)
+        parts.total("all", "sum", epsilon=ONE, factors={"a": 1})

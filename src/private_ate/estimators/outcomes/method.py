@@ -15,6 +15,7 @@ import numpy as np
 from private_ate.arrays import Integers
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import SchemaError
+from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.estimators.outcomes.refusals import refuse_outcomes, request_for
 from private_ate.estimators.outcomes.table import merge_outcomes
 from private_ate.estimators.registry import Method
@@ -81,8 +82,10 @@ def _require_alike(views: list[MatchingStudy], request: Request) -> None:
     arms = views[0].domain.treatment.size
 
     def kernel(block: Block) -> _Present:
-        codes = cells.codes(block.covariates)[block.present].astype(np.int64)
-        both = codes * arms + block.arm[block.present]
+        weighs = carries_weight(block)
+        kept = block.present if weighs is None else block.present & weighs
+        codes = cells.codes(block.covariates)[kept].astype(np.int64)
+        both = codes * arms + block.arm[kept]
         counted = np.bincount(both, minlength=cells.count * arms)
         return _Present(counted.reshape(cells.count, arms))
 

@@ -238,12 +238,18 @@ def _dataset(row: Sequence[object]) -> Dataset:
 def _open_account(execute: Execute, new: Dataset, population: Population) -> None:
     public = None
     if has_public_covariates(new.level):
-        public = [new.domain.treatment.column, *new.domain.covariates]
+        public = list(_public_columns(new.domain))
     said = declared_roles(new.level, public, new.rows_per_person)
     private = Roles(private=frozenset({new.domain.outcome.column}))
     roles = private.declare(said, new.name)
     bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
     grant_dataset(execute, new.name, population.total, bound)
+
+
+def _public_columns(domain: Domain) -> tuple[str, ...]:
+    """Return the columns that label level holds public: all that are declared but the outcome."""
+    weights = () if domain.weights is None else (domain.weights.column,)
+    return (domain.treatment.column, *domain.covariates, *weights)
 
 
 def _check_columns(new: Dataset) -> None:
@@ -255,7 +261,7 @@ def _check_columns(new: Dataset) -> None:
         check_name("column", name)
     domain = new.domain
     require_one_outcome(domain, "a data set of a service")
-    needed = (domain.treatment.column, domain.outcome.column, *domain.covariates)
+    needed = (domain.outcome.column, *_public_columns(domain))
     lacking = next((name for name in needed if name not in new.columns), None)
     if lacking is not None:
         msg = f"the domain declares column {lacking!r}, which is not among the columns"
@@ -282,8 +288,7 @@ def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
         if not has_public_covariates(new.level):
             continue
         for first, second in ((new, other), (other, new)):
-            public = {second.domain.treatment.column, *second.domain.covariates}
-            if first.domain.outcome.column in public:
+            if first.domain.outcome.column in _public_columns(second.domain):
                 msg = (
                     f"column {first.domain.outcome.column!r} is private in {first.name!r} and "
                     f"public in {second.name!r}; leave it out of the covariates there"
