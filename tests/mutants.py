@@ -529,7 +529,7 @@ MUTANTS = (
         "tests/properties/test_private_subgroups_replay.py",
     ),
     Mutant(
-        "blocks of a private subgroup are cut by the rows that it holds",
+        "models inside blocks are penalised as if all rows were in the private subgroup",
         "estimators/blocks/method.py",
         "return round(self.start.members / self.plan.blocks) if self.scope.in_cell else None",
         "return None",

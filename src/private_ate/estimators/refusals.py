@@ -163,6 +163,9 @@ def _refuse_private_cells(request: Request, domain: Domain) -> None:
     if getattr(request.options, "model", None) == "overlap":
         msg = "effects of model 'overlap' do not add up over subgroups; choose another model"
         raise ArgumentError(msg, parameter="model")
+    if len(domain.outcomes) > 1:
+        msg = "subgroups at sample level have one outcome; ask for each with its part of ε"
+        raise ArgumentError(msg, parameter="outcome")
     if domain.weights is not None:
         msg = "subgroups at sample level take no sampling weights; leave out one or the other"
         raise ArgumentError(msg, parameter="sampling weights", column=domain.weights.column)

@@ -230,7 +230,10 @@ def _refuse_subgroups(data: object, domain: Domain | None, request: Request) -> 
     if not request.by:
         return
     if not has_public_covariates(request.level):
-        msg = "subgroups are planned for at label level, where it is public who is in which"
+        msg = (
+            "subgroups are planned for at label level, where it is public who is in which; at "
+            "sample level plan for as many rows as a subgroup holds, at half of epsilon"
+        )
         raise ArgumentError(msg, parameter="by")
     if isinstance(data, StudySizes):
         msg = "subgroups are planned for from a table, which tells how large they are"

@@ -13,7 +13,7 @@ from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import SamplingWeights
 from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimators.blocks.cell import laplace_of, packed, packed_length
-from private_ate.estimators.blocks.method import BlocksOptions
+from private_ate.estimators.blocks.method import MODELS, BlocksOptions
 from private_ate.estimators.blocks.models import linear_effects
 from private_ate.estimators.blocks.plan import Scope, plan_blocks
 from private_ate.estimators.subgroups.private_table import ReleasedEffect, rolled_up, table_of
@@ -270,6 +270,21 @@ def test_a_packed_block_depends_on_its_own_rows_alone():
     other = replace(one, takes_part=np.vstack([one.takes_part[:2], np.ones((1, 24), bool)]))
     kept = [linear_effects(packed(each, 12), length=8).effect[:2] for each in (one, other)]
     assert np.array_equal(*kept)
+
+
+def test_models_see_as_many_rows_as_a_subgroup_has_in_a_block(monkeypatch):
+    seen = []
+
+    def watched(groups, **more):
+        seen.append((groups.covariates.shape[1], more["length"], groups.takes_part.mean()))
+        return linear_effects(groups, **more)
+
+    monkeypatch.setitem(MODELS, "linear", watched)
+    options = BlocksOptions(adjust=True, model="linear", partitions=1)
+    asked(clinic(), options=options, design="observational")
+    for places, rows, share in seen:
+        assert places <= packed_length(rows)
+        assert share * places == pytest.approx(rows, rel=0.3)
 
 
 def test_places_of_a_block_are_enough_for_nearly_all_rows():
