@@ -106,9 +106,9 @@ test-oldest:
 	@.ci/oldest $(PYTHON)
 
 # Other Pythons, where the machine has them: the newest with units and attacks, the one between
-# with the units alone, as what passes on both its neighbours seldom fails on it.
+# with whole releases alone, as what passes on both its neighbours seldom fails on it.
 test-pythons:
-	@.ci/on_python 3.12 tests/unit tests/golden tests/integrations
+	@.ci/on_python 3.12 tests/golden tests/integrations tests/unit/data tests/unit/cli
 	@.ci/on_python 3.13 tests/unit tests/golden tests/integrations tests/attacks
 
 bench: $(STAMP) data bench-peers

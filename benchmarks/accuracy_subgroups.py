@@ -219,13 +219,14 @@ def _print(found: dict[str, list]) -> None:
     for key, rows in found.items():
         family, estimand, form, size, epsilon, _ = json.loads(key)
         lines.setdefault((family, estimand, form, int(size), float(epsilon)), []).append(rows)
-    print("| family | estimand | form | n | ε | studies | all units | subgroups | at once |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| family | estimand | form | n | ε | studies | all units | margins | cells | at once |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for line, studies in sorted(lines.items()):
         whole = [row[4] for rows in studies for row in rows if row[1]]
-        cells = [row[4] for rows in studies for row in rows if not row[1]]
+        cells = [row[4] for rows in studies for row in rows if row[0]]
+        margins = [row[4] for rows in studies for row in rows if not row[0] and not row[1]]
         once = [all(row[5] for row in rows) for rows in studies]
-        texts = [_share(whole), _share(cells), _share(once)]
+        texts = [_share(whole), _share(margins), _share(cells), _share(once)]
         print("| " + " | ".join([*map(str, line[:3]), f"{line[3]:,}", f"{line[4]:g}",
               str(len(studies)), *texts]) + " |")  # fmt: skip
 

@@ -30,6 +30,43 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "all units have the sensitivity of the gentlest subgroup",
+        "privacy/parts.py",
+        "reach = [max(column) for column in zip(*moved, strict=True)]",
+        "reach = [min(column) for column in zip(*moved, strict=True)]",
+        "tests/unit/privacy/test_parts.py",
+    ),
+    Mutant(
+        "a subgroup's factor multiplies its sum but not its sensitivity",
+        "privacy/parts.py",
+        "moved = [[factors[one.part] * size for size in one.sensitivities] for one in parts]",
+        "moved = [[size for size in one.sensitivities] for one in parts]",
+        "tests/unit/privacy/test_parts.py",
+    ),
+    Mutant(
+        "subgroups count heads where sampling weights are declared",
+        "estimators/subgroups/populations.py",
+        "float(rows.sum() if block.weights is None else block.weights[rows].sum())",
+        "float(rows.sum())",
+        "tests/unit/estimators/test_subgroups.py::"
+        "test_cells_of_a_sample_count_by_their_sampling_weights",
+    ),
+    Mutant(
+        "what is unbalanced in all subgroups averages out",
+        "estimators/subgroups/errors.py",
+        "return [*found, [self._shared(row)]]",
+        "return found",
+        "tests/unit/estimators/test_subgroups.py::"
+        "test_what_is_unbalanced_in_all_cells_does_not_average_out",
+    ),
+    Mutant(
+        "subgroups share no person but also no name",
+        "privacy/parts.py",
+        "named = replace(spend, part=self.part)",
+        "named = spend",
+        "tests/unit/privacy/test_parts.py",
+    ),
+    Mutant(
         "a sampling weight moves its unit like any other",
         "estimators/calibrated/solver.py",
         "moved = price if units is None else units * price",

@@ -304,7 +304,8 @@ def p_value_of(release: Release, effect: Effect) -> float:
     if _is_cut(release, effect):
         return 1.0
     facts = Facts.of(release.settings)
-    held = {one.label: one for one in release.arms}
+    own = effect.outcome == release.effects[0].outcome  # arms are told of the headline alone
+    held = {one.label: one for one in release.arms if own}
     both = [held[label] for label in (effect.arm, effect.against) if label in held]
     rule = facts.interval_rule
     laws = [one.noise for one in both if one.noise is not None]  # none where it is rolled up
@@ -325,6 +326,8 @@ def p_value_of(release: Release, effect: Effect) -> float:
 def _is_cut(release: Release, effect: Effect) -> bool:
     """Say whether both ends were cut at the outcome's range, so that nothing is known of them."""
     bounds = None if release.outcome is None else release.outcome.bounds
+    others = Facts.of(release.settings).outcomes
+    bounds = next((one.bounds for one in others if one.column == effect.outcome), bounds)
     if bounds is None or effect.interval is None:
         return False
     reach = (bounds[1] - bounds[0]) * (1 - 1e-9)

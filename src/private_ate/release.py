@@ -77,9 +77,10 @@ class Estimate:
     ``warnings`` head the release and rest on public facts alone. Three arms or more are in
     ``arms``, and ``comparison`` is what a release shows of them; the effect is then the headline.
     Of two arms ``laws`` are those of the effect's independent noises and ``variances`` equally
-    likely values of its sampling variance, where a method knows them. ``overlap`` is what the
-    units of an ATO count together. ``subgroups`` are further rows of the table of effects;
-    ``further`` are outcomes after the first, by their columns.
+    likely values of its sampling variance, where a method knows them, of which ``doubt`` is what
+    weights left unbalanced. ``overlap`` is what the units of an ATO count together. ``subgroups``
+    are further rows of the table of effects; ``further`` are outcomes after the first, by their
+    columns.
     """
 
     ate: float
@@ -98,6 +99,7 @@ class Estimate:
     comparison: Comparison | None = None
     laws: tuple[NoiseLaw, ...] = ()
     variances: tuple[float, ...] = ()
+    doubt: float = 0.0
     overlap: float | None = None
     subgroups: tuple[SubgroupRow, ...] = ()
     further: tuple[tuple[str, Estimate], ...] = ()
@@ -414,10 +416,18 @@ def _rows(
     estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
 ) -> tuple[Effect, ...]:
     """Return the table of effects; empty for two arms alone, whose headline is the table."""
-    told = ((about.outcome.column, estimate), *estimate.further)
-    return tuple(
-        row for column, one in told for row in _rows_of(one, column, estimand, asked, about.design)
-    )
+    rows = list(_rows_of(estimate, about.outcome.column, estimand, asked, about.design))
+    for column, one in estimate.further:
+        own = _estimand_of(one, asked, about.design)
+        rows += _rows_of(one, column, own, asked, about.design)
+    return tuple(rows)
+
+
+def _estimand_of(estimate: Estimate, asked: str, design: str) -> ReleasedEstimand:
+    """Return what was estimated of a further outcome, as far as it was adjusted for."""
+    facts = Facts.of(plain_settings(estimate.settings))
+    said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
+    return released_estimand(asked, design, adjusted=said is not False)
 
 
 def _rows_of(

@@ -32,6 +32,7 @@ __all__ = [
     "SubgroupNote",
     "SubgroupsNote",
     "plain_settings",
+    "settings_of_outcome",
     "with_ledger_note",
     "with_notes",
 ]
@@ -207,6 +208,8 @@ class OutcomeFacts:
         Its mean in each arm if all were given that arm, where means were released.
     left_out : int
         Rows without it that were left out, where who lacks it is public.
+    equal_effects : list of objects
+        Tests of equal effects in subgroups, one for each arm against the reference.
     """
 
     column: str
@@ -214,6 +217,7 @@ class OutcomeFacts:
     unit: str | None
     means: Mapping[str, float] | Absent = ABSENT
     left_out: int | Absent = ABSENT
+    equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +313,16 @@ def plain_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
 def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str, Any]:
     """Return the settings of a release that was charged to a ledger."""
     return {**settings, "ledger": _plain(note)}
+
+
+def settings_of_outcome(settings: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """Return the settings with the tests of equal effects of one of several outcomes."""
+    own = next((one for one in Facts.of(settings).outcomes if one.column == column), None)
+    held = settings.get("subgroups")
+    if own is None or not isinstance(held, Mapping):
+        return dict(settings)
+    tests = [] if own.equal_effects is ABSENT else _plain(own.equal_effects)
+    return {**settings, "subgroups": {**held, "equal_effects": tests}}
 
 
 def with_notes(
@@ -636,6 +650,7 @@ def _outcome(held: Mapping[str, Any]) -> OutcomeFacts | None:
         _text(held.get("unit")),
         means or ABSENT,
         ABSENT if left_out is None else left_out,
+        tuple(filter(None, map(_equal_effects, _objects(held.get("equal_effects"))))) or ABSENT,
     )
 
 

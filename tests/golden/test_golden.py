@@ -110,6 +110,15 @@ CASES = (
         {"among": "current", "rows_per_person": 2},
         arms=SMOKERS,
     ),
+    Case(
+        "calibrated-subgroups",
+        "label",
+        "calibrated",
+        {"by": ["age<60", "weight<85"], "overall": True},
+    ),
+    Case(
+        "calibrated-subgroups-three-arms", "label", "calibrated", {"by": ["age<60"]}, arms=SMOKERS
+    ),
 )
 
 

@@ -7,6 +7,7 @@ from private_ate import (
     CalibratedOptions,
     Domain,
     Interval,
+    Outcome,
     Treatment,
     combine,
     describe_arms,
@@ -17,12 +18,14 @@ from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.overlap import describe_overlap
 from private_ate.report.html import PublicFacts, releases_page
+from several_outcomes import clinic_domain, clinic_table
 from sites import effect_row, halves, made_up_site
 from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 390, 1280)
 PAGES = ("label", "sample", "means", "seeded", "both", "curator", "several", "curator of several",
-         "long names", "combined", "combined-table")  # fmt: skip
+         "long names", "subgroups", "combined", "combined-table",
+         "arms, subgroups and outcomes")  # fmt: skip
 
 
 def many_effects(shift):
@@ -43,6 +46,21 @@ LONG = replace(
         "t", arms=[f"{place} {'cigarettes a day or what is like them ' * 3}" for place in range(4)]
     ),
 )
+
+
+def subgroups_of_three_arms():
+    """Return one release of three arms in four subgroups, for two outcomes."""
+    study = draw_clinic(900)
+    left = ("smoker", "weight")
+    others = {name: kind for name, kind in study.domain.covariates.items() if name not in left}
+    arms = Treatment("smoker", arms=("never", "former", "current"))
+    outcomes = [study.domain.outcome, Outcome("weight", Interval(40, 160))]
+    release = estimate_ate(
+        study.frame, domain=Domain(arms, outcomes, others), level="label", epsilon=2,
+        by=["age<60", "pressure_before<150"], overall=True, leave_out_undeclared=True,
+    )  # fmt: skip
+    assert len(release.effects) == 2 * (3 + 2 * 8)  # all units, margins and cells
+    return release
 
 
 def birth_weight_diagnostics():
@@ -94,10 +112,15 @@ def folder(tmp_path_factory):
         "long names": smoking_release(domain=LONG).to_html(
             PublicFacts(overlap=replace(ARM_OVERLAP, labels=LONG.treatment.labels))
         ),
+        "subgroups": subgroups_of_three_arms().to_html(),
         "curator of several": birth_weight_diagnostics().to_html(smoking_release()),
         "combined": combine(
             {"a hospital with a name that is longer than a phone is wide": made_up_site(3.0),
              "b": made_up_site(41.0)}
+        ).to_html(),
+        "arms, subgroups and outcomes": estimate_ate(
+            clinic_table(600, 3), domain=clinic_domain(3), level="label", epsilon=2,
+            by=["sex", "site"],
         ).to_html(),
         "combined-table": combine([many_effects(0.2), many_effects(-0.3)]).to_html(),
     }.items():  # fmt: skip

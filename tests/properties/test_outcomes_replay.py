@@ -13,6 +13,8 @@ from private_ate.estimators.outcomes.method import estimate_outcomes
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.privacy import together
+from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from several_outcomes import outcome_study, replaced
 
@@ -118,6 +120,35 @@ def test_an_outcome_whose_sensitivity_is_left_out_is_found(monkeypatch):
         )
     ]
     assert any("'outcome sum' moves by" in finding for finding in found)
+
+
+@pytest.mark.parametrize(("method", "arms"), [("blocks", 2), ("orthogonal", 2), ("orthogonal", 3)])
+def test_at_sample_level_a_whole_record_moves_no_input_too_far(method, arms):
+    study = outcome_study(arms, 2, rows=150)
+    request = Request("sample", Fraction(4))
+
+    def run_method(held, asked, noise):
+        with single_threaded_blas():
+            return estimate_outcomes(held, asked, METHODS[method], noise)
+
+    low, high = neighbours(study, [5])
+    changed = high.covariates.copy()
+    changed[:, 5] = 1 - np.round(changed[:, 5])
+    treatment = high.treatment.copy()
+    treatment[5] = treatment[5] ^ True if arms == 2 else (treatment[5] + 1) % arms
+    other = replace(high, covariates=changed, treatment=treatment)
+
+    assert replay.replay_findings(run_method, low, other, request) == []
+
+
+def test_a_person_who_moves_two_arms_in_full_is_found():
+    tapes = [replay.Tape(), replay.Tape()]
+    for tape, moved in zip(tapes, (0, 10), strict=True):
+        noise = Noise(SeededEntropy(1), tape)
+        table = [[moved, 0], [0, moved]]
+        noise.cubes("x", table, sensitivities=[[10, 10]] * 2, epsilon=Fraction(1))
+
+    assert any("moves by 2 times" in found for found in replay.broken_promises(*tapes))
 
 
 def test_a_draw_that_is_not_shared_costs_too_much():

@@ -89,6 +89,9 @@ class ArmEstimate:
         Whether the arm's units were weighted to stand for all; otherwise they count alike.
     mean_law : NoiseLaw or None
         The law of the noise that the mean has beyond that of the level, shared by all arms.
+    doubt : float
+        How much of the variances is what weights left unbalanced: an error that is alike in
+        subgroups, where it does not average out.
     """
 
     level: float
@@ -98,6 +101,7 @@ class ArmEstimate:
     units: int | None = None
     weighted: bool = True
     mean_law: NoiseLaw | None = None
+    doubt: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

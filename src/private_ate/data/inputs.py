@@ -164,8 +164,12 @@ def _chosen(domain: Domain, outcome: str | Sequence[str]) -> Domain:
     names = [outcome] if isinstance(outcome, str) else list(outcome)
     declared = {one.column: one for one in domain.outcomes}
     for name in names:
+        if name not in declared and not domain.further:
+            _mismatch("outcome", str(name), domain.outcome.column)
         if name not in declared:
-            _mismatch("outcome", str(name), "' and '".join(declared))
+            listed = ", ".join(map(repr, declared))
+            msg = f"{str(name)!r} is none of the outcomes that the domain declares: {listed}"
+            raise ArgumentError(msg, parameter="outcome")
     if not names or len(set(names)) < len(names):
         msg = "name every outcome once, and at least one"
         raise ArgumentError(msg, parameter="outcome")

@@ -67,7 +67,8 @@ class Method:
     subgroups_at : tuple of levels
         Where it estimates effects in subgroups.
     outcomes_at : tuple of levels
-        Where it releases several outcomes by draws that they share.
+        Where it releases several outcomes: at label level by draws that they share, at sample
+        level with an equal part of ε for each.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -164,7 +165,7 @@ _RECORDS: Final = (
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, trials=True, subgroups_at=("sample",),
+        leaves_out=True, trials=True, subgroups_at=("sample",), outcomes_at=("sample",),
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
         follows=("public", "private"), follows_at=("sample",), weighs_at=("sample",),
@@ -174,7 +175,7 @@ _RECORDS: Final = (
         "estimators.orthogonal.plan:OrthogonalOptions",
         "estimators.orthogonal.method:estimate_orthogonal",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, arms=20,
+        leaves_out=True, arms=20, outcomes_at=("sample",),
         adjusts="all covariates, once n·ε suffices",
         page="explanation/matching.md", figure="orthogonal",
         follows=("public", "private"), follows_at=("sample",), weighs_at=("sample",),

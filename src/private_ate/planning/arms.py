@@ -73,6 +73,8 @@ class ExpectedArms:
         The caps, or the path.
     adjusted : bool
         Whether the estimate adjusts for covariates.
+    doubts : tuple of float
+        How much of the variances is what weights left unbalanced; at label level.
     """
 
     laws: tuple[NoiseLaw, ...]
@@ -81,6 +83,7 @@ class ExpectedArms:
     rule: Rule
     notes: tuple[str, ...]
     adjusted: bool
+    doubts: tuple[float, ...] = ()
 
 
 ArmsPredict = Callable[[int, float], ExpectedArms]
@@ -180,7 +183,10 @@ def label_arms(
         law = rule.law(Fraction(used), request.outcomes)
         laws = [NoiseLaw.of_sum(law, rule.rows * kept * point.cap * unit) for point in chosen]
         notes = tuple(f"cap {point.cap:.3g}" for point in chosen)
-        return ExpectedArms(tuple(laws), tuple(sampling), tuple(likely), "convolved", notes, True)
+        return ExpectedArms(
+            tuple(laws), tuple(sampling), tuple(likely), "convolved", notes, True,
+            tuple(unit**2 * doubt for doubt in doubts),
+        )  # fmt: skip
 
     return predict
 

@@ -42,6 +42,7 @@ from private_ate.planning.label import (
 )
 from private_ate.planning.outcomes import (
     declared_outcomes,
+    in_parts,
     one_outcome,
     plan_together,
     spread_of,
@@ -174,7 +175,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         read = one_outcome(data, several, place)
         one = request_for(request, several, place)
         named = replace(asked, outcome=column)
-        return _planner(read, named, one, guesses, progress, arms, share)
+        found = _planner(read, named, one, guesses, progress, arms, share)
+        is_joint = has_public_covariates(request.level)
+        return found if is_joint else in_parts(found, len(several.outcomes))
 
     planner = (
         planner_of(None)

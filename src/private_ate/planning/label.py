@@ -28,6 +28,7 @@ from private_ate.estimators.calibrated.method import (
     CalibratedOptions,
     error_deviations,
     expected_variance,
+    imbalance_doubt,
     imbalance_of,
     outcome_share,
     plan_clip,
@@ -205,6 +206,8 @@ class ExpectedEffect:
         Its standard deviation without noise.
     likely : array
         The standard deviations that its interval will be made of; empty if none is paid for.
+    doubt : float
+        How much of their squares is what weights left unbalanced.
     cap : float
         The largest weight of a unit.
     """
@@ -213,6 +216,7 @@ class ExpectedEffect:
     unit: float
     sampling: float
     likely: Floats
+    doubt: float
     cap: float
 
     @property
@@ -274,12 +278,13 @@ def foresee_effect(
         point = path.choose(law.variance * reach**2 / more, weighed)
         scale = reach * point.cap * unit
         sampling = math.sqrt(more * _likely_square(path, point, known.released, spread)) * unit
-        wide = np.zeros(0)
+        wide, values = np.zeros(0), np.array([known.released])
         if pays:
             values = known.likely_values()
             wide = error_deviations(path.problem, point.solutions, spread, values)
             wide = math.sqrt(more) * unit * wide
-        return ExpectedEffect(law, scale, sampling, wide, point.cap)
+        doubt = imbalance_doubt(path.problem, point.solutions, spread, values)
+        return ExpectedEffect(law, scale, sampling, wide, more * unit**2 * doubt, point.cap)
 
     return predict
 

@@ -13,7 +13,7 @@ from private_ate.planning.answers import Planner
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.sizes import StudySizes
 
-__all__ = ["declared_outcomes", "one_outcome", "plan_together", "spread_of"]
+__all__ = ["declared_outcomes", "in_parts", "one_outcome", "plan_together", "spread_of"]
 
 
 def declared_outcomes(
@@ -58,6 +58,19 @@ def spread_of(outcome_sd: float | Mapping[str, float] | None, column: str | None
     return outcome_sd
 
 
+def in_parts(planner: Planner, outcomes: int) -> Planner:
+    """Return the planner of an outcome that has a part of ε."""
+
+    def predict(size: int, epsilon: float) -> PlanRow:
+        return replace(planner.predict(size, epsilon / outcomes), epsilon=epsilon)
+
+    def table(size: int, epsilon: float) -> tuple[PlanRow, ...]:
+        rows = planner.rows(size, epsilon / outcomes)
+        return tuple(replace(row, epsilon=epsilon) for row in rows)
+
+    return replace(planner, predict=predict, table=table, whose=planner.wanted_of)
+
+
 def plan_together(planners: Mapping[str, Planner]) -> Planner:
     """Return one planner of all outcomes; a wanted half-width is that of the first."""
     headline, first = next(iter(planners.items()))
@@ -70,7 +83,7 @@ def plan_together(planners: Mapping[str, Planner]) -> Planner:
         )
 
     caveat = (
-        f"is of {len(planners)} outcomes that are drawn together at one ε; for {headline!r} it "
+        f"is of {len(planners)} outcomes that are released together at one ε; for {headline!r} it "
         f"{first.caveat}"
     )
     return replace(first, caveat=caveat, table=table, whose=f"{first.wanted_of} of {headline}")

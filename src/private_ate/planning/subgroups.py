@@ -155,10 +155,15 @@ def _foresee(
 
         def of_arms(rows: int, epsilon: float) -> _Foreseen:
             expected = arms(rows, epsilon)
-            each = list(zip(expected.laws, expected.sampling, expected.likely, strict=True))
+            made = zip(
+                expected.laws, expected.sampling, expected.likely, expected.doubts, strict=True
+            )
+            each = list(made)
             return _Foreseen(
-                tuple(Quantity(0.0, (law,), (variance,)) for law, variance, _ in each),
-                tuple(Quantity(0.0, (law,), likely) for law, _, likely in each),
+                tuple(
+                    Quantity(0.0, (law,), (variance,), doubt) for law, variance, _, doubt in each
+                ),
+                tuple(Quantity(0.0, (law,), likely, doubt) for law, _, likely, doubt in each),
                 expected.notes,
             )
 
@@ -169,8 +174,8 @@ def _foresee(
         expected = effect(rows, epsilon)
         likely = tuple((expected.likely**2).tolist()) or (expected.sampling**2,)
         return _Foreseen(
-            (Quantity(0.0, (expected.law,), (expected.sampling**2,)),),
-            (Quantity(0.0, (expected.law,), likely),),
+            (Quantity(0.0, (expected.law,), (expected.sampling**2,), expected.doubt),),
+            (Quantity(0.0, (expected.law,), likely, expected.doubt),),
             (f"cap {expected.cap:.3g}",),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Semaphore, Thread
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,7 +18,7 @@ from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.noise import Noise, Spend
 from private_ate.privacy.sum_law import SumLaw
 
-__all__ = ["run_together"]
+__all__ = ["named_noise", "run_together"]
 
 Result = TypeVar("Result")
 Output = TypeVar("Output")
@@ -55,6 +55,30 @@ def _resume(runs: Sequence[_Run[Any]], answers: Sequence[object]) -> None:
         run.go_on(answer)
         if run.error is not None:
             raise run.error
+
+
+def named_noise(noise: Noise, name: str) -> Noise:
+    """Return the choke point of one outcome that has a part of ε; its steps bear its name.
+
+    Everything is drawn and written down by the whole's choke point: costs add up there.
+    """
+    return _NamedNoise(noise.entropy, noise.recorder, name=name, whole=noise)
+
+
+@dataclass(slots=True)
+class _NamedNoise(Noise):
+    """A choke point whose steps are those of one outcome, drawn by the whole's."""
+
+    name: str = ""
+    whole: Noise | None = field(default=None, repr=False)
+
+    def _release(self, spend: Spend, values: Any, draw: Callable[[], Output]) -> Output:  # noqa: ANN401  # whatever goes in
+        if self.whole is None:
+            msg = "an outcome's choke point belongs to a whole one"
+            raise NumericRangeError(msg)
+        self.spends.append(spend)
+        named = replace(spend, step=f"{self.name}: {spend.step}")
+        return self.whole._release(named, values, draw)  # noqa: SLF001  # the same choke point
 
 
 @dataclass(frozen=True, slots=True)

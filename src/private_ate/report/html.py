@@ -20,6 +20,7 @@ from private_ate.report.arm_parts import (
 )
 from private_ate.report.glance import glance_table
 from private_ate.report.markup import Markup, card, element, page
+from private_ate.report.outcomes import by_outcome, has_outcomes, outcome_cells, outcome_part
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import (
     balance_table,
@@ -28,7 +29,7 @@ from private_ate.report.parts import (
     promise_part,
     warning_boxes,
 )
-from private_ate.report.several import Scope
+from private_ate.report.several import Cells, Scope
 from private_ate.report.subgroups import has_subgroups, subgroup_cells, subgroup_part
 from private_ate.report.table_one import table_one_part
 from private_ate.report.text import summary_rows
@@ -36,6 +37,7 @@ from private_ate.report.words import (
     PAPER,
     estimand_name,
     headline,
+    outcome_names,
     plain_promise,
     publishable_sentence,
     python_call,
@@ -109,6 +111,9 @@ def _subject(release: Release, facts: PublicFacts) -> str:
     """Name the page after its columns and what was estimated of them."""
     treatment = facts.treatment or (release.treatment.column if release.treatment else "")
     outcome = facts.outcome or (release.outcome.column if release.outcome else "")
+    names = outcome_names(release)
+    if len(names) > 1:
+        outcome = f"{', '.join(names[:-1])} and {names[-1]}"
     if not treatment or not outcome:
         return f"{headline(release)}, released with differential privacy"
     if release.estimand == "difference":
@@ -137,9 +142,15 @@ def release_card(release: Release) -> str:
     caption = element("caption", f"{headline(release)}, released by private-ate")
     table = element("table", *([] if release.arms else [caption]), element("tbody", *rows))
     tables = card_tables(release, caption) if release.arms else []
+    if has_outcomes(release):
+        tables.append(plain_table(outcome_cells(release), None))
     if has_subgroups(release):
-        tables.append(plain_table(subgroup_cells(release), None))
+        tables += [_titled(subgroup_cells(view)) for view in by_outcome(release)]
     return card(*warning_boxes(release), *tables, table)
+
+
+def _titled(cells: Cells) -> Markup:
+    return plain_table(cells, element("caption", cells.title) if cells.title else None)
 
 
 def _sections(
@@ -156,7 +167,9 @@ def _sections(
         parts.append(element("p", plain_promise(release), class_="warning", role="note"))
     parts += warning_boxes(release)
     parts += shown
-    parts += subgroup_part(release)
+    parts += outcome_part(release)
+    for view in by_outcome(release):
+        parts += subgroup_part(view)
     parts.append(glance_table(release, analyst=facts.analyst, spent_before=facts.spent_before))
     parts += promise_part(release, level)
     parts += _arms(release, facts, level)

@@ -30,11 +30,12 @@ Scope = Literal["all", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A table of texts; ``numbers`` says which columns hold numbers."""
+    """A table of texts; ``numbers`` says which columns hold numbers, ``title`` what it is about."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: tuple[bool, ...]
+    title: str = ""
 
 
 def shown_contrasts(release: Release, scope: Scope = "all") -> tuple[Contrast, ...]:

@@ -41,7 +41,7 @@ def subgroup_cells(release: Release) -> Cells:
     if release.arms:
         columns.append(("arms", False, [f"{row.arm} against {row.against}" for row in rows]))
     columns += [
-        ("units", True, [sizes.get(name, "") for name in names]),
+        ("units", True, [sizes.get(name) or _margin_units(release, name) for name in names]),
         (noun(release), True, [number_text(row.estimate, error) for row in rows]),
         (
             f"{percent(release)} {'interval' if paid else 'noise interval'}",
@@ -55,7 +55,17 @@ def subgroup_cells(release: Release) -> Cells:
         tuple(name for name, _, _ in columns),
         tuple(zip(*(texts for _, _, texts in columns), strict=True)),
         tuple(is_number for _, is_number, _ in columns),
+        _of_outcome(release, "{}"),
     )
+
+
+def _margin_units(release: Release, margin: str) -> str:
+    """Return how many units a margin has: those of the cells whose names it is a part of."""
+    note = Facts.of(release.settings).subgroups
+    cells = () if note is None else note.cells
+    held = [cell.units for cell in cells
+            if cell.estimated and f", {margin}, " in f", {cell.name}, "]  # fmt: skip
+    return f"{sum(held):,}" if held else ""
 
 
 def equal_effects_lines(release: Release) -> list[str]:
@@ -87,7 +97,7 @@ def subgroup_part(release: Release) -> list[Markup]:
     )
     drawn = draw_forest(marks, describe=f"Forest plot of {len(rows)} rows of subgroups")
     parts = [
-        element("h2", "Subgroups"),
+        element("h2", f"Subgroups{_of_outcome(release, ': {}')}"),
         element("figure", drawn, element("figcaption", line)),
         _table(subgroup_cells(release)),
     ]
@@ -95,6 +105,12 @@ def subgroup_part(release: Release) -> list[Markup]:
     if tests:
         parts.append(element("p", f"Test of equal effects (Cochran): {'; '.join(tests)}."))
     return parts
+
+
+def _of_outcome(release: Release, form: str) -> str:
+    """Name the outcome that rows are about, where a release has several."""
+    several = len(Facts.of(release.settings).outcomes) > 1
+    return form.format(release.effects[0].outcome) if several else ""
 
 
 def _rows(release: Release) -> list[Effect]:

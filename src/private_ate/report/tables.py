@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from private_ate.effects import p_value_of
 from private_ate.report.frames import effects_frame
 from private_ate.report.several import Cells, Scope, shown_contrasts, smallest_error
-from private_ate.report.words import assumption, noun, number_text, pair_text, percent
+from private_ate.report.words import (
+    assumption,
+    noun,
+    number_text,
+    outcome_names,
+    pair_text,
+    percent,
+)
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
@@ -31,8 +38,7 @@ def effect_cells(release: Release, scope: Scope = "all", *, p_values: bool = Fal
     test of no effect, for journals that ask for it.
     """
     rows = _rows(release, scope)
-    pairs = [(row.interval, row.noise_interval) for row in rows]
-    error = smallest_error(release, pairs)
+    errors = _errors(release, rows)
     paid = any(row.interval is not None for row in rows)
     columns: list[tuple[str, bool, list[str]]] = []
     if len({row.outcome for row in rows}) > 1:
@@ -42,25 +48,47 @@ def effect_cells(release: Release, scope: Scope = "all", *, p_values: bool = Fal
     columns += [
         ("arm", False, [row.arm for row in rows]),
         ("against", False, [row.against for row in rows]),
-        (noun(release), True, [number_text(row.estimate, error) for row in rows]),
+        (noun(release), True, [number_text(row.estimate, errors[row.outcome]) for row in rows]),
     ]
     if paid:
-        columns.append(("standard error", True, [_error(release, row, error) for row in rows]))
+        told = [_error(release, row, errors[row.outcome]) for row in rows]
+        columns.append(("standard error", True, told))
     kind = "interval" if paid else "noise interval"
-    shown = [row.interval if paid else row.noise_interval for row in rows]
-    columns.append((f"{percent(release)} {kind}", True, [_pair(one, error) for one in shown]))
+    shown = [
+        _pair(row.interval if paid else row.noise_interval, errors[row.outcome]) for row in rows
+    ]
+    columns.append((f"{percent(release)} {kind}", True, shown))
     if len(rows) > 1 and any(row.simultaneous is not None for row in rows):
-        columns.append(("all at once", True, [_pair(row.simultaneous, error) for row in rows]))
+        together = [_pair(row.simultaneous, errors[row.outcome]) for row in rows]
+        columns.append(("all at once", True, together))
     if p_values:
         columns.append(("p", True, [p_text(p_value_of(release, row)) for row in rows]))
     names, numbers, texts = zip(*columns, strict=True)
     return Cells(names, tuple(zip(*texts, strict=True)), numbers)
 
 
+def _errors(release: Release, rows: list[Effect]) -> dict[str, float]:
+    """Return the standard error by whose digits the rows of each outcome are written."""
+    found = {}
+    for name in outcome_names(release):
+        pairs = [(row.interval, row.noise_interval) for row in rows if row.outcome == name]
+        found[name] = smallest_error(release, pairs)
+    return found
+
+
+def _unit_text(release: Release) -> str:
+    """Say in which units effects are, where somebody declared them."""
+    told = Facts.of(release.settings).outcomes
+    if len(told) > 1:
+        named = [f"{one.column} in {one.unit}" for one in told if one.unit]
+        return f"Effects on {', '.join(named)}" if named else ""
+    unit = None if release.outcome is None else release.outcome.unit
+    return f"Effects are in {unit}" if unit else ""
+
+
 def table_note(release: Release) -> str:
     """Return the line below a table: units, promise, method, and what to know before use."""
     facts = Facts.of(release.settings)
-    unit = None if release.outcome is None else release.outcome.unit
     covers = facts.interval_covers if release.interval is not None else facts.noise_interval_covers
     cost = f"ε = {float(release.epsilon):g}" + (f", δ = {release.delta:g}" if release.delta else "")
     promise = (
@@ -70,7 +98,7 @@ def table_note(release: Release) -> str:
     )
     parts = [
         f"Units: n = {release.n:,}",
-        f"Effects are in {unit}" if unit else "",
+        _unit_text(release),
         f"Intervals cover {covers}" if covers else "",
         f"{promise} by private-ate {release.version}, method {release.method}",
         assumption(release),
@@ -130,8 +158,9 @@ def _rows(release: Release, scope: Scope) -> list[Effect]:
     if scope == "all" or not release.arms:
         return list(release.effects)
     narrower = {(row.arm, row.against): row.simultaneous for row in shown_contrasts(release, scope)}
+    first = release.effects[0].outcome  # the one whose factor for fewer contrasts is known
     return [
-        replace(row, simultaneous=narrower[row.arm, row.against])
+        replace(row, simultaneous=narrower[row.arm, row.against]) if row.outcome == first else row
         for row in release.effects
         if row.subgroup is None and (row.arm, row.against) in narrower
     ]

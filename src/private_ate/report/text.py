@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
 from private_ate.privacy.levels import private_part
+from private_ate.report.outcomes import by_outcome, has_outcomes, outcome_cells
 from private_ate.report.several import (
     Cells,
     Scope,
@@ -67,11 +69,17 @@ def summarize(release: Release, contrasts: Scope = "all") -> str:
 def _tables(release: Release, contrasts: Scope) -> list[Cells]:
     """Return the tables of arms and contrasts, and of subgroups; of two arms alone, none."""
     tables = [arm_cells(release), contrast_cells(release, contrasts)] if release.arms else []
-    return [*tables, subgroup_cells(release)] if has_subgroups(release) else tables
+    if has_outcomes(release):
+        tables.append(outcome_cells(release))
+    if has_subgroups(release):
+        tables += [subgroup_cells(view) for view in by_outcome(release)]
+    return tables
 
 
 def _aligned(cells: Cells) -> str:
     """Return a table with aligned columns; one that is too wide has its numbers in lines below."""
+    if cells.title:
+        return f"{cells.title}\n{_aligned(replace(cells, title=''))}"
     table = [cells.head, *cells.rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     if sum(widths) + 3 * (len(widths) - 1) <= _WIDTH:
@@ -123,7 +131,10 @@ def release_table(release: Release, contrasts: Scope = "all") -> Table | Group:
 def _rich_table(cells: Cells) -> Table:
     from rich.table import Table  # as above
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        box=None, pad_edge=False, header_style="bold",
+        title=cells.title or None, title_justify="left",
+    )  # fmt: skip
     for name, is_number in zip(cells.head, cells.numbers, strict=True):
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in cells.rows:
@@ -140,9 +151,13 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
     facts = Facts.of(release.settings)
     digits = uncertainty(release)
+    if has_outcomes(release):
+        yield "headline", release.effects[0].outcome
     yield from _several_rows(release) if release.arms else _number_rows(release, digits)
-    for line in equal_effects_lines(release):
-        yield "equal effects", line
+    for view in by_outcome(release):
+        named = f"{view.effects[0].outcome}: " if has_outcomes(release) else ""
+        for line in equal_effects_lines(view):
+            yield "equal effects", f"{named}{line}"
     hides_size = release.adjacency.startswith("add/remove")
     yield ("units (noisy n)" if hides_size else "units (n)"), f"{release.n:,}"
     if facts.arms is not None:

@@ -25,6 +25,7 @@ __all__ = [
     "noise_error",
     "noun",
     "number_text",
+    "outcome_names",
     "pair_text",
     "percent",
     "plain_promise",
@@ -85,6 +86,11 @@ def headline(release: Release) -> str:
     return name[0].upper() + name[1:]
 
 
+def outcome_names(release: Release) -> list[str]:
+    """Return the outcomes of a release, the headline first."""
+    return list(dict.fromkeys(row.outcome for row in release.effects))
+
+
 def noun(release: Release) -> str:
     """Return what the number may be called in one word."""
     return "difference" if release.estimand == "difference" else "effect"
@@ -140,7 +146,9 @@ def formal_promise(release: Release) -> str:
 def publishable_sentence(release: Release) -> str:
     """Return a sentence for a paper: effect, interval, promise and program, and its caveats."""
     comma = "," if "," in estimand_name(release) else ""
-    text = f"The {estimand_name(release)}{comma} {_numbers(release)}"
+    names = outcome_names(release)
+    on = f" on {names[0]}" if len(names) > 1 else ""
+    text = f"The {estimand_name(release)}{comma}{on} {_numbers(release)}"
     cost = f"ε = {float(release.epsilon):g}"
     if release.delta > 0:
         cost += f", δ = {release.delta:g}"
@@ -197,7 +205,9 @@ def python_call(release: Release) -> str:
     """Return a call that asks for the same release again, from what the release knows."""
     facts = Facts.of(release.settings)
     method = "auto" if is_default(release.method, release.level) else release.method
+    names = outcome_names(release)
     pairs = [
+        *([("outcome", repr(names))] if len(names) > 1 else []),
         ("level", repr(release.level)),
         ("epsilon", f'"{_decimal(float(release.epsilon))}"'),
         ("method", repr(method)),

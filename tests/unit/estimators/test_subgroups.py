@@ -24,9 +24,13 @@ from private_ate.domain.subgroups import Cells
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.estimators.calibrated.method import CalibratedOptions, pose_caps
+from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells, RowWeights
 from private_ate.estimators.subgroups.facts import merged_warnings
+from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.noise import Noise
+from private_ate.report.subgroups import subgroup_cells
 from private_ate.settings import SubgroupNote
 from several_arms import arm_study
 
@@ -310,6 +314,7 @@ def test_a_release_of_subgroups_comes_back_from_json_and_shows_itself():
         text = str(release)
         for row in release.effects:
             assert (row.subgroup or "all units") in text
+        assert all(row[1] for row in subgroup_cells(release).rows)  # units, of margins too
         assert ("equal effects" in text) == (release.interval is not None)
         page = release.to_html()
         assert "Forest plot" in page
@@ -373,6 +378,36 @@ def test_intervals_cover_and_the_test_of_equal_effects_keeps_its_level(with_dire
     assert 0.92 <= together / 400 <= 0.98
     assert 1 <= rejected <= 11
     assert found >= 23
+
+
+def test_what_is_unbalanced_in_all_cells_does_not_average_out():
+    rng = np.random.default_rng(5)
+    law, shares = NoiseLaw("staircase", 0.001, 1.0), [0.25] * 4
+    rows = [RowWeights(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), shares]]
+    covered, together = np.zeros(5), 0
+    for _ in range(300):
+        lean = 0.2 * rng.standard_normal()  # the same in all cells
+        cells = [[Quantity(1 + lean + 0.1 * rng.standard_normal(), (law,), (0.05,), 0.04)]
+                 for _ in shares]  # fmt: skip
+        made = ReleasedCells.reconcile(shares, cells)
+        halves = [made.half(row, 0.95) for row in rows]
+        errors = np.array([abs(made.value(row) - 1) for row in rows])
+        covered += errors <= halves
+        factor = made.simultaneous_factor(rows, halves, 0.95)
+        together += bool(np.all(errors <= factor * np.array(halves)))
+    assert np.all((covered / 300 > 0.91) & (covered / 300 < 0.98))
+    assert 0.91 < together / 300 < 0.99
+    assert made.variance(rows[-1]) == pytest.approx(0.04 + 0.01 / 4)
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_cells_tell_how_much_of_their_variance_is_imbalance(arms):
+    study = arm_study(arms, rows=300, seed=9)
+    asked = Request("label", Fraction(1, 4))  # noise that makes the cap bind
+    run = METHODS["calibrated"].run(study, asked, Noise(SeededEntropy(1)))
+    told = [(arm.doubt, arm.variances) for arm in run.arms] or [(run.doubt, run.variances)]
+    assert all(0 <= doubt <= np.mean(variances) for doubt, variances in told)
+    assert max(doubt / np.mean(variances) for doubt, variances in told) > 0.1
 
 
 def test_a_direct_number_shrinks_the_noise_of_all_units_and_of_no_cell_less_than_none():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_ate.estimators.request import Design, Estimand
-from private_ate.settings import ABSENT, Absent, Settings, SubgroupsNote
+from private_ate.settings import ABSENT, Absent, OutcomeFacts, Settings, SubgroupsNote
 
 __all__ = ["BlocksSettings", "ReleasedWeights"]
 
@@ -60,6 +60,8 @@ class BlocksSettings(Settings):
         Whom the effect speaks of.
     interval_covers : str
         What the interval covers, and what not; only where one was paid for.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     notes : list of str
         Warnings.
     design : str
@@ -94,6 +96,7 @@ class BlocksSettings(Settings):
     noise_quantile: float | Absent = ABSENT
     population: str
     interval_covers: str | Absent = ABSENT
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...]
     design: Design
     estimand: Estimand

@@ -92,6 +92,7 @@ __all__ = [
     "error_deviations",
     "estimate_calibrated",
     "expected_variance",
+    "imbalance_doubt",
     "imbalance_of",
     "outcome_share",
     "plan_clip",
@@ -164,13 +165,14 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     else:
         sums = fold_with_base(study, problem.base, _outcome_kernel(weights, kept))
         released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
-    interval, variances = None, ()
+    interval, variances, doubt = None, (), 0.0
     if sampling is not None:
         unit = study.domain.bounds.width / study.size
         likely = sampling.given_seen(_paired_share(problem, shares)).likely_values()
         deviations = unit * error_deviations(problem, weights.solutions, guess, likely, shares)
         half = released.half_width(request.coverage, deviations)
         variances = tuple((deviations**2).tolist())
+        doubt = unit**2 * imbalance_doubt(problem, weights.solutions, guess, likely)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
     settings = _settings(request, weights, study)
     if isinstance(settings.notes, tuple) and "notes" in clip_settings:
@@ -187,7 +189,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(
         released.ate, (released.ate - half, released.ate + half), interval, settings,
         warnings=_warn(public, weights, settings, request),
-        laws=released.laws, variances=variances, overlap=problem.overlap,
+        laws=released.laws, variances=variances, doubt=doubt, overlap=problem.overlap,
     )  # fmt: skip
 
 
@@ -571,9 +573,21 @@ def error_deviations(
     squares = sum(
         solution.sums.squares / share for solution, share in zip(solutions, shares, strict=True)
     )
-    spread = np.minimum(guess**2, _MOST_EXPLAINED * variances)
+    spread = _leaning(guess, variances)
     deviations: Floats = np.sqrt(variances * squares + spread * imbalance_of(problem, solutions))
     return deviations
+
+
+def imbalance_doubt(
+    problem: CapProblem, solutions: tuple[Solution, Solution], guess: float, variances: Floats
+) -> float:
+    """Return how much of the squared `error_deviations` imbalance makes, in the mean."""
+    return float(_leaning(guess, variances).mean()) * imbalance_of(problem, solutions)
+
+
+def _leaning(guess: float, variances: Floats) -> Floats:
+    """Return how far outcomes may lean on what is unbalanced: their squared deviation."""
+    return np.asarray(np.minimum(guess**2, _MOST_EXPLAINED * variances))
 
 
 def imbalance_of(problem: CapProblem, solutions: tuple[Solution, Solution]) -> float:

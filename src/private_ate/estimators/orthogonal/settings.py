@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from private_ate.estimators.blocks.settings import ReleasedWeights
 from private_ate.estimators.request import Design, Estimand
-from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.settings import ABSENT, Absent, OutcomeFacts, Settings
 
 __all__ = ["OrthogonalSettings"]
 
@@ -41,6 +41,8 @@ class OrthogonalSettings(Settings):
         What the interval covers, and what not; only where one was paid for.
     noise_interval_covers : str
         What the noise interval covers, and what not.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     notes : list of str
         Warnings.
     estimand : str
@@ -63,6 +65,7 @@ class OrthogonalSettings(Settings):
     budget: Mapping[str, float]
     interval_covers: str | Absent = ABSENT
     noise_interval_covers: str
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...]
     estimand: Estimand | Absent = ABSENT
     sampling_weights: ReleasedWeights | Absent = ABSENT

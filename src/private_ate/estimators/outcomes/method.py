@@ -8,7 +8,9 @@ docs/proofs/outcomes.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
 
 import numpy as np
 
@@ -21,8 +23,9 @@ from private_ate.estimators.outcomes.table import merge_outcomes
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.together import run_together
+from private_ate.privacy.together import named_noise, run_together
 from private_ate.release import Estimate
 from private_ate.study import Block, MatchingStudy
 
@@ -39,14 +42,19 @@ def estimate_outcomes(
 ) -> Estimate:
     """Release the effects on all declared outcomes, for one ε.
 
-    Neighbours: one person's outcomes replaced, all of them at once. Cost: ε: what the runs ask
-    for is drawn together, see `run_together`. Sensitivity: of every outcome what the method has
-    for it alone. Proof: docs/proofs/outcomes.md.
+    Neighbours: one person's outcomes replaced, all of them at once; at sample level the record.
+    Cost: ε: what the runs ask for is drawn together, see `run_together`; at sample level every
+    run has an equal part of ε, and costs add up. Sensitivity: of every outcome what the method
+    has for it alone. Proof: docs/proofs/outcomes.md.
     """
     domain = study.domain
     refuse_outcomes(method, request, domain)
     views = [study.with_outcome(place) for place in range(len(domain.outcomes))]
     _require_alike(views, request)
+
+    if not has_public_covariates(request.level):
+        runs = _run_apart(views, request, method, noise)
+        return merge_outcomes(runs, domain, request, bounds_are_declared=bounds_are_declared)
 
     def job(place: int) -> Callable[[Noise], Estimate]:
         asked = request_for(request, domain, place)
@@ -61,6 +69,27 @@ def estimate_outcomes(
 
     runs = run_together(noise, [job(place) for place in range(len(views))])
     return merge_outcomes(runs, domain, request, bounds_are_declared=bounds_are_declared)
+
+
+def _run_apart(
+    views: list[MatchingStudy], request: Request, method: Method, noise: Noise
+) -> list[Estimate]:
+    """Run the method on every outcome with an equal part of ε."""
+    runs = []
+    parts = equal_parts(request.epsilon, len(views))
+    for place, (view, part) in enumerate(zip(views, parts, strict=True)):
+        asked = replace(request, epsilon=part, outcomes=len(views))
+        own = named_noise(noise, view.domain.outcome.column)
+        runs.append(method.run(view if place == 0 else view.unannounced(), asked, own))
+    return runs
+
+
+def equal_parts(epsilon: Fraction, count: int) -> list[Fraction]:
+    """Return parts of a budget that a request can hold, equal to 14 digits; they add up to it."""
+    exact = epsilon / count
+    context = Context(prec=13, rounding=ROUND_DOWN)
+    part = Fraction(context.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
+    return [*[part] * (count - 1), epsilon - (count - 1) * part]
 
 
 @dataclass(frozen=True, slots=True)

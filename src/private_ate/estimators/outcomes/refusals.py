@@ -32,6 +32,9 @@ def refuse_outcomes(method: Method, request: Request, domain: Domain | None) -> 
             f"{' and '.join(able)} takes several, or ask for each with its part of ε"
         )
         raise ArgumentError(msg, parameter="outcome")
+    if not has_public_covariates(request.level):
+        _refuse_at_sample_level(request)
+        return
     private = [one.column for one in domain.outcomes if one.missing == "private"]
     if private:
         msg = (
@@ -56,6 +59,19 @@ def refuse_outcomes(method: Method, request: Request, domain: Domain | None) -> 
     unknown = next((name for name, _ in request.spreads if name not in columns), None)
     if unknown is not None:
         msg = f"a standard deviation is given for {unknown!r}, which is none of the outcomes"
+        raise ArgumentError(msg, parameter="outcome")
+
+
+def _refuse_at_sample_level(request: Request) -> None:
+    """Refuse what several outcomes with parts of ε cannot have."""
+    if request.by:
+        msg = (
+            "at sample level subgroups have one outcome; ask for one, or at label level for all "
+            "of them"
+        )
+        raise ArgumentError(msg, parameter="by")
+    if request.spreads:
+        msg = "guessed standard deviations are for the method of label level; leave them out"
         raise ArgumentError(msg, parameter="outcome")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -10,14 +11,22 @@ from private_ate.contents.arms import Contrast, Pair, SubgroupRow
 from private_ate.contents.laws import half_width
 from private_ate.domain import Domain
 from private_ate.estimators.request import Request
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.release import Estimate
-from private_ate.settings import ABSENT, Absent, Facts, OutcomeFacts, plain_settings
+from private_ate.settings import (
+    ABSENT,
+    Absent,
+    EqualEffects,
+    Facts,
+    OutcomeFacts,
+    plain_settings,
+)
 
 __all__ = ["merge_outcomes"]
 
 _TOGETHER: Final = (
-    "effects on {0} outcomes of the same people, drawn together; the headline is {1}, and settings "
-    "that outcomes have of their own are its"
+    "effects on {0} outcomes of the same people, {2}; the headline is {1}, and settings that "
+    "outcomes have of their own are its"
 )
 
 
@@ -34,9 +43,12 @@ def merge_outcomes(
     first, *others = told
     held: Any = first.settings  # a frozen dataclass that has room for outcomes
     texts = held.notes if isinstance(held.notes, tuple) else ()
+    is_joint = has_public_covariates(request.level)
+    how = "drawn together" if is_joint else "each with an equal part of ε"
     settings = replace(
         held,
-        notes=(_TOGETHER.format(len(runs), columns[0]), *texts),
+        budget=held.budget if is_joint else _budgets(columns, told),
+        notes=(_TOGETHER.format(len(runs), columns[0], how), *texts),
         outcomes=tuple(
             _facts(run, domain, place, bounds_are_declared=bounds_are_declared)
             for place, run in enumerate(told)
@@ -59,11 +71,25 @@ def _with_row(run: Estimate, domain: Domain, place: int, request: Request) -> Es
     at_once = replace(request, outcomes=len(domain.outcomes)).coverage_at_once
     together: Pair | None = None
     if run.interval is not None:
-        half = half_width(at_once, run.laws, [run.variances], "convolved")
+        if run.laws and run.variances:
+            half = half_width(at_once, run.laws, [run.variances], "convolved")
+        else:
+            half = _wider(run.ate, run.interval, request.coverage, at_once)
         low, high = (min(max(end, -width), width) for end in (run.ate - half, run.ate + half))
         together = (min(low, run.interval[0]), max(high, run.interval[1]))
     row = Contrast(treated, control, run.ate, run.interval, together, run.noise_interval)
     return replace(run, subgroups=(SubgroupRow(None, row),))
+
+
+def _wider(effect: float, interval: Pair, coverage: float, at_once: float) -> float:
+    """Return a half-width that covers more, of an error whose law is not told.
+
+    If the density of an error is log-concave, as those of normal errors, of Laplace noise and of
+    their sums are, the logarithm of its tail falls ever faster, so that quantiles grow at most
+    like these logarithms.
+    """
+    half = max(interval[1] - effect, effect - interval[0])
+    return half * math.log(1 - at_once) / math.log(1 - coverage)
 
 
 def _facts(run: Estimate, domain: Domain, place: int, *, bounds_are_declared: bool) -> OutcomeFacts:
@@ -71,7 +97,9 @@ def _facts(run: Estimate, domain: Domain, place: int, *, bounds_are_declared: bo
     ends: Pair | None = None
     if bounds_are_declared and outcome.bounds is not None:
         ends = (outcome.bounds.low, outcome.bounds.high)
-    return OutcomeFacts(outcome.column, ends, outcome.unit, _means(run), _left_out(run))
+    return OutcomeFacts(
+        outcome.column, ends, outcome.unit, _means(run), _left_out(run), _equal_effects(run)
+    )
 
 
 def _means(run: Estimate) -> dict[str, float] | Absent:
@@ -83,9 +111,23 @@ def _means(run: Estimate) -> dict[str, float] | Absent:
     return ABSENT if means is None else {"treated": means.treated, "control": means.control}
 
 
+def _equal_effects(run: Estimate) -> tuple[EqualEffects, ...] | Absent:
+    note = Facts.of(plain_settings(run.settings)).subgroups
+    return ABSENT if note is None else note.equal_effects
+
+
 def _left_out(run: Estimate) -> int | Absent:
     counted = Facts.of(plain_settings(run.settings)).left_out_outcome
     return ABSENT if counted is None else counted
+
+
+def _budgets(columns: Sequence[str], runs: Sequence[Estimate]) -> dict[str, float]:
+    """Return ε of the steps of all outcomes."""
+    return {
+        f"{column}: {step}": epsilon
+        for column, run in zip(columns, runs, strict=True)
+        for step, epsilon in Facts.of(plain_settings(run.settings)).budget.items()
+    }
 
 
 def _warnings(columns: Sequence[str], warnings: Sequence[tuple[str, ...]]) -> tuple[str, ...]:

@@ -44,11 +44,14 @@ class Quantity:
         Laws of its independent noises.
     variances : tuple of float
         Equally likely values of its sampling variance; empty if no interval was paid for.
+    doubt : float
+        How much of that is what weights left unbalanced, which cells have in common.
     """
 
     value: float
     laws: tuple[NoiseLaw, ...]
     variances: tuple[float, ...] = ()
+    doubt: float = 0.0
 
     @property
     def noise_variance(self) -> float:
@@ -98,6 +101,7 @@ class ReleasedCells:
     values: Floats
     _sources: tuple[_Source, ...] = field(repr=False)
     _variances: tuple[tuple[tuple[float, ...], ...], ...] = field(repr=False)
+    _doubts: Floats = field(repr=False)  # shape (cells, quantities)
 
     @classmethod
     def reconcile(
@@ -130,7 +134,8 @@ class ReleasedCells:
                 for law in cell[place].laws
             ]
         variances = tuple(tuple(one.variances for one in cell) for cell in cells)
-        return cls(tuple(share.tolist()), values, tuple(sources), variances)
+        doubts = np.array([[one.doubt for one in cell] for cell in cells])
+        return cls(tuple(share.tolist()), values, tuple(sources), variances, doubts)
 
     @property
     def has_variances(self) -> bool:
@@ -163,7 +168,16 @@ class ReleasedCells:
             (weight * factor) ** 2 * float(np.mean(likely))
             for weight, cell in zip(row.cells, self._variances, strict=True)
             for factor, likely in zip(row.quantities, cell, strict=True)
-        )
+        ) + self._shared(row)
+
+    def _shared(self, row: RowWeights) -> float:
+        """Return the variance that a row has because what is unbalanced is alike in all cells.
+
+        Errors of cells that are the same add up whole; their squares are in the cells' variances.
+        """
+        weights = np.array(row.cells)
+        added = (weights @ np.sqrt(self._doubts)) ** 2 - weights**2 @ self._doubts
+        return float(np.maximum(added, 0.0) @ np.array(row.quantities) ** 2)
 
     def simultaneous_factor(
         self, rows: Sequence[RowWeights], halves: Sequence[float], coverage: float
@@ -172,7 +186,7 @@ class ReleasedCells:
         largest = np.zeros(_DRAWS)
         for row, half in zip(rows, halves, strict=True):
             if half > 0:
-                size = np.abs(np.array(row.cells) @ self._errors_of(row.quantities))
+                size = np.abs(np.array(row.cells) @ self._errors_of(row.quantities, self._alike))
                 np.maximum(largest, size / half, out=largest)
         return max(1.0, float(np.quantile(largest, coverage)))
 
@@ -196,18 +210,19 @@ class ReleasedCells:
         middle = inverse - np.outer(ones, ones) / ones.sum()
         effects = self.values @ np.array(quantities)
         found = max(float(effects @ middle @ effects), 0.0)
-        errors = self._errors_of(quantities)
+        errors = self._errors_of(quantities, self._apart)
         chance = np.einsum("ij,ij->j", errors, middle @ errors)
         larger = int(np.count_nonzero(chance >= found))
         return Heterogeneity(found, count - 1, (1 + larger) / (1 + _DRAWS))
 
     def _likely(self, row: RowWeights) -> list[list[float]]:
-        return [
+        found = [
             [(weight * factor) ** 2 * value for value in likely]
             for weight, cell in zip(row.cells, self._variances, strict=True)
             for factor, likely in zip(row.quantities, cell, strict=True)
             if weight and factor
         ]
+        return [*found, [self._shared(row)]]
 
     def _laws(self, row: RowWeights) -> list[NoiseLaw]:
         found = []
@@ -217,9 +232,9 @@ class ReleasedCells:
                 found.append(source.law.scaled(moved))
         return found
 
-    def _errors_of(self, quantities: tuple[float, ...]) -> Floats:
+    def _errors_of(self, quantities: tuple[float, ...], simulated: tuple[Floats, ...]) -> Floats:
         """Return simulated errors of every cell, shape (cells, draws)."""
-        weighted = zip(quantities, self._simulated, strict=True)
+        weighted = zip(quantities, simulated, strict=True)
         errors: Floats = sum(
             (factor * errors for factor, errors in weighted if factor),
             start=np.zeros((len(self.shares), _DRAWS)),
@@ -227,8 +242,20 @@ class ReleasedCells:
         return errors
 
     @cached_property
-    def _simulated(self) -> tuple[Floats, ...]:
-        """Simulated errors of each quantity; fixed, so that rows are functions of the release."""
+    def _alike(self) -> tuple[Floats, ...]:
+        """Simulated errors of each quantity, with one draw for what is unbalanced in all cells."""
+        return self._simulate(np.sqrt(self._doubts))
+
+    @cached_property
+    def _apart(self) -> tuple[Floats, ...]:
+        """Simulated errors of each quantity, all independent."""
+        return self._simulate(np.zeros_like(self._doubts))
+
+    def _simulate(self, shared: Floats) -> tuple[Floats, ...]:
+        """Simulate errors; the draws are fixed, so that rows are functions of the release.
+
+        ``shared`` deviations, of shape (cells, quantities), are of an error that cells share.
+        """
         count = len(self.shares)
         found = [np.zeros((count, _DRAWS)) for _ in range(self.values.shape[1])]
         for place, source in enumerate(self._sources):
@@ -240,7 +267,11 @@ class ReleasedCells:
                 normal, which = fixed_uniforms(name, 2, _DRAWS)
                 held = np.asarray(likely)
                 chosen = held[np.minimum((which * held.size).astype(np.intp), held.size - 1)]
-                found[place][number] += np.sqrt(chosen) * ndtri(normal)
+                own = np.maximum(chosen - shared[number, place] ** 2, 0.0)
+                found[place][number] += np.sqrt(own) * ndtri(normal)
+        for place in range(len(found)):
+            (normal,) = fixed_uniforms(f"imbalance {place} behind subgroups", 1, _DRAWS)
+            found[place] += np.outer(shared[:, place], ndtri(normal))
         return tuple(found)
 
 

@@ -105,8 +105,8 @@ def _half(epsilon: Fraction) -> Fraction:
 def _quantities(run: Estimate) -> tuple[Quantity, ...]:
     """Return what one cell released: the means of several arms, or the effect of two."""
     if run.arms:
-        return tuple(Quantity(arm.level, (arm.law,), arm.variances) for arm in run.arms)
-    return (Quantity(run.ate, run.laws, run.variances),)
+        return tuple(Quantity(arm.level, (arm.law,), arm.variances, arm.doubt) for arm in run.arms)
+    return (Quantity(run.ate, run.laws, run.variances, run.doubt),)
 
 
 def _release_direct(

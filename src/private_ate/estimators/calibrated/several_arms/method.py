@@ -103,8 +103,10 @@ def estimate_several_arms(
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
     )
     variances = _likely_variances(weights, spread, guess, domain.bounds.width, study.size)
+    unit = domain.bounds.width / study.size
+    doubts = tuple((unit * guess) ** 2 * each.imbalance for each in weights)
     return estimate_from_arms(
-        _arm_estimates(weights, means, variances), domain, request, settings,
+        _arm_estimates(weights, means, variances, doubts), domain, request, settings,
         rule="convolved",
         warnings=warn_of_arms(
             public, phase.designs.arms[0].features.model, designed_balance(balance, weights),
@@ -180,6 +182,7 @@ def _arm_estimates(
     weights: tuple[ArmWeights, ...],
     means: tuple[ReleasedMean, ...],
     variances: tuple[tuple[float, ...], ...],
+    doubts: tuple[float, ...],
 ) -> tuple[ArmEstimate, ...]:
     return tuple(
         ArmEstimate(
@@ -189,6 +192,7 @@ def _arm_estimates(
             variances=likely,
             units=each.design.members,
             weighted=not each.design.is_constant(each.cap),
+            doubt=doubt,
         )
-        for each, released, likely in zip(weights, means, variances, strict=True)
+        for each, released, likely, doubt in zip(weights, means, variances, doubts, strict=True)
     )

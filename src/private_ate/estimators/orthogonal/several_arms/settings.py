@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from private_ate.estimators.request import Design
-from private_ate.settings import ABSENT, Absent, ArmsSettings
+from private_ate.settings import ABSENT, Absent, ArmsSettings, OutcomeFacts
 
 __all__ = ["OrthogonalArmsSettings"]
 
@@ -53,6 +53,8 @@ class OrthogonalArmsSettings(ArmsSettings):
         What the intervals cover, and what not; only where they were paid for.
     noise_interval_covers : str
         What the noise intervals cover, and what not.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     notes : list of str
         Warnings.
     """
@@ -78,4 +80,5 @@ class OrthogonalArmsSettings(ArmsSettings):
     budget: Mapping[str, float]
     interval_covers: str | Absent = ABSENT
     noise_interval_covers: str
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...]

@@ -1,0 +1,124 @@
+"""Several outcomes as a table of texts, and a release as each of its outcomes sees it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from private_ate.contents.about import OutcomeNote
+from private_ate.report.markup import Markup, element
+from private_ate.report.several import Cells, smallest_error
+from private_ate.report.words import noun, number_text, outcome_names, percent
+from private_ate.settings import Facts, OutcomeFacts, settings_of_outcome
+
+if TYPE_CHECKING:
+    from private_ate.contents.about import Effect
+    from private_ate.release import Release
+
+__all__ = ["by_outcome", "has_outcomes", "outcome_cells", "outcome_part"]
+
+
+def has_outcomes(release: Release) -> bool:
+    """Say whether the table of effects has rows of several outcomes."""
+    return len(outcome_names(release)) > 1
+
+
+def by_outcome(release: Release) -> list[Release]:
+    """Return the release as each outcome sees it: its own rows, its own headline and unit.
+
+    Means of arms are those of the first outcome; the others have none.
+    """
+    if not has_outcomes(release):
+        return [release]
+    known = {one.column: one for one in Facts.of(release.settings).outcomes}
+    return [_view(release, column, known.get(column)) for column in outcome_names(release)]
+
+
+def _view(release: Release, column: str, facts: OutcomeFacts | None) -> Release:
+    rows = tuple(row for row in release.effects if row.outcome == column)
+    head = _headline(release, rows)
+    note = None if facts is None else OutcomeNote(column, facts.bounds, facts.unit)
+    return replace(
+        release, effects=rows, ate=head.estimate, interval=head.interval,
+        noise_interval=head.noise_interval, outcome=note,
+        settings=settings_of_outcome(release.settings, column),
+    )  # fmt: skip
+
+
+def _headline(release: Release, rows: tuple[Effect, ...]) -> Effect:
+    """Return the headline of one outcome: the contrast of the release's own."""
+    overall = [row for row in rows if row.subgroup is None]
+    wanted = Facts.of(release.settings).headline
+    for row in overall:
+        if wanted is not None and (row.arm, row.against) == (wanted.arm, wanted.against):
+            return row
+    return overall[0]
+
+
+def outcome_cells(release: Release) -> Cells:
+    """Return a row per outcome and contrast of all units; of several arms with the reference."""
+    paid = release.interval is not None
+    kind = "interval" if paid else "noise interval"
+    head = ["outcome", *(["arms"] if release.arms else []), noun(release),
+            f"{percent(release)} {kind}", *(["all at once"] if paid else [])]  # fmt: skip
+    rows: list[tuple[str, ...]] = []
+    for view in by_outcome(release):
+        told = [row for row in view.effects if row.subgroup is None]
+        told = [row for row in told if row.against == told[0].against]
+        error = smallest_error(release, [(row.interval, row.noise_interval) for row in told])
+        unit = "" if view.outcome is None or not view.outcome.unit else f" ({view.outcome.unit})"
+        for row in told:
+            texts = [f"{row.outcome}{unit}"]
+            texts += [f"{row.arm} against {row.against}"] if release.arms else []
+            texts += [number_text(row.estimate, error)]
+            texts += [_pair(row.interval if paid else row.noise_interval, error)]
+            rows.append((*texts, *([_pair(row.simultaneous, error)] if paid else [])))
+    names = 2 if release.arms else 1
+    numbers = (*(False,) * names, *(True,) * (len(head) - names))
+    return Cells(tuple(head), tuple(rows), numbers)
+
+
+def outcome_part(release: Release) -> list[Markup]:
+    """Return the outcomes of a page as a table that fits a phone."""
+    if not has_outcomes(release):
+        return []
+    cells = outcome_cells(release)
+    names = cells.numbers.index(True)
+    rows = [
+        element(
+            "tr",
+            element("th", *_below(row[:names]), scope="row"),
+            element("td", row[names], class_="number"),
+            element("td", *_below(row[names + 1 :]), class_="number"),
+        )
+        for row in cells.rows
+    ]
+    head = [
+        element("th", "outcome", scope="col"),
+        element("th", cells.head[names], scope="col", class_="number"),
+        element("th", *_below(cells.head[names + 1 :]), scope="col", class_="number"),
+    ]
+    caption = "Each in units of its own outcome."
+    if release.interval is not None:
+        caption += " Intervals “all at once” cover all rows of all outcomes together."
+    return [
+        element("h2", "Outcomes"),
+        element(
+            "table",
+            element("caption", caption),
+            element("thead", element("tr", *head)),
+            element("tbody", *rows),
+        ),
+    ]
+
+
+def _below(texts: tuple[str, ...]) -> list[Markup]:
+    first, *others = texts
+    parts = [element("span", first)]
+    for text in others:
+        parts += [element("br"), element("span", text, class_="soft")]
+    return parts
+
+
+def _pair(pair: tuple[float, float] | None, error: float) -> str:
+    return "" if pair is None else f"[{number_text(pair[0], error)}, {number_text(pair[1], error)}]"
