@@ -87,10 +87,17 @@ def _missing_outcomes(tally: ColumnTally, outcome: Outcome) -> Iterator[Finding]
     yield Finding(
         "missing", tally.name, "bends" if is_many and not declared else "note",
         f"{', '.join([told, *_missing_by_arm(tally)])}; {rule}",
-        'declare missing = "public" or "private", which leaves them out'
-        + ("" if declared else ", or the number that a missing outcome stands for"),
+        _missing_remedy(outcome, declared=declared),
         {"rows": int(missing.sum()), **tally.slots.counts(missing), "declared": declared},
     )  # fmt: skip
+
+
+def _missing_remedy(outcome: Outcome, *, declared: bool) -> str:
+    """Say how missing outcomes could be declared; of those that are left out, nothing is to do."""
+    if outcome.missing is not None:
+        return ""
+    left_out = 'declare missing = "public" or "private", which leaves them out'
+    return left_out if declared else f"{left_out}, or the number that a missing outcome stands for"
 
 
 def _missing_by_arm(tally: ColumnTally) -> list[str]:

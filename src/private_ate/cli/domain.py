@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,6 +14,7 @@ from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from private_ate.cli.draft import Draft
     from private_ate.domain import Treatment
 
 __all__ = ["domain"]
@@ -88,7 +90,20 @@ def domain(
             f"left out {len(drafted.left_out)} of {len(schema)} columns for their names or types; "
             "the reasons are at the end of the draft"
         )
-    typer.echo(f"wrote {out}; fill in every ??? from the code book, then: private-ate check")
+    if treatment is None or outcome is None:
+        typer.echo("name --treatment and --outcome too, and the draft asks for less")
+    check = ["private-ate", "check", str(data), "--domain", str(out), *_more(drafted, sep, decimal)]
+    typer.echo(f"wrote {out}; fill in every ??? from the code book, then:\n  {shlex.join(check)}")
+
+
+def _more(drafted: Draft, sep: str | None, decimal: str | None) -> list[str]:
+    """Return the flags that a check of the drafted domain needs beside it."""
+    signs = {"--sep": sep, "--decimal": decimal}
+    words = [word for flag, sign in signs.items() if sign is not None for word in (flag, sign)]
+    words += ["--level", drafted.level]
+    if drafted.level == "label" and drafted.treatment is not None and drafted.outcome is not None:
+        words += ["--covariates", ",".join(drafted.nameable)]
+    return words
 
 
 def _declared_arms(column: str | None, flagged: ArmFlags) -> Treatment | None:

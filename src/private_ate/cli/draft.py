@@ -77,6 +77,13 @@ class Draft:
             if name not in (self.treatment, self.outcome) and name not in self.left_out
         )
 
+    @property
+    def nameable(self) -> tuple[str, ...]:
+        """Covariates as a flag takes them; a name that could end the line or the list is none."""
+        return tuple(
+            name for name in self.covariates if name.isprintable() and not set(name) & set(",\"'")
+        )
+
     def text(self) -> str:
         """Return the draft: TOML but for the ??? that a person replaces."""
         return "\n".join(self._lines()) + "\n"
@@ -90,7 +97,8 @@ class Draft:
         yield from ("low = ???", "high = ???", "missing = ???", "", "[covariates]")
         is_public = has_public_covariates(self.level)
         if is_public:
-            yield _PUBLIC.format(names=_quoted_names(self.covariates))
+            quoted = ",".join(self.nameable)
+            yield _PUBLIC.format(names=f'"{quoted}"')
         for name in self.covariates:
             yield ("# " if is_public else "") + _declaration(name, self.schema[name])
         if self.left_out:
@@ -118,9 +126,3 @@ def _text_or_gap(column: str | None) -> str:
     from private_ate.domain import toml_text  # keeps --help fast
 
     return "???" if column is None else toml_text(column)
-
-
-def _quoted_names(names: Sequence[str]) -> str:
-    """Return names as a flag takes them; a name that could end the line or the list has none."""
-    plain = [name for name in names if name.isprintable() and not set(name) & set(",\"'")]
-    return f'"{",".join(plain)}"'

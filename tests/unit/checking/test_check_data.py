@@ -115,6 +115,7 @@ def test_missing_outcomes_that_a_declared_rule_leaves_out_are_worth_knowing(rule
     check = look(study(drop=replaced("drop", 100, None)), ruled)
 
     assert found(check, "missing", "drop").severity == "note"
+    assert found(check, "missing", "drop").remedy == ""
 
 
 def test_missing_treatments_are_counted_apart_from_other_labels():

@@ -1,5 +1,9 @@
 """Drafts of a domain: short, from names and types alone, and clear about what is left to do."""
 
+import json
+import shlex
+from pathlib import Path
+
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -140,3 +144,33 @@ def test_a_mark_within_a_label_is_a_label():
     )
 
     assert known.covariates["x"].labels == ("why???", "b")
+
+
+def test_the_command_that_a_draft_ends_with_runs_as_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text("id;age;arm;change\n1;40,5;a;1\n2;50;b;2\n3;60;a;3\n4;45;b;4\n")
+    asked = ["domain", "own.csv", "--out", "own.toml", "--level", "label", "--sep", ";"]
+    arms = ["--treatment", "arm", "--treated", "a", "--control", "b", "--outcome", "change"]
+    done = CliRunner().invoke(app, [*asked, "--decimal", ",", *arms])
+    words = shlex.split(done.stdout.splitlines()[-1])
+    filled = (
+        Path("own.toml").read_text("utf-8").replace("low = ???\nhigh = ???", "low = 0\nhigh = 9", 1)
+    )
+    Path("own.toml").write_text(filled.replace("missing = ???", 'missing = "public"', 1))
+
+    checked = CliRunner().invoke(app, [*words[1:], "--json"])
+
+    assert words[:2] == ["private-ate", "check"]
+    assert words[-2:] == ["--covariates", "age"]
+    assert checked.exit_code in {0, 1}, checked.output
+    assert json.loads(checked.stdout)
+
+
+def test_a_draft_without_roles_says_what_would_shorten_it(tmp_path):
+    (tmp_path / "own.csv").write_text("age,arm,change\n1,2,3\n")
+    asked = ["domain", str(tmp_path / "own.csv"), "--out", str(tmp_path / "own.toml")]
+
+    done = CliRunner().invoke(app, [*asked, "--level", "label"])
+
+    assert "name --treatment and --outcome" in done.stdout
+    assert "--covariates" not in done.stdout
