@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import replay
+from private_ate.contents.arms import NoiseLaw
 from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.estimators.calibrated.method import CalibratedOptions
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
+from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells, RowWeights
 from private_ate.estimators.subgroups.method import estimate_subgroups
 from private_ate.privacy import parts
 from private_ate.privacy.quantiles import staircase_variance
@@ -88,6 +90,36 @@ def test_eight_cells_each_carry_the_noise_of_the_whole_budget(arms):
     measured = float(np.mean(np.array(drawn, dtype=float) ** 2))
     assert measured == pytest.approx(staircase_variance(1.0), rel=0.2)
     assert measured < staircase_variance(0.5) / 2  # what cells that share ε would carry at least
+
+
+def redrawn(call, rows):
+    """Return the error of a released mean by one more draw of its noise, in units of the range."""
+    return float(np.atleast_1d(call.draw())[0] - 2 * np.atleast_1d(call.values)[0]) / rows / 2**55
+
+
+def test_reconciled_all_units_err_no_more_than_1_1_times_all_units_alone_at_half_epsilon():
+    study = arm_study(2, rows=3000, seed=7)
+    by = ("x0<0.5", "x1<0.5", "x2<0.5")
+    request = Request("label", Fraction(1), by=by, overall=True, confidence=None)
+    *cells, direct = replay.record(run, study, request).tape
+    codes = sum((study.covariates[j] >= 0.5) * 2 ** (2 - j) for j in range(3))
+    rows = np.bincount(codes, minlength=8).tolist()
+    laws = [NoiseLaw("staircase", call.spend.sensitivity[0] / size / 2**54, 0.5)
+            for call, size in zip([*cells, direct], [*rows, 3000], strict=True)]  # fmt: skip
+    shares = [size / 3000 for size in rows]
+    whole = RowWeights(tuple(shares), (1.0,))
+    half = Request("label", Fraction(1, 2), confidence=None)
+    (single,) = replay.record(METHODS["calibrated"].run, study, half).tape
+    paid, alone = [], []
+    for _ in range(400):
+        found = [[Quantity(redrawn(call, size), (law,))]
+                 for call, size, law in zip(cells, rows, laws, strict=False)]  # fmt: skip
+        total = [Quantity(redrawn(direct, 3000), (laws[-1],))]
+        paid.append(ReleasedCells.reconcile(shares, found, total).value(whole))
+        alone.append(redrawn(single, 3000))
+    ratio = float(np.sqrt(np.mean(np.square(paid)) / np.mean(np.square(alone))))
+    assert ratio <= 1.1
+    assert ratio > 0.5  # and the noise is there
 
 
 def test_a_cell_alone_has_the_sensitivity_that_it_has_among_others():

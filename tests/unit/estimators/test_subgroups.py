@@ -335,6 +335,28 @@ def test_all_rows_of_a_request_are_one_charge(tmp_path):
         asked(clinic(), ["sex"], seed=None, ledger=path, request_id="a")
 
 
+def test_three_arms_four_subgroups_and_two_outcomes_are_one_charge_and_one_table(tmp_path):
+    path = tmp_path / "budget.db"
+    Ledger.create(path, "clinic", epsilon="1").close()
+    arms = Treatment("t", arms=("a", "b", "c"))
+    outcomes = [Outcome("y", Interval(0, 10)), Outcome("smokes", Binary())]
+    columns = {name: DOMAIN.covariates[name] for name in ("sex", "age")}
+    data = clinic().with_columns(t=pl.Series(np.array(["a", "b", "c"])[np.arange(300) % 3]))
+    release = asked(
+        data, ["sex", "age<60"], domain=Domain(arms, outcomes, columns), seed=None, ledger=path,
+    )  # fmt: skip
+    assert release.settings["ledger"]["left"] == 0
+    rows = {(row.outcome, row.subgroup, row.arm, row.against) for row in release.effects}
+    assert len(rows) == len(release.effects) == 2 * (3 + 2 * 8)
+    assert {row.outcome for row in release.effects} == {"y", "smokes"}
+    sizes = {cell["name"]: cell["units"] for cell in release.settings["subgroups"]["cells"]}
+    for outcome in ("y", "smokes"):
+        found = {row.subgroup: row.estimate for row in release.effects
+                 if (row.outcome, row.arm, row.against) == (outcome, "c", "a")}  # fmt: skip
+        total = sum(sizes[name] * found[name] for name in sizes) / 300
+        assert found[None] == pytest.approx(total, abs=1e-12)
+
+
 def test_a_combination_of_rolled_up_means_is_refused():
     release = estimate_ate(arm_study(3, 300), level="label", epsilon=1, by=["x0<0.5"], seed=1)
     with pytest.raises(ArgumentError, match="no single law"):
