@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -39,6 +41,7 @@ from private_ate.service.store.people import (
 from private_ate.service.store.requests import MOVES, find_request, move
 from private_ate.service.store.tables import connect
 from private_ate.service.ticks import due_time, running_bound, visible_time
+from private_ate.service.verification import verify_service
 
 
 def test_a_token_names_its_owner_and_only_its_hash_is_kept(house):
@@ -363,3 +366,28 @@ def test_due_times_are_whole_ticks_that_cover_the_bound():
     assert running_bound("calibrated", "label", 100_000, 20) > 10.9  # measured in docs/scale.md
     assert running_bound("blocks", "sample", 10**6, 20) > 10.7
     assert running_bound("aim", "sample", 1000, 5) > 600
+
+
+def test_a_database_without_a_service_is_told_so(tmp_path):
+    Ledger.create(tmp_path / "plain.db", "trial", epsilon="1").close()
+    (tmp_path / "empty.db").touch()
+
+    for name in ("plain.db", "empty.db"):
+        refused = pytest.raises(LedgerError, match="this database has no service")
+        with refused, connect(tmp_path / name):
+            pass
+
+
+def test_a_copy_that_is_made_while_the_service_runs_holds_all_of_it(small_house, tmp_path):
+    small_house.ask()
+    heads, copy = tmp_path / "heads.ndjson", tmp_path / "copy.db"
+    publish_heads(small_house.store, heads)
+    with (
+        closing(sqlite3.connect(small_house.location)) as source,
+        closing(sqlite3.connect(copy)) as target,
+    ):
+        source.backup(target)
+
+    with connect(copy) as restored:
+        require_heads(restored, heads)
+        assert verify_service(restored).requests == 1
