@@ -126,7 +126,7 @@ def _parts(outcome: Outcome, origin: str) -> Iterator[str]:
     if any(path.name == "figure-overview" for path in outcome.figures):
         yield "![our defaults beside the best of the others](figure-overview.svg)"
         yield _OVERVIEW
-    yield "### Every cell in which our default is not the best"
+    yield "### Every cell in which our default is behind by more than two standard errors"
     yield tables.table_of_lost_cells(cells)
     for level in get_args(Level):
         yield f"### The winner of each cell at {level} level"
