@@ -12,6 +12,7 @@ from private_ate.arguments import one_of
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
+from private_ate.privacy.levels import has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.cli.draft import Draft
@@ -101,7 +102,8 @@ def _more(drafted: Draft, sep: str | None, decimal: str | None) -> list[str]:
     signs = {"--sep": sep, "--decimal": decimal}
     words = [word for flag, sign in signs.items() if sign is not None for word in (flag, sign)]
     words += ["--level", drafted.level]
-    if drafted.level == "label" and drafted.treatment is not None and drafted.outcome is not None:
+    is_named = drafted.treatment is not None and drafted.outcome is not None
+    if is_named and has_public_covariates(drafted.level):
         words += ["--covariates", ",".join(drafted.nameable)]
     return words
 

@@ -100,7 +100,7 @@ def test_arguments_name_the_data_before_the_domain_does():
     release = ask(dataset="wards 3 and 4", dataset_version="v2")
 
     assert (release.dataset, release.dataset_version) == ("wards 3 and 4", "v2")
-    assert "Data set wards 3 and 4, version v2" in release.to_html()
+    assert "<td>wards 3 and 4, version v2</td>" in release.to_html()
     for wrong in ("", "two\nlines", "x" * 201):
         with pytest.raises(ArgumentError, match="1 to 200 characters"):
             ask(dataset_version=wrong)
