@@ -193,5 +193,6 @@ def _what_was_run(outcome: Outcome, origin: str) -> str:
 
 def _claims_table(claims: Sequence[Claim]) -> str:
     return markdown_table(
-        ["must hold", "measured"], [[claim.words, claim.measured] for claim in claims]
+        ["must hold", "measured", "verdict"],
+        [[claim.words, claim.measured, f"**{claim.verdict}**"] for claim in claims],
     )
