@@ -4,15 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-SUITES := test-coverage test-postgres test-serve test-docs test-browser test-dowhy test-spark \
-  test-wheel test-oldest test-pythons
-# Debian's packages need root; elsewhere install chromium, PostgreSQL and Java 17 by hand.
+SUITES := test-coverage test-postgres test-serve test-docs test-browser test-dowhy test-r \
+  test-spark test-wheel test-oldest test-pythons
+# Debian's packages need root; elsewhere install chromium, PostgreSQL, R and Java 17 by hand.
 APT := $(if $(filter-out 0,$(shell id -u)),sudo) env DEBIAN_FRONTEND=noninteractive apt-get
 # Packages that carry data are read as files, never imported, so their dependencies stay away.
 DATA := skcausal==0.1.1 causaldata==0.1.5 causallib==0.10.0
 
 .PHONY: venv demo test ci $(SUITES) times lint audit mutants bench bench-peers data docs
-.PHONY: browser postgres java reproduce clean
+.PHONY: browser postgres java r-base reproduce clean
 
 venv: $(STAMP)
 
@@ -82,6 +82,12 @@ test-browser: .venv-all/.installed browser
 test-dowhy: .venv-all/.installed
 	@PRIVATE_ATE_REQUIRE=dowhy,formats,sklearn .ci/timed DoWhy $(ALL)/pytest -q tests/integrations
 
+# The R package against the program, files that R wrote, and the R code of the documentation.
+test-r: .venv-all/.installed r-base
+	@.ci/timed "R package" .ci/r $(ALL)/private-ate
+	@PRIVATE_ATE_REQUIRE=formats,r .ci/timed "R files" $(ALL)/pytest -q \
+	  -m "r_session or not r_session" -n 2 tests/r
+
 # Faults that the tests must notice, each written into a copy of the sources.
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants.py
@@ -100,9 +106,9 @@ test-oldest:
 	@.ci/oldest $(PYTHON)
 
 # Other Pythons, where the machine has them: the newest with units and attacks, the one between
-# with the units alone, as what passes on both its neighbours seldom fails on it.
+# with whole releases alone, as what passes on both its neighbours seldom fails on it.
 test-pythons:
-	@.ci/on_python 3.12 tests/unit tests/golden tests/integrations
+	@.ci/on_python 3.12 tests/golden tests/integrations tests/unit/data tests/unit/cli
 	@.ci/on_python 3.13 tests/unit tests/golden tests/integrations tests/attacks
 
 bench: $(STAMP) data bench-peers
@@ -141,6 +147,11 @@ browser:
 postgres:
 	@ls -d /usr/lib/postgresql/*/bin || command -v pg_ctl || \
 	  ($(APT) update && $(APT) install --yes --no-install-recommends postgresql)
+
+r-base:
+	@Rscript -e 'for (name in c("jsonlite", "testthat", "bit64")) loadNamespace(name)' || \
+	  ($(APT) update && $(APT) install --yes --no-install-recommends r-base-core \
+	  r-cran-jsonlite r-cran-testthat r-cran-bit64)
 
 java:
 	@command -v java || \

@@ -27,6 +27,27 @@ ESTIMANDS = ("ate", "att", "atc", "ato")
 
 
 @dataclass(frozen=True, slots=True)
+class Units:
+    """What a study does not see: gaps between both outcomes and chances of treatment, by unit."""
+
+    gaps: np.ndarray
+    chances: np.ndarray
+    takes: np.ndarray
+
+    def effects(self, among: np.ndarray | None = None) -> dict[str, float]:
+        """Return the true effects by estimand, of all units or of some."""
+        chosen = np.ones(self.gaps.size, dtype=bool) if among is None else among
+        weights = {
+            "ate": np.ones(self.gaps.size), "att": self.takes, "atc": ~self.takes,
+            "ato": self.chances * (1 - self.chances),
+        }  # fmt: skip
+        return {
+            name: float(np.average(self.gaps[chosen], weights=weight[chosen]))
+            for name, weight in weights.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Study:
     """A generated study, what is declared of it and its true effects by estimand."""
 
@@ -34,6 +55,7 @@ class Study:
     domain: Domain
     effects: dict[str, float]
     design: str = "unknown"
+    units: Units | None = None
 
 
 def make_study(family: str, size: int, dimension: int, share: float, seed: int) -> Study:
@@ -125,17 +147,12 @@ def _study(
     """Assign treatment; the truth is a mean over the units of their clipped outcomes' gaps."""
     takes = rng.random(chances.size) < chances
     control, treated = (np.clip(values, *bounds) for values in (control, treated))
-    gaps = treated - control
-    weights = {"ate": 1.0, "att": takes, "atc": ~takes, "ato": chances * (1 - chances)}
-    effects = {
-        name: float(np.average(gaps, weights=np.broadcast_to(weight, gaps.shape)))
-        for name, weight in weights.items()
-    }
+    units = Units(treated - control, chances, takes)
     names = [f"x{j}" for j in range(latent.shape[1])]
     columns = {"t": takes.astype(np.int8), "y": np.where(takes, treated, control)}
     frame = pl.DataFrame(columns | dict(zip(names, latent.T.copy(), strict=True)))
     domain = Domain("t", ("y", Interval(*bounds)), dict.fromkeys(names, Interval(-4, 4)))
-    return Study(frame, domain, effects)
+    return Study(frame, domain, units.effects(), units=units)
 
 
 def _intercept(score: np.ndarray, share: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -23,11 +24,13 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from private_ate.errors import PrivateAteError
+from private_ate.privacy.ledger.sqlite import SqliteStore
+from private_ate.privacy.ledger.store import TABLES
 from private_ate.service.place import open_place, read_place
 from private_ate.service.policy import Policy
 from private_ate.service.running import furnish_demo
 from private_ate.service.store.catalogue import set_policy
-from private_ate.service.store.people import read_token
+from private_ate.service.store.people import issue_token, read_token
 
 
 def load(port, seconds, threads, call):
@@ -40,7 +43,7 @@ def load(port, seconds, threads, call):
         turn = 0
         while time.monotonic() < stop and turn < 20_000:
             begun = time.perf_counter()
-            call(connection, f"{number}-{turn}")
+            call(connection, f"{threads}-{number}-{turn}")
             times.append(time.perf_counter() - begun)
             turn += 1
         connection.close()
@@ -58,24 +61,80 @@ def tell(what, times, seconds, wanted):
     print(f"{what}: {rate:.0f} a second (wanted {wanted}), p99 {slow:.0f} ms")
 
 
-def token_times(folder, token, count=4000):
-    """Compare the times of a wrong secret and of an unknown id."""
-    wrong = token[:-4] + "AAAA"
-    unknown = "pate_000000000000_" + "A" * 43
-    times = {wrong: [], unknown: []}
-    with open_place(read_place(folder)) as (store, desk), store.snapshot() as execute:
-        for turn in range(2 * count):
-            shown = (wrong, unknown)[turn % 2]
+def bare_inserts(folder, seconds):
+    """Return the times of one durable insert after another, with the ledger's own settings."""
+    times = []
+    store = SqliteStore(folder / "bare.db")
+    store.initialize((*TABLES, "CREATE TABLE IF NOT EXISTS bare (text TEXT)"))
+    stop = time.monotonic() + seconds
+    while time.monotonic() < stop:
+        begun = time.perf_counter()
+        with store.transaction() as execute:
+            execute("INSERT INTO bare VALUES (?)", ("x" * 1500,))
+        times.append(time.perf_counter() - begun)
+    store.close()
+    return np.array(times)
+
+
+def many_tokens(folder, count=300):
+    """Issue tokens and return their ids: one id over and over would be quick for being the same."""
+    with open_place(read_place(folder)) as (store, desk), store.transaction() as execute:
+        made = [issue_token(execute, "alice", "bench", desk.clock()) for _ in range(count)]
+    return [token.split("_")[1] for token in made]
+
+
+def wrong_tokens(ids, count):
+    """Return pairs of wrong tokens: with a known id, and with an id that nobody has."""
+    return [
+        (f"pate_{secrets.choice(ids)}_{secrets.token_urlsafe(32)}",
+         f"pate_{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}")
+        for _ in range(count)
+    ]  # fmt: skip
+
+
+def compare_times(what, pairs, call):
+    """Compare the times of calls with either kind of wrong token, taken in turns."""
+    times = []
+    for pair in pairs:
+        row = []
+        for shown in pair if len(times) % 2 else pair[::-1]:
             begun = time.perf_counter_ns()
-            with suppress(PrivateAteError):
-                read_token(execute, shown, desk.clock())
-            times[shown].append(time.perf_counter_ns() - begun)
-    first, second = (np.array(each[200:]) for each in times.values())
+            call(shown)
+            row.append(time.perf_counter_ns() - begun)
+        times.append(row if len(times) % 2 else row[::-1])
+    first, second = np.array(times[100:]).T
     found = ks_2samp(first, second)
     print(
-        f"wrong tokens: median {np.median(first) / 1000:.1f} µs with a known id, "
-        f"{np.median(second) / 1000:.1f} µs with none; KS distance {found.statistic:.3f}"
+        f"wrong tokens {what}, {len(first)} each: median {np.median(first) / 1000:.2f} µs with a "
+        f"known id, {np.median(second) / 1000:.2f} µs with none; spread (quartiles) "
+        f"{np.subtract(*np.quantile(first, [0.75, 0.25])) / 1000:.2f} µs; "
+        f"KS distance {found.statistic:.3f}, p = {found.pvalue:.2g}"
     )
+
+
+def token_times(folder, ids, count=8000):
+    """Compare a wrong secret with an unknown id in this process, where nothing else adds noise."""
+    with open_place(read_place(folder)) as (store, desk), store.snapshot() as execute:
+
+        def look_up(shown):
+            with suppress(PrivateAteError):
+                read_token(execute, shown, desk.clock())
+
+        compare_times("in process", wrong_tokens(ids, count), look_up)
+
+
+def token_times_over_http(port, ids, count=1500):
+    """Compare them as a stranger could, who has five tries a second at most."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+
+    def ask(shown):
+        connection.request("GET", "/v1/datasets", headers={"Authorization": f"Bearer {shown}"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status in (401, 429), answer.status
+
+    compare_times("over HTTP", wrong_tokens(ids, count), ask)
+    connection.close()
 
 
 def main():
@@ -90,6 +149,7 @@ def main():
         token = furnish_demo(folder, port)["analyst"]
         with open_place(read_place(folder)) as (store, _), store.transaction() as execute:
             set_policy(execute, "clinic", Policy(epsilon_per_month="1000"), "bench")
+        ids = many_tokens(folder)
         told = (folder / "service.toml").read_text("utf-8")
         (folder / "service.toml").write_text(told.replace("rate = 200", "rate = 1e9"), "utf-8")
         web = subprocess.Popen([sys.executable, "-m", "private_ate", "serve", "web", str(folder)])
@@ -117,11 +177,18 @@ def main():
                 time.sleep(0.1)
             load(port, 1, 2, read)
             tell("reads", load(port, seconds, 8, read), seconds, "≥ 300, p99 < 100 ms")
-            tell("durable posts", load(port, seconds, 4, post), seconds, "≥ 50")
+            bare = bare_inserts(folder, seconds / 2)
+            posts = load(port, seconds, 8, post)
+            bare = np.concatenate([bare, bare_inserts(folder, seconds / 2)])
+            tell("durable posts, 8 clients", posts, seconds, "≥ 50")
+            tell("bare durable inserts, one after another", bare, seconds, "to compare with")
+            print(f"posts for each bare insert: {posts.size / bare.size:.2f}")
+            token_times_over_http(port, ids)
+            tell("durable posts, one client", load(port, seconds, 1, post), seconds, "any")
         finally:
             web.terminate()
             web.wait(timeout=30)
-        token_times(folder, token)
+        token_times(folder, ids)
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 

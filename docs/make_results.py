@@ -36,12 +36,15 @@ def publish(results: Path) -> None:
 def renew(results: Path, name: str) -> None:
     """Copy one experiment's page and figures; those of an earlier run go."""
     page = (results / name / "page.md").read_text("utf-8")
-    for stale in (PAGES / f"{name}.md", *PAGES.glob(f"{name}-figure*.*")):
+    figures, tables = PAGES.glob(f"{name}-figure*.*"), PAGES.glob(f"{name}-*.csv")
+    for stale in (PAGES / f"{name}.md", *figures, *tables):
         stale.unlink(missing_ok=True)
-    page = re.sub(r"\]\((figure[\w-]*\.(?:svg|png))\)", rf"]({name}-\1)", page)
+    page = re.sub(r"\]\(((?:figure|summary)[\w-]*\.(?:svg|png|csv))\)", rf"]({name}-\1)", page)
     (PAGES / f"{name}.md").write_text(page, "utf-8")
     for figure in (results / name).glob("figure*.*"):
         shutil.copyfile(figure, PAGES / f"{name}-{figure.name}")
+    if f"({name}-summary.csv)" in page:
+        shutil.copyfile(results / name / "summary.csv", PAGES / f"{name}-summary.csv")
 
 
 def count_again(name: str) -> None:

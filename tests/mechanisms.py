@@ -25,6 +25,7 @@ from oracles import staircase_probabilities
 from private_ate.privacy.accounting import discrete_gaussian_variance, smoothing_rate
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.objective import LOGISTIC, Steepness
 from private_ate.privacy.ranks import CentreRule
 
 ONE = Fraction(1)
@@ -126,6 +127,7 @@ class Flat:
 
     slope: tuple[float, ...]
     size: int = 100
+    steepness: Steepness = LOGISTIC
 
     @property
     def dimension(self) -> int:
@@ -183,6 +185,16 @@ def smooth_neighbours(delta: Fraction) -> tuple[tuple[int, int], tuple[int, int]
     """Return values one bound apart whose bounds differ by as much as they may."""
     larger = math.floor(BOUND * math.exp(smoothing_rate(ONE, delta)))
     return (0, BOUND), (BOUND, larger)
+
+
+def draw_cubes(noise: Noise, size: int) -> np.ndarray:
+    """Return the second row of a table whose sensitivities are as one to two to a thousand."""
+    scales = [1, 2, 1000]
+    _, drawn = noise.cubes(
+        "x", [[0, 0, 0]] * 2, epsilon=ONE,
+        sensitivities=[[1, 1, 1], [size * scale for scale in scales]],
+    )  # fmt: skip
+    return np.array(drawn) / scales
 
 
 GAUSSIAN_DEVIATION = math.sqrt(
@@ -294,6 +306,17 @@ MECHANISMS: dict[str, Mechanism] = {
         radius_law(3, 2.0 * FINE),
         ([0, 0, 0], [FINE, -FINE, FINE]),
         lambda noise, x, size: noise.cube("x", x, sensitivity=size, epsilon=ONE),
+    ),
+    "cubes": Mechanism(
+        Metric.GROUPS,
+        FINE,
+        repeated(draw_cubes, 500),
+        radius_law(3, 2.0 * FINE),
+        # Three quarters of a person's rows move the first arm's sums, one quarter the second's.
+        ([[0, 0], [5, 5]], [[3 * FINE // 4, -3 * FINE // 2], [5 + FINE // 4, 5]]),
+        lambda noise, x, size: noise.cubes(
+            "x", x, sensitivities=[[size, 2 * size], [size, size]], epsilon=ONE
+        ),
     ),
     "objective": Mechanism(
         Metric.GRADIENT,

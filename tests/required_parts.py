@@ -21,6 +21,7 @@ PARTS = {
     "formats": r"FORMATS WERE NOT READ|package pyreadstat",
     "plots": r"PLOTS WERE NOT DRAWN",
     "postgres": r"POSTGRESQL",
+    "r": r"R WAS NOT RUN",
     "serve": r"THE SERVICE WAS NOT TESTED",
     "site": r"THE SITE WAS NOT BUILT",
     "sklearn": r"SCIKIT-LEARN WAS NOT|package sklearn",

@@ -23,6 +23,7 @@ _SECTIONS = {
         "how-to/before-and-after.md",
         "how-to/repeated-rows.md",
         "how-to/file-formats.md",
+        "how-to/r.md",
         "how-to/large-files.md",
         "how-to/spark.md",
         "how-to/ledger.md",

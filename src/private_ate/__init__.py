@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from private_ate._version import VERSION as __version__
     from private_ate.baselines.aim import AimOptions
+    from private_ate.baselines.balancing import BalancingOptions
     from private_ate.baselines.blocking import BlockingOptions
     from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
     from private_ate.baselines.doubly_robust import DoublyRobustOptions
@@ -41,9 +42,12 @@ if TYPE_CHECKING:
         arm_means,
         e_value,
         monotone_means,
+        number_needed_to_treat,
         odds_ratio,
+        odds_ratio_interval,
         p_value,
         risk_ratio,
+        risk_ratio_interval,
         standard_error,
     )
     from private_ate.errors import (
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
     from private_ate.estimation import estimate_ate
     from private_ate.estimators.blocks.plan import BlocksOptions
     from private_ate.estimators.calibrated.options import CalibratedOptions
+    from private_ate.estimators.curator.table_one import describe_arms
     from private_ate.estimators.exact import diagnose_ate, exact_effect, exact_means
     from private_ate.estimators.orthogonal.plan import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
@@ -96,15 +101,19 @@ _HOMES = {
     "estimation": ("estimate_ate",),
     "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
     "estimators.overlap": ("describe_overlap",),
+    "estimators.curator.table_one": ("describe_arms",),
     "effects": (
         "ArmMeans",
         "EValue",
         "arm_means",
         "e_value",
         "monotone_means",
+        "number_needed_to_treat",
         "odds_ratio",
+        "odds_ratio_interval",
         "p_value",
         "risk_ratio",
+        "risk_ratio_interval",
         "standard_error",
     ),
     "report.html": ("PublicFacts",),
@@ -139,6 +148,7 @@ __all__ = [
     "Arm",
     "ArmDiagnostics",
     "ArmMeans",
+    "BalancingOptions",
     "Binary",
     "BlockingOptions",
     "BlocksOptions",
@@ -187,6 +197,7 @@ __all__ = [
     "arm_means",
     "check_data",
     "combine",
+    "describe_arms",
     "describe_overlap",
     "diagnose_ate",
     "e_value",
@@ -194,10 +205,13 @@ __all__ = [
     "exact_effect",
     "exact_means",
     "monotone_means",
+    "number_needed_to_treat",
     "odds_ratio",
+    "odds_ratio_interval",
     "p_value",
     "plan_ate",
     "risk_ratio",
+    "risk_ratio_interval",
     "standard_error",
 ]
 

@@ -27,6 +27,7 @@ from private_ate.errors import (
     RecordsError,
     SchemaError,
 )
+from private_ate.estimators.outcomes.refusals import refuse_outcomes
 from private_ate.estimators.refusals import refuse_missing_rule
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
@@ -236,9 +237,9 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     columns = None if table is None else dict.fromkeys(table.names, "")
     declared = {name: _declaration(kind) for name, kind in domain.covariates.items()}
     declared[domain.treatment.column] = _arms_declared(domain.treatment)
-    outcome = domain.outcome
-    if outcome.bounds is not None:
-        declared[outcome.column] = _declaration(outcome.bounds, outcome.missing)
+    for outcome in domain.outcomes:
+        if outcome.bounds is not None:
+            declared[outcome.column] = _declaration(outcome.bounds, outcome.missing)
     if domain.weights is not None:
         declared[domain.weights.column] = f"sampling weights, 0 to {domain.weights.high!r}"
     return Binding(columns, declared)
@@ -272,7 +273,7 @@ def bill_for(
         binding = binding_of(domain)
     else:
         binding = binding_of(prepared.declared, prepared.table)
-    plan = {
+    plan: dict[str, Any] = {
         "method": method,
         "request": _plain(_asked(request, domain.treatment.size)),
         "options": type(request.options).__name__,
@@ -281,6 +282,8 @@ def bill_for(
         "covariates": list(domain.covariates),
         "binding": binding.text,
     }
+    if domain.further:
+        plan["outcome"] = [one.column for one in domain.outcomes]
     public = tuple(domain.covariates)
     if domain.weights is not None:
         plan["weights"] = domain.weights.column
@@ -290,7 +293,7 @@ def bill_for(
     older = {**plan, "binding": binding.as_before().text}
     use = Use(
         request.level, domain.treatment.column, domain.outcome.column, public,
-        request.rows_per_person,
+        request.rows_per_person, tuple(one.column for one in domain.further),
     )  # fmt: skip
     cost = BudgetUnits.of(request.epsilon, _delta_of(request, options))
     return Bill(digest(plan), cost, binding, use, digest(older))
@@ -317,7 +320,9 @@ def bill_for_columns(
         columns, treatment=None, outcome=None, covariates=covariates, domain=domain,
         level=request.level, from_data=False,
     )  # fmt: skip
-    refuse_missing_rule(method, request, domain.outcome)
+    refuse_outcomes(method, request, domain)
+    for one in domain.outcomes:
+        refuse_missing_rule(method, request, one)
     return bill_for(
         request, method.name, method.options, outline.domain, outline, left_out=left_out
     )
@@ -331,7 +336,8 @@ def _asked(request: Request, arms: int) -> dict[str, Any]:
         fields["options"] = of_two_arms()
     if request.design == "unknown":
         del fields["design"]  # so that requests of older ledgers keep their hash
-    for name in ("among", "probability", "by", "overall"):
+    del fields["outcomes"]  # how many there are follows from the domain
+    for name in ("among", "probability", "by", "overall", "spreads"):
         if not getattr(request, name):
             del fields[name]
     return fields

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from private_ate.data.entries import label_of
-from private_ate.domain import Domain, Treatment, label_text
+from private_ate.domain import Domain, Treatment, label_text, require_one_outcome
 from private_ate.effects import standard_error
 from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimation import estimate_ate
@@ -55,6 +56,9 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         back-door variables that DoWhy identified.
     leave_out_undeclared : bool
         As for ``estimate_ate``, at label level.
+    by, overall
+        As for ``estimate_ate``: subgroups, whose table is in ``release``. DoWhy's estimate is that
+        of all units; its ``effect_modifiers`` make none.
     ledger, dataset, dataset_version : str, optional
         The path or URL of a ledger, the data set's name in it and what this state of the data is
         called. With a ledger, DoWhy's ``data_subset_refuter`` is allowed as long as the budget
@@ -75,6 +79,8 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         confidence: float | None = 0.95,
         rows_per_person: int = 1,
         leave_out_undeclared: bool = False,
+        by: str | Sequence[str] = (),
+        overall: bool = False,
         options: object | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
@@ -102,7 +108,8 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
             "level": level, "epsilon": epsilon, "domain": domain, "method": method,
             "estimand": estimand, "among": among, "design": design, "confidence": confidence,
             "rows_per_person": rows_per_person, "leave_out_undeclared": leave_out_undeclared,
-            "options": options, "dataset": dataset, "dataset_version": dataset_version,
+            "by": by, "overall": overall, "options": options, "dataset": dataset,
+            "dataset_version": dataset_version,
         }  # fmt: skip
         self._ledger = None if ledger is None else str(ledger)
         # What DoWhy's refits ask an estimator for.
@@ -127,6 +134,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
                 _refuse_resampling("fitting again on repeated row labels")
         estimand = self._target_estimand
         domain: Domain = self._request["domain"]
+        require_one_outcome(domain, "a DoWhy estimator")
         for role, names, declared in (
             ("treatment", estimand.treatment_variable, domain.treatment.column),
             ("outcome", estimand.outcome_variable, domain.outcome.column),

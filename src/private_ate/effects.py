@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from private_ate.contents.ratios import (
+    NumberNeeded,
+    invert_effect,
+    odds_interval,
+    risk_interval,
+)
 from private_ate.errors import ArgumentError
 from private_ate.settings import Facts
 
@@ -23,10 +29,13 @@ __all__ = [
     "arm_means",
     "e_value",
     "monotone_means",
+    "number_needed_to_treat",
     "odds_ratio",
+    "odds_ratio_interval",
     "p_value",
     "p_value_of",
     "risk_ratio",
+    "risk_ratio_interval",
     "standard_error",
 ]
 
@@ -146,6 +155,51 @@ def odds_ratio(
     return above / below
 
 
+def risk_ratio_interval(
+    release: Release, *, arm: Label | None = None, against: Label | None = None
+) -> tuple[float, float] | None:
+    """Return an interval of the risk ratio with the coverage of the effect's; it costs nothing.
+
+    It holds one exactly if the effect's interval holds zero, and is rather too wide than too
+    narrow (``contents.ratios``). None without an interval, or if the control risk is 0.
+    ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
+    """
+    means = _risks(release, arm, against)
+    half = _half(release, arm, against)
+    return None if half is None else risk_interval(means.treated, means.control, half)
+
+
+def odds_ratio_interval(
+    release: Release, *, arm: Label | None = None, against: Label | None = None
+) -> tuple[float, float] | None:
+    """Return an interval of the odds ratio by the delta method; it costs nothing.
+
+    None without an interval, or where a risk is within its error of 0 or 1. ``arm`` and
+    ``against`` name the arms that are meant; those of the headline if not given.
+    """
+    means = _risks(release, arm, against)
+    half = _half(release, arm, against)
+    return None if half is None else odds_interval(means.treated, means.control, half)
+
+
+def number_needed_to_treat(
+    release: Release, *, arm: Label | None = None, against: Label | None = None
+) -> NumberNeeded:
+    """Return how many have to be treated for one event more or less, and its interval.
+
+    Of a declared binary outcome: one over the effect, and the inverse of the effect's interval.
+    ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
+    """
+    _risks(release, arm, against)
+    return invert_effect(*_effect(release, arm, against))
+
+
+def _half(release: Release, arm: Label | None, against: Label | None) -> float | None:
+    """Return the longer half of an effect's interval."""
+    effect, interval = _effect(release, arm, against)
+    return None if interval is None else _longer_half(effect, interval)
+
+
 def monotone_means(release: Release) -> dict[str, float]:
     """Return the means of doses as a curve that rises or falls throughout, by dose.
 
@@ -177,7 +231,10 @@ def _noise_variance(arm: Arm) -> float:
     from private_ate.privacy.quantiles import staircase_variance  # loads scipy
 
     if arm.noise is None:
-        msg = "means that are rolled up from subgroups have no single law of noise to weigh by"
+        msg = (
+            "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
+            "law of noise to weigh by"
+        )
         raise ArgumentError(msg)
     epsilon = float(arm.noise.epsilon)
     unit = 2 / epsilon**2 if arm.noise.name == "laplace" else staircase_variance(epsilon)

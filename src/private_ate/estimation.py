@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.charging import Approval, bill_for, charge_and_make, payer_for
 from private_ate.contents.about import About
 from private_ate.contents.steps import list_steps
-from private_ate.data.inputs import weighted_domain
+from private_ate.data.inputs import resolve_domain, weighted_domain
 from private_ate.data.rules import Reading, neighbours_note, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
@@ -26,6 +26,8 @@ from private_ate.engines.opening import ColumnsAsked, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.options import options_from_texts
+from private_ate.estimators.outcomes.method import estimate_outcomes
+from private_ate.estimators.outcomes.refusals import refuse_outcomes, with_spreads
 from private_ate.estimators.refusals import (
     among_arm,
     refuse_arms,
@@ -34,7 +36,6 @@ from private_ate.estimators.refusals import (
     refuse_subgroups,
     refuse_unanswerable,
     refuse_weights,
-    with_outcome_sd,
 )
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Design, Estimand, Request, Target
@@ -68,7 +69,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     level: Level,
     epsilon: str | float | Fraction | Decimal,
     treatment: str | Treatment | None = None,
-    outcome: str | None = None,
+    outcome: str | Sequence[str] | None = None,
     covariates: Covariates = None,
     domain: Domain | None = None,
     weights: str | SamplingWeights | None = None,
@@ -83,7 +84,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     overall: bool = False,
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
-    outcome_sd: float | None = None,
+    outcome_sd: float | Mapping[str, float] | None = None,
     bounds: Bounds = "declared",
     leave_out_undeclared: bool = False,
     options: object | None = None,
@@ -112,7 +113,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         The budget ε, kept exactly as its decimal text says.
     treatment, outcome, covariates
         Columns; may be left out when the domain names them. A ``Treatment`` says which labels are
-        compared, two or more. Covariates default to those that the
+        compared, two or more. A list of outcomes asks for effects on all of them by one request
+        at one ε; the first is the headline. Covariates default to those that the
         domain declares. At label level they are public, so a caller without such a domain names
         them; the word "all" stands for every other column.
     domain : Domain
@@ -135,14 +137,17 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         Of a trial: the probability of treatment, or the covariate that holds everybody's, with
         declared bounds between 0 and 1. Nothing is then paid to learn it.
     by : list of str
-        At label level: declared columns of labels, and cuts such as "age<65", that divide people
-        into subgroups, at most 20 in all. Each has an effect with the noise of the whole ε; the
-        effect of all units is rolled up from them.
+        Declared columns of labels, and cuts such as "age<65", that divide people into subgroups,
+        at most 20 in all. At label level each has an effect with the noise of the whole ε; at
+        sample level, where the subgroup is private too, with that of half of it. The effect of
+        all units is rolled up from them.
     overall : bool
-        With ``by``: pay half of ε for the effect of all units, and reconcile subgroups with it.
-    outcome_sd : float, optional
+        With ``by``: pay half of ε for the effect of all units. At label level subgroups are
+        reconciled with it.
+    outcome_sd : float or mapping, optional
         A public guess of the outcome's standard deviation among people who are treated alike, in
-        its own units, as in a plan; for methods that take one: "calibrated" at label level.
+        its own units, as in a plan; for methods that take one: "calibrated" at label level. Of
+        several outcomes a mapping from columns.
     bounds : "declared" or "from-data"
         "from-data" looks bounds up in the data and gives up the guarantee.
     leave_out_undeclared : bool
@@ -189,12 +194,12 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     )  # fmt: skip
     domain = _weighted(data, treatment, outcome, domain, weights)
     arms = _declared_arms(data, treatment, domain)
+    known = _known(data, treatment, outcome, domain)
     request = among_arm(request, arms, among)
     chosen = method_for(method, request, 2 if arms is None else arms.size)
-    _refuse_declared_rule(chosen, request, arms, domain)
-    if outcome_sd is not None:
-        told = chosen.options() if options is None else options
-        request = replace(request, options=with_outcome_sd(told, outcome_sd))
+    _refuse_declared_rule(chosen, request, arms, known)
+    request = with_spreads(request, outcome_sd, known, chosen)
+    refuse_outcomes(chosen, request, known)
     one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
@@ -220,7 +225,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         raise ArgumentError(msg)
     on_cluster = engine == "spark" or is_spark_frame(data)
     if on_cluster:
-        _refuse_order(chosen, request, engine)
+        _refuse_order(chosen, request, engine, known)
     memory = parse_memory(memory_limit)
     asked: ColumnsAsked = {
         "treatment": treatment, "outcome": outcome, "covariates": covariates, "domain": domain,
@@ -268,19 +273,26 @@ def estimate_study(
 
     ``authorize`` is called once, immediately before the first noise is drawn.
     """
-    if study.domain.bounds.width == 0:
-        msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
-        raise ArgumentError(msg)
-    outcome = study.domain.outcome
+    for place in range(len(study.domain.outcomes)):
+        if study.domain.of_outcome(place).bounds.width == 0:
+            msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
+            raise ArgumentError(msg)
+    outcomes = study.domain.outcomes
     refuse_arms(method, request, study.domain.treatment.size)
     refuse_probability(method, request, study.domain)
-    refuse_missing_rule(method, request, outcome, study.domain.treatment.size)
+    refuse_outcomes(method, request, study.domain)
+    for outcome in outcomes:
+        refuse_missing_rule(method, request, outcome, study.domain.treatment.size)
     refuse_weights(method, request, study.domain)
     _refuse_looked_over(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
     with single_threaded_blas():
-        if request.by:
+        if len(outcomes) > 1:
+            estimate = estimate_outcomes(
+                study, request, method, noise, bounds_are_declared=not void
+            )
+        elif request.by:
             estimate = estimate_subgroups(study, request, method, noise)
         else:
             estimate = method.run(study, request, noise)
@@ -291,8 +303,8 @@ def estimate_study(
         request.level,
         request.epsilon,
         estimate.adjacency
-        or adjacency_of(request.level, request.rows_per_person)
-        + neighbours_note(outcome, request.level),
+        or adjacency_of(request.level, request.rows_per_person, outcomes=len(outcomes))
+        + neighbours_note(outcomes, request.level),
         delta=float(estimate.delta),
         void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
         numerics=estimate.numerics,
@@ -302,7 +314,7 @@ def estimate_study(
     size = study.size if estimate.size is None else estimate.size
     notes = (
         *probability_note(request.probability),
-        *rule_notes(outcome, request.level, leaves_out=method.leaves_out),
+        *rule_notes(outcomes, request.level, leaves_out=method.leaves_out),
     )
     told = replace(estimate, settings=with_notes(estimate.settings, notes))
     about = _about(study, request, told, is_declared=not void)
@@ -352,10 +364,26 @@ def _declared_arms(
     return domain.treatment if isinstance(domain, Domain) else None
 
 
+def _known(
+    data: object,
+    treatment: str | Treatment | None,
+    outcome: str | Sequence[str] | None,
+    domain: Domain | None,
+) -> Domain | None:
+    """Return the domain with the outcomes that are meant, as far as it is declared yet."""
+    if isinstance(data, LocalStudy):
+        return data.domain
+    if isinstance(domain, Domain) and (domain.further or not isinstance(outcome, str | None)):
+        return resolve_domain(domain, None, outcome)
+    if domain is None and treatment is not None and not isinstance(outcome, str | None):
+        return resolve_domain(None, treatment, outcome)
+    return domain if isinstance(domain, Domain) else None
+
+
 def _weighted(
     data: object,
     treatment: str | Treatment | None,
-    outcome: str | None,
+    outcome: str | Sequence[str] | None,
     domain: Domain | None,
     weights: str | SamplingWeights | None,
 ) -> Domain | None:
@@ -374,7 +402,8 @@ def _refuse_declared_rule(
 ) -> None:
     """Refuse what the domain declares and the method does not follow, before a record is read."""
     if arms is not None and isinstance(domain, Domain):
-        refuse_missing_rule(method, request, domain.outcome, arms.size)
+        for outcome in domain.outcomes:
+            refuse_missing_rule(method, request, outcome, arms.size)
         refuse_weights(method, request, replace(domain, treatment=arms))
 
 
@@ -394,11 +423,14 @@ def method_for(name: str, request: Request, arms: int = 2) -> Method:
     return method
 
 
-def _refuse_order(method: Method, request: Request, engine: str) -> None:
+def _refuse_order(method: Method, request: Request, engine: str, domain: Domain | None) -> None:
     """Refuse on a cluster what needs all rows in order, before a record is read."""
     if engine == "local":
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
+    if isinstance(domain, Domain) and domain.further:
+        msg = "several outcomes do not run on Spark; ask for one, or compute locally"
+        raise ArgumentError(msg, parameter="outcome")
     by_folds = "spark" in method.engines
     if not by_folds or request.target == "track" or request.by:
         named = "subgroups" if request.by else "target 'track'"

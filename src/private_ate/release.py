@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from fractions import Fraction
 from itertools import zip_longest
@@ -31,6 +31,7 @@ from private_ate.contents.arms import (
     SubgroupRow,
 )
 from private_ate.contents.combinations import combine_arms, scale_contrast
+from private_ate.contents.curator import LostValues, WithoutNoise
 from private_ate.contents.protection import list_unprotected, warn_of_epsilon
 from private_ate.contents.reading import (
     ARM_FIELDS,
@@ -76,8 +77,9 @@ class Estimate:
     ``warnings`` head the release and rest on public facts alone. Three arms or more are in
     ``arms``, and ``comparison`` is what a release shows of them; the effect is then the headline.
     Of two arms ``laws`` are those of the effect's independent noises and ``variances`` equally
-    likely values of its sampling variance, where a method knows them. ``subgroups`` are further
-    rows of the table of effects.
+    likely values of its sampling variance, where a method knows them. ``overlap`` is what the
+    units of an ATO count together. ``subgroups`` are further rows of the table of effects;
+    ``further`` are outcomes after the first, by their columns.
     """
 
     ate: float
@@ -96,7 +98,9 @@ class Estimate:
     comparison: Comparison | None = None
     laws: tuple[NoiseLaw, ...] = ()
     variances: tuple[float, ...] = ()
+    overlap: float | None = None
     subgroups: tuple[SubgroupRow, ...] = ()
+    further: tuple[tuple[str, Estimate], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,8 @@ class Release:
     effects : tuple of Effect
         The table of effects. Of two arms its first row is the headline; of more it has a row for
         every pair, those against the reference first, and the headline is the last of these.
-        Subgroups follow, margins first, with a row for every arm against the reference.
+        Subgroups follow, margins first, with a row for every arm against the reference. Further
+        outcomes follow in the same order.
     warnings : tuple of str
         What to know before the number is used.
     missing : mapping
@@ -233,7 +238,7 @@ class Release:
             version=version,
             schema=SCHEMA,
             estimand=estimand,
-            effects=_rows(estimate, about, estimand),
+            effects=_rows(estimate, about, estimand, facts.estimand),
             adjusted=adjusted,
             design=about.design,
             treatment=about.treatment,
@@ -405,14 +410,32 @@ class Release:
         return summarize(self)
 
 
-def _rows(estimate: Estimate, about: About, estimand: ReleasedEstimand) -> tuple[Effect, ...]:
+def _rows(
+    estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
+) -> tuple[Effect, ...]:
     """Return the table of effects; empty for two arms alone, whose headline is the table."""
+    told = ((about.outcome.column, estimate), *estimate.further)
+    return tuple(
+        row for column, one in told for row in _rows_of(one, column, estimand, asked, about.design)
+    )
+
+
+def _rows_of(
+    estimate: Estimate, column: str, estimand: ReleasedEstimand, asked: str, design: str
+) -> Iterator[Effect]:
+    """Yield the rows of one outcome."""
     overall = () if estimate.comparison is None else estimate.comparison.contrasts
     table = [SubgroupRow(None, row) for row in overall]
-    return tuple(
+
+    def of_row(row: SubgroupRow) -> ReleasedEstimand:
+        if row.adjusted is None:
+            return estimand
+        return released_estimand(asked, design, adjusted=row.adjusted)
+
+    yield from (
         Effect(
-            outcome=about.outcome.column, subgroup=each.subgroup, arm=each.contrast.arm,
-            against=each.contrast.against, estimand=estimand, estimate=each.contrast.effect,
+            outcome=column, subgroup=each.subgroup, arm=each.contrast.arm,
+            against=each.contrast.against, estimand=of_row(each), estimate=each.contrast.effect,
             interval=each.contrast.interval, simultaneous=each.contrast.simultaneous,
             noise_interval=each.contrast.noise_interval,
         )
@@ -474,6 +497,10 @@ class Diagnostics:
         Smallest, median, 90 %, 99 % and largest weight of each arm.
     overlap : Overlap
         Propensity scores by arm.
+    without_noise : WithoutNoise or None
+        The estimator of the release that was asked about, without its noise.
+    lost : mapping
+        For each column how many entries were missing, clipped or not declared.
     """
 
     exact_effect: float = field(repr=False)
@@ -486,6 +513,8 @@ class Diagnostics:
     balance: Mapping[str, Pair] = field(repr=False)
     weights: Mapping[str, tuple[float, ...]] = field(repr=False)
     overlap: Overlap = field(repr=False)
+    without_noise: WithoutNoise | None = field(default=None, repr=False)
+    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
     note: str = "not private, do not share"
 
     def to_html(self, release: Release | None = None) -> str:
@@ -524,6 +553,10 @@ class ArmDiagnostics:
         Smallest, median, 90 %, 99 % and largest weight of each arm.
     overlap : ArmOverlap
         Every arm's propensity scores, by arm.
+    without_noise : WithoutNoise or None
+        The estimator of the release that was asked about, without its noise.
+    lost : mapping
+        For each column how many entries were missing, clipped or not declared.
     """
 
     exact_means: Mapping[str, float] = field(repr=False)
@@ -535,6 +568,8 @@ class ArmDiagnostics:
     arm_balance: Mapping[str, Mapping[str, Pair]] = field(repr=False)
     weights: Mapping[str, tuple[float, ...]] = field(repr=False)
     overlap: ArmOverlap = field(repr=False)
+    without_noise: WithoutNoise | None = field(default=None, repr=False)
+    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
     note: str = "not private, do not share"
 
     def to_html(self, release: Release | None = None) -> str:

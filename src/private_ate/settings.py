@@ -25,6 +25,7 @@ __all__ = [
     "Facts",
     "HeadlineNote",
     "LedgerNote",
+    "OutcomeFacts",
     "PublicUse",
     "SamplingFacts",
     "Settings",
@@ -111,21 +112,24 @@ class HeadlineNote:
 
 @dataclass(frozen=True, slots=True)
 class SubgroupNote:
-    """One of the finest subgroups; everything about it is public.
+    """One of the finest subgroups; everything about it is public, or was released with noise.
 
     Attributes
     ----------
     name : str
         What the table of effects calls it.
     units : int
-        How many units it holds.
+        How many units it holds; a noisy number at sample level.
     arms : mapping
         How many of them are in each arm, by label; those without an outcome are not counted.
+        Noisy numbers at sample level.
     estimated : bool
-        Whether it has effects: a subgroup that lacks units of some arm has none.
+        Whether it has effects: a subgroup that lacks units of some arm has none at label level.
     weight : float
         What its units' sampling weights add up to, by which it counts among all; only where
         sampling weights are in force.
+    adjusted : bool
+        At sample level: whether covariates were adjusted for there.
     """
 
     name: str
@@ -133,6 +137,7 @@ class SubgroupNote:
     arms: Mapping[str, int]
     estimated: bool
     weight: float | Absent = ABSENT
+    adjusted: bool | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +201,7 @@ class SubgroupsNote:
         Columns and cuts that make the subgroups.
     overall : str
         Where effects for all units come from: "rolled up" from the subgroups, or "paid for" with
-        half of ε and reconciled with them.
+        half of ε, and at label level reconciled with them.
     cells : list of objects
         The finest subgroups.
     simultaneous_factor : float
@@ -211,6 +216,31 @@ class SubgroupsNote:
     cells: tuple[SubgroupNote, ...]
     simultaneous_factor: float | Absent = ABSENT
     equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeFacts:
+    """One of several outcomes that were released together.
+
+    Attributes
+    ----------
+    column : str
+        The outcome's column.
+    bounds : pair of float or None
+        The declared bounds, low end first; null where they were looked up in the data.
+    unit : str or None
+        The unit in which it is measured, where somebody declared one.
+    means : mapping
+        Its mean in each arm if all were given that arm, where means were released.
+    left_out : int
+        Rows without it that were left out, where who lacks it is public.
+    """
+
+    column: str
+    bounds: Pair | None
+    unit: str | None
+    means: Mapping[str, float] | Absent = ABSENT
+    left_out: int | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,6 +378,10 @@ class Facts:
         Neighbours that a unit was matched with; None where the method did not match.
     limit : float or None
         About how often a unit is used at most (K), where overlap limits whom the effect is about.
+    weight_cap, weight_caps : float or None, mapping
+        The largest weight that was allowed; of three arms or more by label.
+    clipped_to : pair of float or None
+        The range that a part of ε bought, where outcomes beyond it were clipped.
     confidence : float
         Coverage of the intervals.
     rows_per_person : int
@@ -393,6 +427,8 @@ class Facts:
         How effects in subgroups came about; None without subgroups.
     sampling : SamplingFacts or None
         Sampling weights that are in force; None without any.
+    outcomes : tuple of OutcomeFacts
+        Several outcomes that were released together, the headline first; empty for one.
     """
 
     estimand: str = "ate"
@@ -401,6 +437,9 @@ class Facts:
     design: str = "unknown"
     neighbors: int | None = None
     limit: float | None = None
+    weight_cap: float | None = None
+    weight_caps: Mapping[str, float] = field(default_factory=dict)
+    clipped_to: Pair | None = None
     confidence: float = 0.95
     rows_per_person: int = 1
     population: str | None = None
@@ -428,6 +467,7 @@ class Facts:
     path: str | None = None
     subgroups: SubgroupsNote | None = None
     sampling: SamplingFacts | None = None
+    outcomes: tuple[OutcomeFacts, ...] = ()
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Facts:
@@ -439,6 +479,9 @@ class Facts:
             design=_text(settings.get("design")) or "unknown",
             neighbors=_count(settings.get("neighbors")),
             limit=_number(settings.get("matching_limit_K")),
+            weight_cap=_number(settings.get("weight_cap")),
+            weight_caps=_by_label(settings.get("weight_cap")),
+            clipped_to=_pairs({"range": settings.get("clipped_to")}).get("range"),
             confidence=_share(settings.get("confidence"), 0.95),
             rows_per_person=_count(settings.get("rows_per_person")) or 1,
             population=_text(settings.get("population")),
@@ -466,6 +509,7 @@ class Facts:
             path=_text(settings.get("path")),
             subgroups=_subgroups(settings.get("subgroups")),
             sampling=_sampling(settings.get("sampling_weights")),
+            outcomes=tuple(filter(None, map(_outcome, _objects(settings.get("outcomes"))))),
         )
 
 
@@ -601,9 +645,29 @@ def _subgroup(held: Mapping[str, Any]) -> SubgroupNote | None:
     if name is None or units is None:
         return None
     arms = {label: int(size) for label, size in _numbers(held.get("arms")).items()}
-    weight = _number(held.get("weight"))
-    estimated = held.get("estimated") is True
-    return SubgroupNote(name, units, arms, estimated, ABSENT if weight is None else weight)
+    weight, adjusted = _number(held.get("weight")), _truth(held.get("adjusted"))
+    return SubgroupNote(
+        name,
+        units,
+        arms,
+        held.get("estimated") is True,
+        ABSENT if weight is None else weight,
+        ABSENT if adjusted is None else adjusted,
+    )
+
+
+def _outcome(held: Mapping[str, Any]) -> OutcomeFacts | None:
+    column, bounds = _text(held.get("column")), held.get("bounds")
+    if column is None:
+        return None
+    means, left_out = _numbers(held.get("means")), _rows(held.get("left_out"))
+    return OutcomeFacts(
+        column,
+        cast("Pair", tuple(bounds)) if isinstance(bounds, list) and _is_pair(bounds) else None,
+        _text(held.get("unit")),
+        means or ABSENT,
+        ABSENT if left_out is None else left_out,
+    )
 
 
 def _sampling(value: object) -> SamplingFacts | None:

@@ -64,6 +64,11 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         The arm that others are compared with; the first if not given.
     among : label, optional
         Effects among the units of this arm, instead of all.
+    by : sequence of str, optional
+        Subgroups as for ``estimate_ate``, of columns x0, x1 and so on: ``["x0<0.5"]``. Bounds of
+        covariates must be declared. Their table is in ``release_.effects``.
+    overall : bool
+        With ``by``: pay half of ε for the effect of all units.
     design, method, confidence, rows_per_person, leave_out_undeclared
         As for ``estimate_ate``.
     ledger, dataset, dataset_version : str, optional
@@ -99,6 +104,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         bins: Sequence[float] | None = None,
         reference: Label | None = None,
         among: Label | None = None,
+        by: Sequence[str] | None = None,
+        overall: bool = False,
         design: str = "unknown",
         method: str = "auto",
         confidence: float | None = 0.95,
@@ -118,6 +125,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         self.bins = bins
         self.reference = reference
         self.among = among
+        self.by = by
+        self.overall = overall
         self.design = design
         self.method = method
         self.confidence = confidence
@@ -181,6 +190,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
                 epsilon=self.epsilon,
                 method=self.method,
                 among=cast("Any", self.among),
+                by=() if self.by is None else self.by,
+                overall=self.overall,
                 design=cast("Any", self.design),
                 confidence=self.confidence,
                 rows_per_person=self.rows_per_person,

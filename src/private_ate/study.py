@@ -346,8 +346,14 @@ class MatchingStudy(Study, Protocol):
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
         """Return the rows of each public cell as a study of their own, in the order of cells."""
 
+    def masked(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
+        """Return all rows once per private cell, those of other cells taking no part."""
+
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""
+
+    def with_outcome(self, place: int) -> Self:
+        """Return a view with one of several outcomes alone, by its place among those declared."""
 
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
         """Order the rows along the propensity score of a logistic model."""

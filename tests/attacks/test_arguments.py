@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from private_ate import (
     AimOptions,
     ArgumentError,
+    BalancingOptions,
     BlockingOptions,
     BlocksOptions,
     CalibratedOptions,
@@ -246,6 +247,7 @@ BAD_SETTINGS = [
     ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=both"),
     ("aim", "bins=2.5"), ("aim", "workload=3"), ("privsyn", "iterations=2.5"),
     ("smooth_matching", "cells=3"), ("doubly_robust", "nuisance=1"),
+    ("balancing", "truncation=0.5"), ("balancing", "model_share=1"),
     ("grouped", "groups=2.5"), ("grouped", "limits=1"), ("grouped", "limits=1,0"),
     ("blocking", "blocks=2.5"), ("blocking", "shares=1"),
 ]  # fmt: skip
@@ -272,9 +274,9 @@ def test_an_option_of_the_wrong_kind_is_refused_before_any_charge(tmp_path, meth
 
 def test_no_option_class_is_left_out():
     named = {
-        AimOptions, BlockingOptions, BlocksOptions, CalibratedOptions, DifferenceInMeansOptions,
-        DoublyRobustOptions, FoldSplitOptions, GroupedOptions, IpwOptions, OrthogonalOptions,
-        PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
+        AimOptions, BalancingOptions, BlockingOptions, BlocksOptions, CalibratedOptions,
+        DifferenceInMeansOptions, DoublyRobustOptions, FoldSplitOptions, GroupedOptions,
+        IpwOptions, OrthogonalOptions, PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
     }  # fmt: skip
 
     assert set(OPTIONS) == named

@@ -39,20 +39,6 @@ DOMAIN = Domain(
 
 
 @pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.sql.shuffle.partitions", "4")
-    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
-
-
-@pytest.fixture(scope="module")
 def path(tmp_path_factory):
     rng = np.random.default_rng(3)
     x = rng.random((ROWS, 2))

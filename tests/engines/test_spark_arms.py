@@ -1,8 +1,6 @@
 """Several arms on a cluster are encoded and told of as they are on one machine."""
 
-import os
 import pickle
-import sys
 
 import numpy as np
 import polars as pl
@@ -15,6 +13,7 @@ from private_ate.data.rules import Reading
 from private_ate.engines.opening import open_table
 
 ROWS = 3_000
+PARTITION_BYTES = 60_000
 LABELS = Treatment("t", arms=("none", "1", "high"), reference="1")
 OTHERS = Treatment("t", arms=("none", "1", "high"), reference="1", other="high")
 DOSES = Treatment("dose", bins=(0, 1, 6, 100), labels=("zero", "few", "many"), reference="few")
@@ -22,21 +21,6 @@ DOSES = Treatment("dose", bins=(0, 1, 6, 100), labels=("zero", "few", "many"), r
 
 def domain(treatment):
     return Domain(treatment, ("y", Interval(0, 10)), {"x": Interval(0, 1)})
-
-
-@pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-    spark = builder.config("spark.sql.files.openCostInBytes", "1").getOrCreate()
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "60000")
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,5 @@
 """Values of groups of rows on a cluster: the same as on one machine, and a whole release."""
 
-import os
-import sys
-
 import numpy as np
 import polars as pl
 import pytest
@@ -16,21 +13,8 @@ from private_ate.engines.spark import SparkColumns, SparkStudy
 from private_ate.estimators.blocks.partition import Shuffle
 
 ROWS, EFFECT = 30_000, 0.1
+PARTITION_BYTES = 200_000
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x1": Interval(0, 1), "x2": Interval(0, 1)})
-
-
-@pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.sql.files.maxPartitionBytes", "200000")
-    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """Undeclared and missing entries on a cluster are told and encoded as they are on one machine."""
 
-import os
 import pickle
-import sys
 
 import numpy as np
 import polars as pl
@@ -23,26 +21,12 @@ from private_ate.data.rules import Reading
 from private_ate.engines.opening import open_table
 
 ROWS = 20_000
+PARTITION_BYTES = 100_000
 DOMAIN = Domain(
     Treatment("t", "A", "placebo"),
     ("y", Interval(0, 10)),
     {"x": Interval(0, 1), "g": Categories("a", "b")},
 )
-
-
-@pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-    spark = builder.config("spark.sql.files.openCostInBytes", "1").getOrCreate()
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 def columns(*, third_arm):

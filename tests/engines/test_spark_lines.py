@@ -1,9 +1,7 @@
 """Lines of a CSV file on Spark are the records that they are on one machine."""
 
-import os
 import pickle
 import random
-import sys
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy, read_frame
 
 ROWS = 40_000
+PARTITION_BYTES = 200_000
 DOMAIN = Domain(
     "t", ("y", Interval(0, 10)), {"x": Interval(0, 10), "c": Categories("a", "b", "other")}
 )
@@ -24,21 +23,6 @@ NOTES = [
     b'"two', b'lines"',
 ]  # fmt: skip
 ODD = [b"", b'"0.5"\r\r', b"1,2", b'"', b"\r", b'1,"b']
-
-
-@pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-    spark = builder.config("spark.sql.files.openCostInBytes", "1").getOrCreate()
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "200000")
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 def some_lines(count, seed):

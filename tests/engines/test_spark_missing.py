@@ -1,8 +1,5 @@
 """Missing outcomes on a cluster: the same masks, sums and releases as on one machine."""
 
-import os
-import sys
-
 import numpy as np
 import polars as pl
 import pytest
@@ -17,25 +14,12 @@ from private_ate.estimators.blocks.partition import Shuffle
 from private_ate.models.folds import Total
 
 ROWS = 20_000
+PARTITION_BYTES = 200_000
 
 
 def domain_with(rule):
     covariates = {"x1": Interval(0, 1), "x2": Interval(0, 1)}
     return Domain("t", Outcome("y", Interval(0, 1), rule), covariates)
-
-
-@pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.sql.files.maxPartitionBytes", "200000")
-    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,5 @@
 """Several arms at label level on a cluster: the release of one machine, by folds alone."""
 
-import os
-import sys
-
 import pytest
 
 pytest.importorskip("pyspark")
@@ -11,19 +8,6 @@ from private_ate import ArgumentError, estimate_ate
 from several_arms import arm_study, arm_table
 
 ARMS = 4
-
-
-@pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,8 @@ CASES = (
     Case("fold-split", "sample", "fold_split"),
     Case("grouped", "sample", "grouped"),
     Case("grouped-treated", "sample", "grouped", {"estimand": "att", "confidence": None}),
+    Case("balancing", "sample", "balancing"),
+    Case("balancing-overlap", "sample", "balancing", {"estimand": "ato", "confidence": None}),
     Case("blocking", "sample", "blocking"),
     Case("blocking-overlap", "sample", "blocking", {"estimand": "ato", "confidence": None}),
     Case("aim", "sample", "aim", {"options": AimOptions()}, patients=300),

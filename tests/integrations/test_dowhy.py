@@ -336,3 +336,10 @@ def test_the_release_knows_the_design_and_the_version_of_the_data(model, study):
     release = estimate.release
     assert (release.design, release.dataset) == ("randomized", "clinic")
     assert release.dataset_version == "2024-05"
+
+
+def test_subgroups_are_in_the_release(study, model):
+    _, estimate = ask(model, study, by=["age<60"])
+    rows = {row.subgroup: row.estimate for row in estimate.release.effects}
+    assert set(rows) == {None, "age<60", "age≥60"}
+    assert estimate.value == rows[None]

@@ -194,3 +194,15 @@ def test_the_release_knows_the_design_and_the_version_of_the_data(study):
     ).fit(covariates, outcome, treatment=treatment).release_  # fmt: skip
     assert (release.design, release.dataset) == ("randomized", "trial")
     assert release.dataset_version == "2024-05"
+
+
+def test_subgroups_are_in_the_release(study):
+    covariates, outcome, treatment = study
+    asked = {"level": "label", "epsilon": "2", "outcome_bounds": (-8, 8), "seed": 1}
+    estimator = PrivateATE(covariate_bounds=(-4, 4), by=["x0<0", "x1<0"], overall=True, **asked)
+    fitted = estimator.fit(covariates, outcome, treatment=treatment)
+    rows = {row.subgroup: row.estimate for row in fitted.release_.effects}
+    assert set(rows) >= {None, "x0<0", "x0<0, x1<0"}
+    assert fitted.ate_ == rows[None] == pytest.approx(2.0, abs=0.6)
+    with pytest.raises(ArgumentError, match="covariates that the domain declares"):
+        PrivateATE(by=["x0<0"], **asked).fit(covariates, outcome, treatment=treatment)

@@ -3,11 +3,13 @@ from dataclasses import replace
 import pytest
 
 from private_ate import (
+    Binary,
     CalibratedOptions,
     Domain,
     Interval,
     Treatment,
     combine,
+    describe_arms,
     diagnose_ate,
     estimate_ate,
 )
@@ -19,7 +21,7 @@ from sites import effect_row, halves, made_up_site
 from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 
 WIDTHS = (360, 390, 1280)
-PAGES = ("label", "sample", "seeded", "both", "curator", "several", "curator of several",
+PAGES = ("label", "sample", "means", "seeded", "both", "curator", "several", "curator of several",
          "long names", "combined", "combined-table")  # fmt: skip
 
 
@@ -45,35 +47,47 @@ LONG = replace(
 
 def birth_weight_diagnostics():
     babies = birth_weight(500)
-    return diagnose_ate(babies.frame, domain=babies.domain)
+    release = estimate_ate(babies.frame, domain=babies.domain, level="label", epsilon=2)
+    return diagnose_ate(babies.frame, domain=babies.domain, release=release)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     study = draw_clinic(600)
     overlap = describe_overlap(study.frame, domain=study.domain)
-    facts = PublicFacts(
-        "private-ate estimate a-file-with-a-long-name-that-has-to-wrap-somewhere-or-be-cut.csv",
-        study.domain.to_toml(), "drug", "pressure_drop", overlap,
-    )  # fmt: skip
     label, sample = (
         estimate_ate(study.frame, domain=study.domain, level=level, epsilon=1)
         for level in ("label", "sample")
     )
+    facts = PublicFacts(
+        "private-ate estimate a-file-with-a-long-name-that-has-to-wrap-somewhere-or-be-cut.csv",
+        study.domain.to_toml(), "drug", "pressure_drop", overlap,
+        describe_arms(label, study.frame, domain=study.domain), "R. A. Fisher", 2.5,
+    )  # fmt: skip
     wide = Domain(study.domain.treatment, ("pressure_drop", Interval(-4e9, 6e9)))
     means = estimate_ate(
         study.frame, domain=wide, covariates="all", level="label", epsilon=8, seed=1,
+        options=CalibratedOptions(means=True),
+    )  # fmt: skip
+    binary = Domain(study.domain.treatment, ("diabetes", Binary()))
+    risks = estimate_ate(
+        study.frame, domain=binary, covariates=["age", "weight"], level="label", epsilon=2,
         options=CalibratedOptions(means=True),
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("pages")
     for name, text in {
         "label": label.to_html(facts),
         "sample": sample.to_html(),
+        "means": risks.to_html(
+            PublicFacts(table=describe_arms(
+                risks, study.frame, domain=binary, covariates=["age", "weight"]
+            ))
+        ),
         "seeded": means.to_html(facts),
         "both": releases_page(
             [(label, facts), (sample, PublicFacts())], title="Two", introduction="x"
         ),
-        "curator": diagnose_ate(study.frame, domain=study.domain).to_html(sample),
+        "curator": diagnose_ate(study.frame, domain=study.domain, release=label).to_html(label),
         "several": smoking_release().to_html(
             PublicFacts(domain=WEIGHT.to_toml(), overlap=ARM_OVERLAP), monotone=True
         ),
@@ -137,6 +151,28 @@ def test_a_page_prints_on_a_few_sheets_without_losing_text(browser, inspection, 
     assert found == []
     assert pdf.startswith(b"%PDF")
     assert 1 <= pdf.count(b"/Type /Page\n") <= 6
+
+
+@pytest.mark.parametrize("name", ["label", "sample", "means"])
+def test_a_report_of_two_arms_prints_on_two_pages(browser, folder, name):
+    browser.use_paper(paper=True)
+
+    browser.open((folder / f"{name}.html").as_uri(), 718)
+    pdf = browser.print_pages()
+    browser.use_paper(paper=False)
+
+    assert pdf.count(b"/Type /Page\n") == 2
+
+
+def test_an_unfolded_report_would_not_fit_on_two_pages(browser, folder):
+    browser.use_paper(paper=True)
+
+    browser.open((folder / "label.html").as_uri(), 718)
+    browser.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    pdf = browser.print_pages()
+    browser.use_paper(paper=False)
+
+    assert pdf.count(b"/Type /Page\n") > 2
 
 
 def test_the_curators_page_stays_watermarked_while_it_scrolls(browser, folder):

@@ -26,6 +26,7 @@ ASKED = [
     {"options": CalibratedOptions(clip_share="0.1")},
     {"overall": True, "options": CalibratedOptions(means=True)},
 ]
+OF_TWO = [{"estimand": name, "overall": True} for name in ("att", "atc", "ato")]
 
 
 def run(study, request, noise):
@@ -43,8 +44,12 @@ def cell_of(study):
     return 2 * (study.covariates[0] >= 0.5) + (study.covariates[1] >= 0.4)
 
 
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("arms", [2, 3])
+@pytest.mark.parametrize(
+    ("arms", "asked"),
+    [(arms, asked) for arms in (2, 3) for asked in ASKED]
+    + [(2, asked) for asked in OF_TWO]
+    + [(3, {"among": "a1", "overall": True})],
+)
 def test_no_input_moves_further_than_declared(arms, asked):
     study = arm_study(arms, rows=120)
     request = Request("label", Fraction(1), by=TWO, **asked)

@@ -202,8 +202,8 @@ def test_a_total_that_forgets_by_how_much_a_subgroup_counts_is_found(monkeypatch
     study = replace(study, weights=np.where(study.covariates[1] < 0.4, 1.0, 0.05))
     honest = parts.Parts.total
 
-    def forgetful(self, step, of_step, *, epsilon, factors=None):
-        mean = 1 << 20
+    def forgetful(self, step, of_step, *, epsilon, factors):
+        mean = min(factors.values())
         heard = self._heard[of_step]
         self._heard[of_step] = [
             replace(

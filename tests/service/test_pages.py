@@ -19,6 +19,7 @@ from private_ate.service.web.identity import Proxy, WebSettings
 
 ORIGIN = "http://127.0.0.1:8470"
 HOME = {"Origin": ORIGIN}
+POLICY = "/datasets/clinic/policy"
 
 
 class Reader:
@@ -45,6 +46,10 @@ class Reader:
             hidden = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', body)
             found.append((action, {name: html.unescape(value) for name, value in hidden}))
         return found
+
+    def forms_of(self, path):
+        self.open(path)
+        return self.forms()
 
     def send(self, ending, headers=HOME, **fields):
         action, hidden = next(item for item in self.forms() if item[0].endswith(ending))
@@ -110,10 +115,101 @@ def test_a_curator_decides_by_the_plan_and_closes_a_data_set(small_house):
     assert (states[row.id], states[other.id]) == ("queued", "refused")
 
 
+def test_a_curator_replaces_a_policy_and_revokes_somebody_by_pages(small_house):
+    reader = Reader(small_house, "carol")
+    reader.open("/datasets/clinic/policy")
+    reader.send(
+        "/policy", epsilon_per_request="0.2", epsilon_per_month="1", methods="calibrated",
+        estimands="ate, att", outcomes="all", subgroups="smoker", two_persons="yes",
+    )  # fmt: skip
+    found, _ = small_house.desk.dataset("clinic")
+    assert found.policy.plain == {
+        "automatic": False, "methods": ["calibrated"], "estimands": ["ate", "att"],
+        "outcomes": None, "subgroups": ["smoker"], "epsilon_per_request": "0.2",
+        "epsilon_per_month": "1", "needs_interval": False, "two_persons": True,
+    }  # fmt: skip
+    reader.open("/datasets/clinic/policy")
+    wrong = reader.send("/policy", methods="magic", epsilon_per_request="1", epsilon_per_month="1")
+    assert wrong.status_code == 400
+    reader.open("/tokens")
+    bob = next(item for item in reader.forms() if item[1].get("name") == "bob")
+    assert reader.client.post(bob[0], data=bob[1], headers=HOME).status_code == 303
+    assert not any(item[1].get("name") in ("bob", "carol") for item in reader.forms_of("/tokens"))
+    outside = reader.client.get("/v1/datasets", headers=bearer(small_house.tokens["bob"]))
+    assert outside.status_code == 401
+    shown = Reader(small_house, "olga").open("/datasets/clinic/policy")
+    assert "smoker" in shown.text
+    assert "<textarea" not in shown.text
+    assert "Replace the policy" not in shown.text
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_subgroups_and_a_trial_can_be_asked_for_by_pages(small_house):
+    reader = Reader(small_house, "alice")
+    reader.open("/datasets/clinic")
+    reader.send("/plan", epsilon="0.3", by="smoker, age<60", overall="yes", estimand="ate")
+    assert "one of 8 subgroups" in reader.page.text
+    reader.send("/requests")
+    reader.open("/datasets/clinic")
+    reader.send("/plan", epsilon="0.1", design="randomized", probability="0,5", confidence="none",
+                covariates="age")  # fmt: skip
+    reader.send("/requests")
+
+    assert "no interval" in reader.page.text
+    second, first = (row.asked for row in small_house.desk.requests(ALICE))
+    assert (first.by, first.overall, first.probability) == (("smoker", "age<60"), True, None)
+    assert (second.probability, second.confidence, second.covariates) == (0.5, None, ("age",))
+
+
+def test_a_question_that_is_changed_is_filled_in_as_it_was(small_house):
+    reader = Reader(small_house, "alice")
+    reader.open("/datasets/clinic")
+    reader.send("/plan", epsilon="0.123", estimand="att", by="smoker")
+    path = html.unescape(re.search(r'href="([^"]+)">Change the question', reader.page.text)[1])
+    page = reader.open(path).text
+
+    for text in ('value="0.123"', 'value="smoker"', 'value="att" selected', "<details open"):
+        assert text in page
+    odd = reader.open('/datasets/clinic?by="><b>&form=stolen&key=k').text
+    assert "<b>" not in odd
+    assert "stolen" not in odd
+
+
+def test_long_lists_have_pages(small_house, monkeypatch):
+    monkeypatch.setattr("private_ate.service.pages.analyst._ROWS", 2)
+    monkeypatch.setattr("private_ate.service.pages.office._EVENTS", 3)
+    rows = [small_house.ask(str(number)).id for number in range(5)]
+    reader = Reader(small_house, "carol")
+    seen, path = [], "/requests"
+    while path:
+        page = reader.open(path).text
+        seen += re.findall(r'href="/requests/(r\w+)"', page)
+        older = re.search(r'href="([^"]+)">Older', page)
+        path = html.unescape(older[1]) if older else ""
+    assert sorted(seen) == sorted(rows)
+    assert "Newer" in page
+    assert "Older" in reader.open("/history").text
+    assert "Older" not in reader.open("/history?skip=100").text
+    assert reader.open("/history?skip=-1").status_code == 422
+
+
 @pytest.mark.parametrize(
     ("who", "paths"),
     [
-        ("alice", ["/queue", "/manage", "/tokens", "/history", "/audit.ndjson"]),
+        (
+            "alice",
+            [
+                "/queue",
+                "/manage",
+                "/tokens",
+                "/history",
+                "/audit.ndjson",
+                "/datasets/clinic/policy",
+            ],
+        ),
         ("olga", ["/queue", "/manage", "/tokens"]),
     ],
 )

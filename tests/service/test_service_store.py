@@ -65,6 +65,25 @@ def test_a_token_that_is_not_one_gives_one_answer(small_house, change):
     assert str(refusal.value) == "show a valid token: Authorization: Bearer pate_…"
 
 
+def test_a_known_and_an_unknown_id_take_the_same_steps(house):
+    known = house.tokens["alice"].split("_")[1]
+    steps = {}
+    with house.store.snapshot() as execute:
+        for name in (known, "000000000000", "ffffffffffff", "zzzzzzzzzzzz", "", "%", "é" * 12):
+            seen = steps.setdefault(name, [])
+
+            def watched(statement, values, seen=seen):
+                answer = execute(statement, values)
+                seen.append((statement, [len(row) for row in answer.rows]))
+                return answer
+
+            with pytest.raises(Unauthorized):
+                read_token(watched, f"pate_{name}_wrong", house.clock())
+
+    assert len({str(taken) for taken in steps.values()}) == 1
+    assert len(steps[known]) == 1
+
+
 def test_expired_and_revoked_tokens_end_with_their_sessions(house):
     token, moment = house.tokens["alice"], house.clock()
     with house.store.transaction() as execute:

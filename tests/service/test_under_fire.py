@@ -12,7 +12,9 @@ import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip(
@@ -27,6 +29,9 @@ from private_ate.service.store.requests import FINAL
 from private_ate.service.verification import verify_service
 
 pytestmark = pytest.mark.service
+
+KILLS = int(os.environ.get("PRIVATE_ATE_KILLS", "200"))
+ANSWERS = int(os.environ.get("PRIVATE_ATE_ANSWERS", "500"))
 
 
 @contextmanager
@@ -143,6 +148,21 @@ def test_a_race_of_sixteen_clients_for_a_hundred_answers(location, tmp_path):
     house.store.close()
 
 
+def beat_of(house):
+    with house.store.snapshot() as execute:
+        rows = execute("SELECT beat FROM service_workers WHERE name = 'one'", ()).rows
+    return rows[0][0] if rows else 0
+
+
+def wait_for_beat(house, worker, before):
+    """Return the seconds of wall and processor that a worker took to be back."""
+    begun = time.monotonic()
+    wait_for(lambda: beat_of(house) > before, 120)
+    fields = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
+    spent = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic() - begun, spent
+
+
 def kill_and_look(house, rounds, seed):
     """Kill a worker at random points; look at what is left after each."""
     folder = write_place(house, [])
@@ -154,43 +174,47 @@ def kill_and_look(house, rounds, seed):
     for turn in range(rounds):
         house.ask(f"a{turn}", epsilon="0.001", method="published")
         house.ask(f"b{turn}", epsilon="0.001", method="published")
-        begun = time.monotonic()
+        before = beat_of(house)
         with started("work", folder, "--name", "one") as worker:
-            time.sleep(0.3 + luck.random() * 3.0)
+            restarts.append(wait_for_beat(house, worker, before))
+            time.sleep(luck.random() * 3.0)
             os.kill(worker.pid, signal.SIGKILL)
             worker.wait()
-        restarts.append(time.monotonic() - begun)
         verify_service(house.store)
         for row in house.desk.requests(CAROL):
             with house.store.snapshot() as execute:
                 kept = find_entry(execute, row.dataset, row.id, "release")
             if kept is not None:  # a second draw would change a release that was seen
                 assert releases.setdefault(row.id, kept.body) == kept.body
-    begun = time.monotonic()
     with started("work", folder, "--name", "one"):
         wait_for(
-            lambda: all(row.state in FINAL for row in house.desk.requests(CAROL)), 60 + 8 * rounds
+            lambda: all(row.state in FINAL for row in house.desk.requests(CAROL, most=10**6)),
+            60 + 8 * rounds,
         )
-    states = Counter(row.state for row in house.desk.requests(CAROL))
+    states = Counter(row.state for row in house.desk.requests(CAROL, most=10**6))
     verify_service(house.store)
     assert set(states) <= {"done", "lost"}
     charges = Counter(entry.request for entry in house.desk.ledger().history() if entry.request)
     assert max(charges.values()) <= 2  # one charge and at most one release
-    return states
+    walls, processors = zip(*restarts, strict=True)
+    # Of the processor, since a busy machine gives it slowly: that is no matter of the service.
+    assert max(processors) < 5
+    told = f"back after {np.median(walls):.1f} s, at most {max(walls):.1f} s"
+    return f"{dict(states)}; {told} ({max(processors):.1f} s of processor)"
 
 
 def test_killed_workers_release_nothing_unpaid_and_draw_nothing_twice(small_house, capsys):
     states = kill_and_look(small_house, 3, seed=1)
     with capsys.disabled():
-        print(f"\nafter kills: {dict(states)}")  # noqa: T201  # the figure
+        print(f"\nafter kills: {states}")  # noqa: T201  # the figure
 
 
 @pytest.mark.audit
 def test_two_hundred_kills(location, tmp_path, capsys):
     house = furnish(location, tmp_path, epsilon="10")
-    states = kill_and_look(house, 200, seed=2)
+    states = kill_and_look(house, KILLS, seed=2)
     with capsys.disabled():
-        print(f"\nafter 200 kills: {dict(states)}")  # noqa: T201  # the figure
+        print(f"\nafter {KILLS} kills: {states}")  # noqa: T201  # the figure
     house.store.close()
 
 
@@ -269,4 +293,4 @@ def test_answers_about_neighbours_appear_at_the_same_times(tmp_path, capsys):
 @pytest.mark.real_ticks
 @pytest.mark.audit
 def test_five_hundred_answers_about_neighbours_appear_at_the_same_times(tmp_path, capsys):
-    compare_delays(tmp_path, 500, capsys)
+    compare_delays(tmp_path, ANSWERS, capsys)

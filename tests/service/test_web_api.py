@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import pytest
 
@@ -13,6 +14,7 @@ from web_client import Client
 
 from private_ate import Release
 from private_ate.datasets.clinic import DOMAIN
+from private_ate.service.checks import Checks
 from private_ate.service.store.people import issue_token
 from private_ate.service.web.app import make_app
 from private_ate.service.web.identity import Buckets, Proxy, WebSettings
@@ -43,6 +45,7 @@ MAY = {
     "GET /v1/releases/{name}": {"alice", "reader", "carol", "olga"},
     "GET /v1/releases/{name}.json": {"alice", "reader", "carol", "olga"},
     "GET /v1/releases/{name}.html": {"alice", "reader", "carol", "olga"},
+    "GET /v1/users": {"carol"},
     "POST /v1/tokens": {"carol"},
     "GET /v1/tokens": {"carol"},
     "DELETE /v1/tokens/{name}": {"carol"},
@@ -325,3 +328,42 @@ def test_a_path_names_all_its_methods(web):
 
     assert found.status_code == 405
     assert found.headers["allow"] == "GET, POST"
+
+
+def test_a_list_of_requests_names_the_next_ones(web):
+    for number in range(3):
+        web.ask(str(number))
+    first = web.call("GET", "/v1/requests?limit=2")
+    following = re.fullmatch(r'<(.+)>; rel="next"', first.headers["link"])[1]
+    second = web.call("GET", following)
+
+    assert [len(first.json()), len(second.json())] == [2, 1]
+    assert "link" not in second.headers
+    assert len({row["id"] for row in first.json() + second.json()}) == 3
+    assert web.call("GET", "/v1/requests?limit=0").status_code == 422
+
+
+def test_a_check_is_made_by_the_clock_and_never_because_work_went_on(web, monkeypatch):
+    made = []
+    check = Checks._check
+    monkeypatch.setattr(Checks, "_check", lambda self, at: made.append(at) or check(self, at))
+    first = web.call("GET", "/v1/ledger/verify").json()
+    web.ask()
+    second = web.call("GET", "/v1/ledger/verify").json()
+    assert (first["verified"], second["checked"], len(made)) == (True, first["checked"], 1)
+    with web.house.store.transaction() as execute:  # an entry is altered in place
+        execute("DROP TRIGGER entries_never_change", ())
+        execute("UPDATE entries SET at = 'x'", ())
+    web.house.wait(61)
+    third = web.call("GET", "/v1/ledger/verify").json()
+    assert (third["verified"], len(made)) == (False, 2)
+    assert "does not verify at entry 1" in third["reason"]
+
+
+def test_a_hash_that_the_ledger_does_not_hold_is_told(web):
+    head = web.call("GET", "/v1/heads").json()[0]["hash"]
+
+    assert web.call("GET", f"/v1/ledger/verify?head={head}").json()["verified"]
+    lacking = web.call("GET", f"/v1/ledger/verify?head={'f' * 64}").json()
+    assert not lacking["verified"]
+    assert "the end of the history is missing" in lacking["reason"]

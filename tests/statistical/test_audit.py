@@ -218,6 +218,13 @@ def test_levels_that_share_no_budget_where_a_unit_changes_arm_are_found(monkeypa
     assert bound > claimed
 
 
+def test_tables_of_private_subgroups_show_no_more_than_they_promise():
+    line = audit_release(METHODS["blocks"], "sample", 200, by=("x<0.5",))
+
+    assert line.passed
+    assert "tables of subgroups" in line.what
+
+
 def test_numbers_that_lose_little_each_are_weighed_together():
     rng = np.random.default_rng(3)
     first, second = (rng.laplace(mean, 2, (20_000, 4)) for mean in (0, 1))

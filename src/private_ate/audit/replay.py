@@ -104,13 +104,14 @@ class Tape:
 def broken_promises(first: Tape, second: Tape) -> list[str]:
     """Return every way in which two runs on neighbours break what their calls declare.
 
-    The second tape replays the first. Records are split between parts of the rows by public
-    numbers, and costs of different parts do not add up, so neighbours may move one part only.
+    The second tape replays the first. Costs of different parts of the rows do not add up, so all
+    moves that a part declares may be in it, or some in one and the others in another: the shares
+    of moves in all parts add up to one at most. Where a part declares one, no other may move.
     """
     findings = []
     if first.spends != second.spends:
         findings.append("the runs call different mechanisms, sensitivities, sizes or budgets")
-    moved_parts = set()
+    moved_parts: dict[str, Fraction] = {}
     for one, other in zip(first.calls, second.calls, strict=False):
         if one.spend != other.spend:
             break
@@ -120,25 +121,46 @@ def broken_promises(first: Tape, second: Tape) -> list[str]:
                 f"step {one.spend.step!r} moves by {float(share):.3g} times its sensitivity, "
                 "more than the whole of what it declares"
             )
-        if share > 0 and one.spend.part:
-            moved_parts.add(one.spend.part)
-    if len(moved_parts) > 1:
+        if share > 0 and one.spend.part and share < math.inf:
+            part, whole = one.spend.part, Fraction(math.ceil(share * one.spend.moves))
+            taken = moved_parts.get(part, Fraction(0))
+            moved_parts[part] = max(taken, whole / one.spend.moves)
+    if sum(moved_parts.values()) > 1 and len(moved_parts) > 1:
         findings.append(f"one record moves several parts of the rows: {sorted(moved_parts)}")
     return findings
 
 
 def moved_share(one: Call, other: Call) -> Fraction | float:
-    """Return how far two inputs are apart, as a share of what the mechanism declares."""
+    """Return how far two inputs are apart, as a share of what the mechanism declares.
+
+    Where it declares several moves, moves are counted, and one that is begun counts as a whole.
+    """
+    if one.spend.metric is Metric.MOVES or one.spend.moves == 1:
+        return _declared_share(one, other)
+    if one.spend.metric is Metric.ONE_OF and one.values.shape == other.values.shape:
+        return _moves_share(one.spend, _distances(one, other))
+    share = _declared_share(one, other)
+    return share if share == math.inf else Fraction(math.ceil(share), one.spend.moves)
+
+
+def _distances(one: Call, other: Call) -> list[int]:
+    pairs = zip(one.values.flat, other.values.flat, strict=True)
+    return [abs(int(before) - int(after)) for before, after in pairs]
+
+
+def _declared_share(one: Call, other: Call) -> Fraction | float:
+    """Return how far two inputs are apart, as a share of the declared sensitivity."""
     if one.spend.metric in _OBJECTIVES:
         return _gradient_share(one, other.values)
     if one.values.shape != other.values.shape:
         return math.inf
     if one.spend.metric is Metric.SMOOTH:
         return _smooth_share(one.spend, one.values, other.values)
-    pairs = zip(one.values.flat, other.values.flat, strict=True)
-    moved = [abs(int(before) - int(after)) for before, after in pairs]
+    moved = _distances(one, other)
     if one.spend.metric is Metric.MOVES:
         return _moves_share(one.spend, moved)
+    if one.spend.metric is Metric.GROUPS:
+        return _group_share(one.spend, moved)
     return _SHARES[one.spend.metric](moved, one.spend.sensitivity)
 
 
@@ -157,6 +179,14 @@ def _moves_share(spend: Spend, moved: list[int]) -> Fraction:
     """Count the moves of one coordinate each that it takes, as a share of those declared."""
     pairs = zip(moved, spend.sensitivity, strict=True)
     return Fraction(sum(-(-size // limit) for size, limit in pairs), spend.moves)
+
+
+def _group_share(spend: Spend, moved: list[int]) -> Fraction:
+    """Add up over groups how far the coordinate moves that moves furthest of its sensitivity."""
+    shares = [Fraction(size, limit) for size, limit in zip(moved, spend.sensitivity, strict=True)]
+    width = len(shares) // spend.groups
+    groups = (shares[first : first + width] for first in range(0, len(shares), width))
+    return sum(map(max, groups), Fraction(0))
 
 
 _SHARES: dict[Metric, Callable[[list[int], tuple[int, ...]], Fraction | float]] = {

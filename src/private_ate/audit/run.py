@@ -36,6 +36,7 @@ _PATIENCE = 20.0  # seconds for the releases of one method where no number of ru
 _USUAL_RUNS = 20_000
 _SAMPLER_DRAWS = 200_000
 _COLUMNS = 64
+_CUT = ("x<0.5",)  # subgroups between which neighbours that change ends move
 _LARGEST_TOTAL = Fraction(64)
 
 
@@ -74,6 +75,8 @@ def run_audit(runs: int | None = None, progress: Progress | None = None) -> Iter
                     method, level, runs or _USUAL_RUNS, progress, several_arms=several
                 )
                 yield audit_release(method, level, runs, progress, several_arms=several)
+            if level in method.subgroups_at:
+                yield audit_release(method, level, runs, progress, by=_CUT)
 
 
 def audit_steps(
@@ -149,10 +152,20 @@ def audit_release(
     progress: Progress | None = None,
     *,
     several_arms: bool = False,
+    by: tuple[str, ...] = (),
+    request: Request | None = None,
 ) -> Finding:
-    """Return the line of a method's whole releases, on its worst neighbours."""
-    request = Request(level, EPSILON)
+    """Return the line of a method's whole releases, on its worst neighbours.
+
+    The usual request asks for the method's defaults at ε = 1; another one has its own options.
+    With ``by`` releases are those of subgroups without intervals, and all rows of their tables
+    are looked at.
+    """
+    if request is None:
+        request = Request(level, EPSILON, by=by, confidence=None if by else 0.95)
     pairs = _pairs(method, level, several_arms=several_arms)
+    if by:
+        pairs = list(neighbours_for(level))  # at label level no subgroup may lack an outcome
     start = time.monotonic()
     delta = estimate_study(pairs[0].first, request, method).delta
     cost = max(time.monotonic() - start, 1e-4)
@@ -160,12 +173,13 @@ def audit_release(
     gaps = [_pilot_gap(*_makers(method, request, pair), pilot) for pair in pairs]
     pair = pairs[int(np.argmax(gaps))]
     fitting = int(np.clip(_PATIENCE / (2 * cost), 20, _USUAL_RUNS))
-    title = f"{_title(method, level, several_arms=several_arms)}: releases"
+    kind = "tables of subgroups" if by else "releases"
+    title = f"{_title(method, level, several_arms=several_arms)}: {kind}"
 
     def measure() -> tuple[Outputs, Outputs]:
         return _draw_both(*_makers(method, request, pair), runs or fitting, title, progress)
 
-    return _bound_line(f"{title} ({pair.title})", float(EPSILON), delta, measure)
+    return _bound_line(f"{title} ({pair.title})", float(request.epsilon), delta, measure)
 
 
 def _bound_line(
@@ -228,7 +242,8 @@ def _makers(
     def maker(study: LocalStudy) -> Callable[[], list[float]]:
         def make() -> list[float]:
             release = estimate_study(study, request, method)
-            return [release.ate, *(release.interval or ())]
+            rows = [row.estimate for row in release.effects if row.subgroup is not None]
+            return [release.ate, *(release.interval or ()), *rows]
 
         return make
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 import numpy as np
@@ -12,7 +12,7 @@ from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.arrays import Integers, Words
 from private_ate.checking.arms import judge_arms, judge_support
 from private_ate.checking.columns import judge_covariate, judge_declarations
-from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Finding, Support
+from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Support
 from private_ate.checking.likeness import gives_arm_away
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.reading import Entries, read_entries
@@ -24,6 +24,7 @@ from private_ate.checking.roles import (
 )
 from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixed
 from private_ate.checking.slots import ArmSlots
+from private_ate.checking.subgroups import count_cells, judge_cells
 from private_ate.checking.support import weigh_arms
 from private_ate.checking.tally import ColumnTally
 from private_ate.data.csv_file import CsvFile
@@ -45,6 +46,7 @@ from private_ate.data.tables import (
     require_numbers,
 )
 from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
+from private_ate.domain.subgroups import Cells, subgroup_names
 from private_ate.engines.local import Progress
 from private_ate.engines.on_disk import tell_rows
 from private_ate.engines.spark import is_spark_frame
@@ -60,8 +62,9 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     domain: Domain | None = None,
     level: Level | None = None,
     treatment: str | Treatment | None = None,
-    outcome: str | None = None,
+    outcome: str | Sequence[str] | None = None,
     covariates: Covariates = None,
+    by: str | Sequence[str] = (),
     person: str | None = None,
     rows_per_person: int = 1,
     leave_out_undeclared: bool = False,
@@ -85,6 +88,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
         The level of the estimate that is planned; without one the stricter reading counts.
     treatment, outcome, covariates
         Columns, as in ``estimate_ate``.
+    by : list of str
+        Subgroups that are planned, as in ``estimate_ate``: their arms are counted.
     person : str, optional
         A column that names the person of each row; no person may have more than
         ``rows_per_person`` rows. Without it, rows that are the same in every column are counted.
@@ -104,11 +109,14 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     truth_value("leave_out_undeclared", leave_out_undeclared)
     memory = parse_memory(memory_limit)
     named = resolve_domain(domain, treatment, outcome)
+    subgroups = subgroup_names(by)
+    Cells.of(named, subgroups)  # refuses what makes none
     if is_spark_frame(data):
         msg = "a check looks at every row on this machine; collect the data frame, or give a file"
         raise ArgumentError(msg)
     schema = _columns(data, named, person)
-    names = covariate_names(schema, named, covariates)
+    whole = named if domain is None else replace(named, further=domain.outcomes[1:])
+    names = covariate_names(schema, whole, covariates)
     if person is not None and not named.covariates and covariates in (None, "all"):
         names = tuple(name for name in names if name != person)
     pass_over = _Pass.over(named, names, person, schema.names)
@@ -120,7 +128,11 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
         if isinstance(file, CsvFile):
             pass_over.long_lines = find_long_lines(file.file, sep=file.sep)
         support = _weigh(table, pass_over, progress)
-        return pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
+        found = pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
+        if not subgroups:
+            return found
+        cells = count_cells(_chunks(table, pass_over.columns), named, subgroups)
+        return replace(found, findings=(*found.findings, *judge_cells(cells)))
 
     return without_words(look)
 
@@ -136,7 +148,8 @@ def _columns(data: object, domain: Domain, person: str | None) -> Table:
         )
         raise SchemaError(msg, parameter="sep")
     schema.require(domain.treatment.column, "treatment")
-    schema.require(domain.outcome.column, "outcome")
+    for one in domain.outcomes:
+        schema.require(one.column, "outcome")
     arms_are = require_labels if domain.treatment.bins is None else require_numbers
     arms_are(schema, domain.treatment.column)
     if person is not None:
@@ -149,7 +162,7 @@ class _Pass:
     """One pass over the rows and what it counts."""
 
     domain: Domain
-    outcome: ColumnTally
+    outcomes: tuple[ColumnTally, ...]
     covariates: tuple[ColumnTally, ...]
     person: str | None
     columns: tuple[str, ...]
@@ -166,12 +179,13 @@ class _Pass:
         cls, domain: Domain, names: tuple[str, ...], person: str | None, every: tuple[str, ...]
     ) -> _Pass:
         """Plan a pass; rows are compared in every column unless persons are named."""
-        used = (domain.treatment.column, domain.outcome.column, *names)
+        outcomes = tuple(one.column for one in domain.outcomes)
+        used = (domain.treatment.column, *outcomes, *names)
         columns = every if person is None else tuple(dict.fromkeys((*used, person)))
         slots = ArmSlots(domain.treatment)
         return cls(
             domain,
-            ColumnTally(domain.outcome.column, domain.outcome.bounds or None, slots),
+            tuple(ColumnTally(one.column, one.bounds or None, slots) for one in domain.outcomes),
             tuple(ColumnTally(name, domain.covariates.get(name), slots) for name in names),
             person,
             columns,
@@ -196,7 +210,7 @@ class _Pass:
         arms = self.slots.place(chunk)
         self.rows += np.bincount(arms, minlength=self.slots.size)
         parts = self.slots.take_part(arms)
-        tallies = {tally.name: tally for tally in (self.outcome, *self.covariates)}
+        tallies = {tally.name: tally for tally in (*self.outcomes, *self.covariates)}
         hashes: Words = np.zeros(chunk.rows, dtype=np.uint64)
         for name in self.columns:
             entries = read_entries(chunk, name)
@@ -238,10 +252,9 @@ class _Pass:
     ) -> DataCheck:
         """Turn the counts into findings: columns in their order, then whole rows."""
         arms, rows = self.arms, int(self.rows.sum())
-        findings: list[Finding] = [
-            *judge_arms(arms, self.domain.treatment, leaves_out=leaves_out),
-            *judge_outcome(self.outcome, self.domain),
-        ]
+        findings = list(judge_arms(arms, self.domain.treatment, leaves_out=leaves_out))
+        for place, tally in enumerate(self.outcomes):
+            findings += judge_outcome(tally, self.domain.of_outcome(place))
         for tally in self.covariates:
             findings += judge_covariate(tally, level)
         findings += judge_declarations(self.covariates, level)
@@ -252,7 +265,7 @@ class _Pass:
         findings += judge_lines(*self.long_lines, rows)
         findings += judge_support(support, arms)
         proposed = propose_lines(
-            self.domain, arms, self.outcome, self.covariates, leaves_out=leaves_out
+            self.domain, arms, self.outcomes, self.covariates, leaves_out=leaves_out
         )
         return DataCheck(rows, arms, tuple(findings), support, proposed)
 

@@ -42,7 +42,7 @@ def propose_declaration(tally: ColumnTally) -> Interval | Categories | None:
 def propose_lines(
     domain: Domain,
     arms: Arms,
-    outcome: ColumnTally,
+    outcomes: Sequence[ColumnTally],
     covariates: Sequence[ColumnTally],
     *,
     leaves_out: bool,
@@ -54,7 +54,7 @@ def propose_lines(
     settled = leaves_out or domain.treatment.other is not None or domain.treatment.bins is not None
     parts = [
         [] if settled else [*_treatment(domain, arms)],
-        [*_outcome(domain, outcome)],
+        *([*_outcome(domain, place, tally)] for place, tally in enumerate(outcomes)),
         *([*_covariate(tally)] for tally in covariates if tally.declared is None),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -104,13 +104,14 @@ def _in_order(label: str) -> tuple[bool, float, str]:
     return value is None, 0.0 if value is None else value, label
 
 
-def _outcome(domain: Domain, tally: ColumnTally) -> Iterator[str]:
-    bounds = domain.outcome.bounds
-    is_silent = bool(tally.missing.any()) and not missing_rule(domain.outcome)[0]
+def _outcome(domain: Domain, place: int, tally: ColumnTally) -> Iterator[str]:
+    outcome = domain.outcomes[place]
+    bounds = outcome.bounds
+    is_silent = bool(tally.missing.any()) and not missing_rule(outcome)[0]
     if bounds is not None and not is_silent:
         return
-    yield "[outcome]"
-    yield f"column = {toml_text(domain.outcome.column)}"
+    yield "[[outcome]]" if domain.further else "[outcome]"
+    yield f"column = {toml_text(outcome.column)}"
     if bounds is None:
         seen = propose_declaration(tally)
         if isinstance(seen, Interval):

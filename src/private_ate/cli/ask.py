@@ -23,8 +23,17 @@ def ask(
         typer.Option(help="File with your token; otherwise PRIVATE_ATE_TOKEN.", metavar="FILE"),
     ] = None,
     estimand: flags.EstimandName = "ate",
+    among: flags.Among = None,
     design: flags.DesignName = "unknown",
+    probability: flags.Probability = None,
+    by: flags.By = None,
+    overall: flags.Overall = False,
+    covariates: flags.Covariates = None,
+    confidence: flags.Confidence = "0.95",
     method: Annotated[str, typer.Option(help="auto or a method by name.")] = "auto",
+    half_width: Annotated[
+        float | None, typer.Option(help="Say which ε reaches this half-width.", metavar="W")
+    ] = None,
     key: Annotated[
         str | None, typer.Option(help="Makes a repeat safe: the same key, the same request.")
     ] = None,
@@ -39,12 +48,21 @@ def ask(
     """Plan a question, put it to a service, wait for the release."""
     from json import dumps  # keeps --help fast
 
+    from private_ate.cli.estimate import (  # as above
+        parse_confidence,
+        parse_probability,
+        split_names,
+    )
     from private_ate.service.client import Client  # as above
 
-    question: dict[str, Any] = {"estimand": estimand, "design": design, "method": method}
-    planned = Client(url, _token(token_file)).plan(
-        dataset, epsilon=epsilon, dummy=dummy, **question
-    )
+    question: dict[str, Any] = {
+        "estimand": estimand, "among": among, "design": design, "method": method,
+        "probability": parse_probability(probability), "by": split_names(by) or [],
+        "overall": overall, "covariates": split_names(covariates),
+        "confidence": parse_confidence(confidence), "dummy": dummy,
+    }  # fmt: skip
+    client = Client(url, _token(token_file))
+    planned = client.plan(dataset, epsilon=epsilon, half_width=half_width, **question)
     if plan_only:
         typer.echo(dumps(planned.told, indent=2, ensure_ascii=False))
         return

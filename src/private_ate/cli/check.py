@@ -37,6 +37,7 @@ def check(
     arms: flags.Arms = None,
     reference: flags.Reference = None,
     treatment_bins: flags.TreatmentBins = None,
+    by: flags.By = None,
     person: Annotated[
         str | None, typer.Option(help="Column that names each row's person.", metavar="COLUMN")
     ] = None,
@@ -79,6 +80,7 @@ def check(
             domain=known,
             level=cast("Any", level),
             covariates=named_covariates(covariates),
+            by=[] if by is None else [text.strip() for text in by.split(",")],
             person=person,
             rows_per_person=rows_per_person,
             leave_out_undeclared=leave_out_undeclared,

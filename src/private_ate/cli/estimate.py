@@ -143,9 +143,8 @@ def estimate(
         missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
         arms=ArmFlags(treated, control, arms, reference, treatment_bins), weights=weights,
     )  # fmt: skip
-    if diagnostics is not None and known.weights is not None:
-        msg = "the curator's page compares with matching, which takes no sampling weights"
-        raise ArgumentError(msg)
+    if diagnostics is not None:
+        _refuse_curators_page(known, by)
     for path in (report, diagnostics):
         pages.require_folder(path)
     file = described_file(data, sep, decimal)
@@ -156,6 +155,7 @@ def estimate(
     warned = warn_of_epsilon(parse_epsilon(epsilon))
     if not quiet:
         _warn(warned)  # while it can still be changed
+    chosen = method_options(method, level, settings or [])
     with watch("estimating", quiet=quiet or json) as progress:
         release = estimate_ate(
             file,
@@ -174,10 +174,10 @@ def estimate(
             overall=overall,
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
-            outcome_sd=outcome_sd,
+            outcome_sd=parse_deviations(outcome_sd),
             bounds="from-data" if bounds_from_data else "declared",
             leave_out_undeclared=leave_out_undeclared,
-            options=method_options(method, level, settings or []),
+            options=chosen,
             engine=engine,
             master=master,
             memory_limit=memory_limit,
@@ -197,11 +197,27 @@ def estimate(
         release, as_json=json, contrasts=shown
     )  # first: what was paid for is not lost if a page fails
     if report is not None:
-        facts = pages.public_facts(release, here, known, named_covariates(covariates))
+        facts = pages.public_facts(
+            release, here, known, named_covariates(covariates),
+            options=chosen, analyst=analyst, spent_before=pages.spent_before(release, ledger),
+        )  # fmt: skip
         write_whole(report, release.to_html(facts, contrasts=shown))
     if diagnostics is not None and here is not None:
-        text = pages.curator_text(release, here, known, named_covariates(covariates))
+        text = pages.curator_text(release, here, known, named_covariates(covariates), chosen)
         write_whole(diagnostics, text)
+
+
+def _refuse_curators_page(known: Domain, by: str | None) -> None:
+    """Refuse a curator's page of what it cannot show."""
+    if known.further:
+        msg = "the curator's page shows one outcome; ask for it with one --outcome at a time"
+        raise ArgumentError(msg)
+    if known.weights is not None:
+        msg = "the curator's page compares with matching, which takes no sampling weights"
+        raise ArgumentError(msg)
+    if by is not None:
+        msg = "the curator's page speaks of all units; leave out subgroups, or the page"
+        raise ArgumentError(msg, parameter="by")
 
 
 def _warn(texts: Iterable[str]) -> None:
@@ -235,7 +251,7 @@ def parse_probability(text: str | None) -> float | str | None:
 
 def declared_domain(
     treatment: str | None,
-    outcome: str | None,
+    outcome: list[str] | None,
     path: Path | None,
     *,
     outcome_bounds: tuple[float, float] | None,
@@ -251,21 +267,31 @@ def declared_domain(
     from private_ate.domain import Binary, Domain, Interval
     from private_ate.domain.weights import as_weights
 
-    base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome)
+    base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome or None)
     labels = arms.declare(base.treatment)
-    limits = base.outcome.bounds
-    filled = None if limits is None or missing is not None else limits.missing
-    if binary:
-        limits = Binary(missing=filled)
-    elif outcome_bounds is not None:
-        limits = Interval(*outcome_bounds, filled)
-    named = replace(base.outcome, bounds=limits)
-    if missing is not None:
-        named = named.with_missing(_parse_missing(missing))
+    if base.further and (binary or outcome_bounds is not None):
+        msg = (
+            "of several outcomes each has bounds of its own: write --bounds COL=LO:HI or "
+            "--bounds COL=binary for each, or use --domain FILE"
+        )
+        raise ArgumentError(msg)
+    told = dict(_parse_bounds(text) for text in bounds)
+    named = []
+    for one in base.outcomes:
+        limits = told.pop(one.column, one.bounds) if base.further else one.bounds
+        filled = None if one.bounds is None or missing is not None else one.bounds.missing
+        if binary:
+            limits = Binary(missing=filled)
+        elif outcome_bounds is not None:
+            limits = Interval(*outcome_bounds, filled)
+        known_one = replace(one, bounds=limits)
+        if missing is not None:
+            known_one = known_one.with_missing(_parse_missing(missing))
+        named.append(known_one)
     covariates = dict(base.covariates)
-    covariates.update(_parse_bounds(text) for text in bounds)
+    covariates.update(told)
     covariates.update(_parse_categories(text) for text in categories)
-    known = replace(base, treatment=labels, outcome=named)
+    known = replace(base, treatment=labels, outcome=named[0], further=tuple(named[1:]))
     if weights is None:
         return replace(known, covariates=covariates)
     # A bound that a flag gives to the column of weights is theirs.
@@ -297,6 +323,22 @@ def parse_confidence(text: str) -> float | None:
     return real_number("confidence (or none)", text, 0.5, 0.9999)
 
 
+def parse_deviations(texts: list[str] | None) -> float | dict[str, float] | None:
+    """Read a guessed standard deviation, or those of several outcomes as COL=SD."""
+    if not texts:
+        return None
+    pairs = [text.rpartition("=") for text in texts]
+    if len(texts) == 1 and not pairs[0][1]:
+        return real_number("the outcome's standard deviation", texts[0], 1e-150, 1e150)
+    if not all(name and sign for name, sign, _ in pairs):
+        msg = "of several outcomes write --outcome-sd COL=SD for each"
+        raise ArgumentError(msg)
+    return {
+        name: real_number(f"the standard deviation of {name!r}", value, 1e-150, 1e150)
+        for name, _, value in pairs
+    }
+
+
 def split_names(text: str | None) -> list[str] | None:
     """Split a list of column names at commas."""
     if text is None:
@@ -325,9 +367,11 @@ def _parse_missing(text: str) -> Literal["public", "private"] | float:
 
 
 def _parse_bounds(text: str) -> tuple[str, Interval]:
-    from private_ate.domain import Interval  # keeps --help fast
+    from private_ate.domain import Binary, Interval  # keeps --help fast
 
     name, sign, rest = text.rpartition("=")
+    if name and rest.strip().lower() == "binary":
+        return name, Binary()
     low, colon, high = rest.partition(":")
     try:
         if not (sign and colon and name):

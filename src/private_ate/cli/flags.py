@@ -51,7 +51,8 @@ _FLAGS: Final = {
     "outcome": "--outcome Y",
     "covariates": "--covariates A,B",
     "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
-    "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, or --domain FILE",
+    "outcome bounds": "--outcome-bounds LO HI, --binary-outcome (of several outcomes: "
+    "--bounds {0}=LO:HI or {0}=binary), or --domain FILE",
     "method": "--method NAME",
     "estimand": "--estimand NAME",
     "among": "--among LABEL",
@@ -64,6 +65,10 @@ _FLAGS: Final = {
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
     "shares": "--set shares=…",
+    "model": "--set model=…",
+    "epsilon": "--epsilon E",
+    "delta": "--set delta=…",
+    "limits": "--set limits=…",
     "leave out undeclared": "--leave-out-undeclared",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "confidence": "--confidence C",
@@ -115,7 +120,14 @@ WeightsColumn = Annotated[
     str | None,
     typer.Option(help="Sampling weights; their bound: --bounds COLUMN=0:W.", metavar="COLUMN"),
 ]
-OutcomeColumn = Annotated[str | None, typer.Option(help="Outcome column.", metavar="Y")]
+OutcomeColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Outcome column; repeat it for several, the headline first.",
+        metavar="Y",
+        callback=lambda names: list(dict.fromkeys(names)) if names else names,
+    ),
+]
 Covariates = Annotated[
     str | None,
     typer.Option(help="Covariates: a,b,c or the word all; default: the domain's.", metavar="NAMES"),
@@ -128,9 +140,11 @@ OutcomeBounds = Annotated[
     typer.Option(help="Declared bounds of the outcome.", metavar="LO HI"),
 ]
 OutcomeDeviation = Annotated[
-    float | None,
+    list[str] | None,
     typer.Option(
-        "--outcome-sd", help="Standard deviation of the outcome within an arm.", metavar="SD"
+        "--outcome-sd",
+        help="Standard deviation of the outcome within an arm; of several: Y=SD for each.",
+        metavar="SD",
     ),
 ]
 IsBinary = Annotated[
@@ -143,7 +157,10 @@ MissingOutcomes = Annotated[
         metavar="RULE",
     ),
 ]
-Bounds = Annotated[list[str] | None, typer.Option(help="Declared bounds.", metavar="COL=LO:HI")]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option(help="Declared bounds, or COL=binary.", metavar="COL=LO:HI"),
+]
 Categories = Annotated[list[str] | None, typer.Option(help="Declared labels.", metavar="COL=a|b|c")]
 Treated = Annotated[str | None, typer.Option(help="Label of treated units.")]
 Control = Annotated[str | None, typer.Option(help="Label of control units.")]
@@ -170,7 +187,7 @@ Among = Annotated[
 By = Annotated[
     str | None,
     typer.Option(
-        help="Label level: effects in subgroups, such as sex,age<65.",
+        help="Effects in subgroups, such as sex,age<65.",
         metavar="COLUMN,COLUMN<NUMBER",
     ),
 ]

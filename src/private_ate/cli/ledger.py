@@ -205,7 +205,7 @@ def _declared(
     from private_ate.privacy.ledger.ledger import Roles  # as above
 
     known = Domain.read(domain)
-    roles = Roles(private=frozenset({known.outcome.column}))
+    roles = Roles(private=frozenset(one.column for one in known.outcomes))
     if level in get_args(Level) and has_public_covariates(cast("Level", level)) and public is None:
         public = [known.treatment.column, *known.covariates]
     return public, replace(binding_of(known), roles=roles)

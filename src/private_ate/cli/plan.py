@@ -12,7 +12,7 @@ from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from private_ate.domain import Treatment
+    from private_ate.domain import Domain, Treatment
     from private_ate.planning import Plan
 
 __all__ = ["plan"]
@@ -42,6 +42,8 @@ def plan(
     neighbors: flags.Neighbors = 5,
     estimand: flags.EstimandName = "ate",
     among: flags.Among = None,
+    by: flags.By = None,
+    overall: flags.Overall = False,
     design: flags.DesignName = "unknown",
     probability: flags.Probability = None,
     confidence: flags.Confidence = "0.95",
@@ -93,6 +95,7 @@ def plan(
         method_options,
         named_covariates,
         parse_confidence,
+        parse_deviations,
         parse_probability,
         split_names,
     )
@@ -106,6 +109,7 @@ def plan(
     if data is None:
         source = _sizes(rows, dimension, outcome_bounds, domain, binary=binary_outcome)
         declared = _several_arms(domain, flagged)
+        known = _several_outcomes(domain, outcome)
     else:
         known = declared_domain(
             treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
@@ -128,12 +132,14 @@ def plan(
             probability=parse_probability(probability),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
-            outcome_sd=outcome_sd,
+            outcome_sd=parse_deviations(outcome_sd),
             explained=explained,
             solve=cast("Any", solve),
             treated_share=treated_share,
             arm_shares=None if arm_shares is None else _shares(arm_shares),
             among=among,
+            by=[] if by is None else [text.strip() for text in by.split(",")],
+            overall=overall,
             overlap=cast("Any", overlap),
             mean_weight=mean_weight,
             options=cast("Any", method_options("auto", level, settings or [])),
@@ -144,6 +150,20 @@ def plan(
 
         draw_plan(planned, plot)
     _show(planned, as_json=json)
+
+
+def _several_outcomes(path: Path | None, outcome: list[str] | None) -> Domain | None:
+    """Return the domain of several outcomes of a study that is not there yet; None for one."""
+    from private_ate.data.inputs import resolve_domain  # keeps --help fast
+    from private_ate.domain import Domain  # as above
+
+    if path is None:
+        if outcome is not None and len(outcome) > 1:
+            msg = "without DATA several outcomes are those of a --domain FILE"
+            raise ArgumentError(msg)
+        return None
+    known = resolve_domain(Domain.read(path), None, outcome or None)
+    return known if known.further else None
 
 
 def _several_arms(path: Path | None, flagged: ArmFlags) -> Treatment | None:

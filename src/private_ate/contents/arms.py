@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from private_ate.privacy.sum_law import SumLaw
 
 __all__ = [
     "Arm",
@@ -12,6 +15,7 @@ __all__ = [
     "Combination",
     "Comparison",
     "Contrast",
+    "CubeLaw",
     "LawName",
     "NoiseLaw",
     "SubgroupRow",
@@ -38,6 +42,31 @@ class NoiseLaw:
     name: LawName
     unit: float
     epsilon: float | Fraction
+    outcomes: ClassVar[int] = 1
+
+    @classmethod
+    def of_sum(cls, law: SumLaw, unit: float) -> NoiseLaw:
+        """Return the noise of a released sum."""
+        if law.name == "cube":
+            return CubeLaw("laplace", unit, law.epsilon, law.outcomes)
+        return NoiseLaw("staircase", unit, law.epsilon)
+
+    def scaled(self, factor: float) -> NoiseLaw:
+        """Return the noise of a multiple of the number."""
+        return replace(self, unit=abs(factor) * self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class CubeLaw(NoiseLaw):
+    """Noise of a number that shares its draw with those of other outcomes; by itself Laplace's.
+
+    Attributes
+    ----------
+    outcomes : int
+        How many numbers share the draw.
+    """
+
+    outcomes: int = 1  # type: ignore[misc]  # one draw has one number in every other law
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +119,7 @@ class Arm:
         Range of the mean without noise; null without a mean.
     noise : object or None
         The law of the noise of the arm's level, independent of that of other arms; null where it
-        is rolled up from subgroups and has no single law.
+        is rolled up from subgroups, or shared with other outcomes, and has no law of its own.
     mean_noise : object or None
         The law of the noise that means have beyond it, one draw for all arms; null without one.
     variances : list of float
@@ -144,10 +173,14 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class SubgroupRow:
-    """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None."""
+    """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None.
+
+    ``adjusted`` says whether covariates were adjusted for, where that differs between rows.
+    """
 
     subgroup: str | None
     contrast: Contrast
+    adjusted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

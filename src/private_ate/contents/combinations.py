@@ -87,13 +87,16 @@ def _adds_up_to_zero(weights: Mapping[str, float]) -> bool:
 
 def _law_of(arm: Arm) -> NoiseLaw:
     if arm.noise is None:
-        msg = "means that are rolled up from subgroups have no single law of noise to combine by"
+        msg = (
+            "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
+            "law of noise to combine by"
+        )
         raise ArgumentError(msg, parameter="weights")
     return arm.noise
 
 
 def _scaled(law: NoiseLaw, weight: float) -> NoiseLaw:
-    return NoiseLaw(law.name, abs(weight) * law.unit, law.epsilon)
+    return law.scaled(weight)
 
 
 def _from_contrasts(

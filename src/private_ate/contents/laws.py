@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
+from private_ate.privacy.cube_law import cube_cdf, cube_quantile
 from private_ate.privacy.quantiles import (
     staircase_cdf,
     staircase_quantile,
@@ -101,7 +102,7 @@ def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
         return 0.0
     if len(felt) == 1:
         return felt[0].unit * law_quantile(felt[0], coverage)
-    if names == ["laplace", "laplace"]:
+    if names == ["laplace", "laplace"] and all(law.outcomes == 1 for law in felt):
         first, second = (law.unit / float(law.epsilon) for law in felt)
         return two_laplace_quantile(coverage, first, second)
     same = felt[0].epsilon == felt[1].epsilon
@@ -123,6 +124,8 @@ def law_quantile(law: NoiseLaw, coverage: float) -> float:
     epsilon = float(law.epsilon)
     match law.name:
         case "laplace":
+            if law.outcomes > 1:
+                return cube_quantile(coverage, law.outcomes) / epsilon
             return -math.log1p(-coverage) / epsilon
         case "staircase":
             return staircase_quantile(coverage, epsilon)
@@ -206,6 +209,8 @@ def _cdf_of(law: NoiseLaw) -> Cdf:
     if law.name == "staircase":
         return lambda values: staircase_cdf(values / law.unit, epsilon)
     scale = law.unit / epsilon
+    if law.outcomes > 1:
+        return lambda values: cube_cdf(values / scale, law.outcomes)
 
     def laplace(values: Floats) -> Floats:
         tail = np.exp(-np.abs(values) / scale) / 2
@@ -228,12 +233,14 @@ def fixed_uniforms(name: str, rows: int, draws: int) -> Floats:
 def law_draws(law: NoiseLaw, uniform: Floats) -> Floats:
     """Turn uniform variables into draws of a noise, for simulations on released numbers.
 
-    Staircases are read off 4096 quantiles of their size, finer than simulations can tell.
+    Staircases and cubes are read off 4096 quantiles of their size, finer than simulations can tell.
     """
     if not _is_felt(law):
         return np.zeros_like(uniform)
     size = np.abs(2 * uniform - 1)
-    if law.name == "laplace":
+    if law.outcomes > 1:
+        reach = np.interp(size, *_cube_table(law.outcomes)) / float(law.epsilon)
+    elif law.name == "laplace":
         reach = -np.log1p(-size) / float(law.epsilon)
     else:
         reach = np.interp(size, *_quantile_table(float(law.epsilon)))
@@ -245,3 +252,9 @@ def law_draws(law: NoiseLaw, uniform: Floats) -> Floats:
 def _quantile_table(epsilon: float) -> tuple[Floats, Floats]:
     known = (np.arange(_TABLE) + 0.5) / _TABLE
     return known, np.array([staircase_quantile(share, epsilon) for share in known.tolist()])
+
+
+@lru_cache(maxsize=32)
+def _cube_table(outcomes: int) -> tuple[Floats, Floats]:
+    known = (np.arange(_TABLE) + 0.5) / _TABLE
+    return known, np.array([cube_quantile(share, outcomes) for share in known.tolist()])

@@ -30,6 +30,7 @@ def list_steps(spends: Iterable[Spend]) -> tuple[Step, ...]:
 def _step(spend: Spend) -> Step:
     deviation = _DEVIATIONS.get(spend.mechanism)
     is_private = spend.metric is Metric.SMOOTH
+    drawn = replace(spend, epsilon=spend.epsilon / spend.moves)  # every move has its share of ε
     return Step(
         name=spend.step,
         mechanism=spend.mechanism,
@@ -39,7 +40,7 @@ def _step(spend: Spend) -> Step:
         rho=float(spend.rho),
         part=spend.part,
         sensitivity=None if is_private else spend.sensitivity,
-        scale=None if is_private or deviation is None else deviation(spend),
+        scale=None if is_private or deviation is None else deviation(drawn),
     )
 
 
@@ -52,15 +53,15 @@ def _staircase(spend: Spend) -> tuple[float, ...]:
     return tuple(unit * float(size) for size in spend.sensitivity)
 
 
-def _staircase_by_arm(spend: Spend) -> tuple[float, ...]:
-    """Every move has its share of ε, so that each staircase is one of that share."""
-    return _staircase(replace(spend, epsilon=spend.epsilon / spend.moves))
-
-
 def _cube(spend: Spend) -> tuple[float, ...]:
     """Uniform on a cube whose reach is gamma distributed with the dimension and one."""
     spread = math.sqrt((spend.size + 1) * (spend.size + 2) / 3)
     return tuple(spread * float(Fraction(size) / spend.epsilon) for size in spend.sensitivity)
+
+
+def _cubes(spend: Spend) -> tuple[float, ...]:
+    """Every group of numbers is a cube of its own."""
+    return _cube(replace(spend, size=spend.size // spend.groups))
 
 
 def _gaussian(spend: Spend) -> tuple[float, ...]:
@@ -83,8 +84,9 @@ _DEVIATIONS: Final[dict[str, Callable[[Spend], tuple[float, ...]]]] = {
     "laplace_rows": _laplace,
     "staircase": _staircase,
     "staircase_disjoint": _staircase,
-    "staircase_by_arm": _staircase_by_arm,
+    "staircase_by_arm": _staircase,
     "cube": _cube,
+    "cubes": _cubes,
     "gaussian": _gaussian,
     "gaussian_cells": _gaussian_cells,
 }

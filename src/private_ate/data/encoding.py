@@ -24,9 +24,11 @@ from private_ate.privacy.sums import quantize_outcomes
 
 __all__ = [
     "EncodedRows",
+    "FurtherOutcome",
     "code_type",
     "encode_arms",
     "encode_covariates",
+    "encode_further",
     "encode_observed",
     "encode_outcome",
     "encode_participation",
@@ -39,6 +41,19 @@ __all__ = [
 
 _CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
 _MANY_ENTRIES = 1 << 23  # covariates of so many rows times columns are encoded on threads
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherOutcome:
+    """An outcome after the first: its steps, and who has one where others are left out."""
+
+    steps: npt.NDArray[np.int32] = field(repr=False)
+    observed: Bits | None = field(default=None, repr=False)
+
+    def taken(self, rows: slice | npt.NDArray[np.generic]) -> FurtherOutcome:
+        """Return some rows of it."""
+        seen = None if self.observed is None else self.observed[rows]
+        return FurtherOutcome(self.steps[rows], seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,7 @@ class EncodedRows:
     observed: Bits | None = field(default=None, repr=False)
     found: PublicRows | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
+    further: tuple[FurtherOutcome, ...] = field(default=(), repr=False)
 
 
 def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None = None) -> Floats:
@@ -163,9 +179,12 @@ def encode_rows(
     steps = encode_outcome(table, domain) if outcome else None
     leaves_out = outcome and domain.outcome.missing is not None
     observed = encode_observed(table, domain) if leaves_out else None
+    further = encode_further(table, domain) if outcome else ()
     weights, unweighted = encode_weights(table, domain)
     if reading is None or gaps is None:
-        return EncodedRows(covariates, treatment, steps, takes_part, observed, weights=weights)
+        return EncodedRows(
+            covariates, treatment, steps, takes_part, observed, weights=weights, further=further
+        )
     found = look_over(
         table, domain, reading,
         takes_part=takes_part, gaps=gaps, first=first, unweighted=unweighted,
@@ -176,7 +195,8 @@ def encode_rows(
         steps = None if steps is None else steps[kept]
         observed = None if observed is None else observed[kept]
         weights = None if weights is None else weights[kept]
-    return EncodedRows(covariates, treatment, steps, takes_part, observed, found, weights)
+        further = tuple(one.taken(kept) for one in further)
+    return EncodedRows(covariates, treatment, steps, takes_part, observed, found, weights, further)
 
 
 def mark_missing(rows: EncodedRows, names: Sequence[str]) -> Bits:
@@ -195,6 +215,16 @@ def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
     bounds = domain.bounds
     values = table.numbers(domain.outcome.column)
     return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
+
+
+def encode_further(table: Table, domain: Domain) -> tuple[FurtherOutcome, ...]:
+    """Return all outcomes but the first, each on the grid across its own bounds."""
+    found = []
+    for place in range(1, len(domain.outcomes)):
+        one = domain.of_outcome(place)
+        seen = None if one.outcome.missing is None else encode_observed(table, one)
+        found.append(FurtherOutcome(encode_outcome(table, one), seen))
+    return tuple(found)
 
 
 def encode_observed(table: Table, domain: Domain) -> Bits:

@@ -245,18 +245,27 @@ def _frame_of_r(path: Path) -> pl.DataFrame:
     names = _texts(about["names"])
     if len(set(names)) != len(names):
         raise ValueError
-    return pl.DataFrame(
-        [_column_of_r(str(name), column) for name, column in zip(names, saved.value, strict=True)]
-    )
+    rows = _row_count(about["row.names"])
+    columns = zip(names, saved.value, strict=True)
+    return pl.DataFrame([_column_of_r(str(name), column, rows) for name, column in columns])
 
 
-def _column_of_r(name: str, column: Any) -> pl.Series:  # noqa: ANN401  # a parsed R object
+def _row_count(names: Any) -> int:  # noqa: ANN401  # a parsed R object
+    """Return the number of rows from their names, which R shortens to nothing and a number."""
+    entries = names.value
+    if names.info.type.name == "INT" and len(entries) == 2 and np.ma.is_masked(entries[0]):
+        return abs(int(entries[1]))
+    return len(entries)
+
+
+def _column_of_r(name: str, column: Any, rows: int) -> pl.Series:  # noqa: ANN401  # as above
     import polars as pl
 
     about = _attributes(column)
     classes, kind = set(_texts(about.get("class"))), column.info.type.name
     if classes & _R_DATES or "dim" in about or kind not in {"INT", "REAL", "LGL", "STR"}:
-        return pl.Series(name, [None] * len(column.value), dtype=pl.Date)
+        # A list of parts, a matrix or a table in it has a length of its own.
+        return pl.Series(name, [None] * rows, dtype=pl.Date)
     if kind == "STR":
         return pl.Series(name, _texts(column), dtype=pl.String)
     if "factor" in classes:

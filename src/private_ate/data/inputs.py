@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -17,14 +18,15 @@ from private_ate.data.tables import (
     require_declared,
     require_types,
 )
-from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
+from private_ate.domain import Domain, Interval, Outcome, SamplingWeights, Treatment
 from private_ate.errors import ArgumentError, DomainError
 from private_ate.privacy.levels import Level, has_public_covariates
 
 C = TypeVar("C", bound=Columns)
+Outcomes = str | Sequence[str] | None  # columns of outcomes, the headline first
 
 __all__ = [
-    "PreparedTable", "prepare_table", "resolve_domain", "settle_domain", "settle_names",
+    "Outcomes", "PreparedTable", "prepare_table", "resolve_domain", "settle_domain", "settle_names",
     "weighted_domain",
 ]  # fmt: skip
 
@@ -48,7 +50,7 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     data: object,
     *,
     treatment: str | Treatment | None,
-    outcome: str | None,
+    outcome: Outcomes,
     covariates: Covariates,
     domain: Domain | None,
     level: Level,
@@ -66,7 +68,7 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
         domain=domain, level=level, from_data=from_data,
     )  # fmt: skip
     named, names = outline.declared, tuple(outline.domain.covariates)
-    used = [named.treatment.column, named.outcome.column, *names]
+    used = [named.treatment.column, *(one.column for one in named.outcomes), *names]
     if named.weights is not None:
         used.append(named.weights.column)
 
@@ -83,7 +85,7 @@ def settle_names(
     columns: C,
     *,
     treatment: str | Treatment | None,
-    outcome: str | None,
+    outcome: Outcomes,
     covariates: Covariates,
     domain: Domain | None,
     level: Level,
@@ -95,11 +97,13 @@ def settle_names(
     """
     named = resolve_domain(domain, treatment, outcome)
     columns.require(named.treatment.column, "treatment")
-    columns.require(named.outcome.column, "outcome")
+    for one in named.outcomes:
+        columns.require(one.column, "outcome")
     if named.weights is not None:
         columns.require(named.weights.column, "weights")
     is_public = has_public_covariates(level) and not from_data
-    names = covariate_names(columns, named, covariates, must_be_named=is_public)
+    whole = named if domain is None else replace(named, further=_others(named, domain))
+    names = covariate_names(columns, whole, covariates, must_be_named=is_public)
     looked_up = from_data or has_public_covariates(level)
     require_declared(named, names, outcome=from_data, looked_up=looked_up)
     require_types(columns, named, names)
@@ -111,7 +115,7 @@ def settle_domain(
     columns: C,
     *,
     treatment: str | Treatment | None,
-    outcome: str | None,
+    outcome: Outcomes,
     covariates: Covariates,
     domain: Domain | None,
     level: Level,
@@ -130,8 +134,13 @@ def settle_domain(
     return PreparedTable(columns, complete, outline.declared)
 
 
+def _others(named: Domain, domain: Domain) -> tuple[Outcome, ...]:
+    """Return all declared outcomes but the headline: none of them is ever a covariate."""
+    return tuple(one for one in domain.outcomes if one != named.outcome)
+
+
 def resolve_domain(
-    domain: Domain | None, treatment: str | Treatment | None, outcome: str | None
+    domain: Domain | None, treatment: str | Treatment | None, outcome: Outcomes
 ) -> Domain:
     """Merge the columns named by the caller with those the domain names."""
     if domain is None:
@@ -139,7 +148,7 @@ def resolve_domain(
             missing = "treatment" if treatment is None else "outcome"
             msg = f"name the {missing} column ({missing}=), or give a domain that names it"
             raise ArgumentError(msg, parameter=missing)
-        return Domain(treatment, outcome)
+        return Domain(treatment, outcome if isinstance(outcome, str) else list(outcome))
     if not isinstance(domain, Domain):
         msg = "the domain is a Domain; read one from TOML with Domain.read(path)"
         raise ArgumentError(msg)
@@ -147,15 +156,27 @@ def resolve_domain(
         domain = replace(domain, treatment=treatment)
     elif treatment is not None and treatment != domain.treatment.column:
         _mismatch("treatment", treatment, domain.treatment.column)
-    if outcome is not None and outcome != domain.outcome.column:
-        _mismatch("outcome", outcome, domain.outcome.column)
-    return domain
+    return domain if outcome is None else _chosen(domain, outcome)
+
+
+def _chosen(domain: Domain, outcome: str | Sequence[str]) -> Domain:
+    """Return the domain with the named outcomes, in the order in which they are asked for."""
+    names = [outcome] if isinstance(outcome, str) else list(outcome)
+    declared = {one.column: one for one in domain.outcomes}
+    for name in names:
+        if name not in declared:
+            _mismatch("outcome", str(name), "' and '".join(declared))
+    if not names or len(set(names)) < len(names):
+        msg = "name every outcome once, and at least one"
+        raise ArgumentError(msg, parameter="outcome")
+    first, *others = (declared[name] for name in names)
+    return replace(domain, outcome=first, further=tuple(others))
 
 
 def weighted_domain(
     domain: Domain | None,
     treatment: str | Treatment | None,
-    outcome: str | None,
+    outcome: Outcomes,
     weights: str | SamplingWeights | None,
 ) -> Domain | None:
     """Return the domain with the sampling weights that a caller asks for; reads no value."""

@@ -7,7 +7,7 @@ says that it is public who lacks one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
@@ -21,6 +21,7 @@ __all__ = [
     "describe_rules",
     "neighbours_note",
     "outcome_rule",
+    "outcome_rules",
     "rule_notes",
 ]
 
@@ -113,7 +114,7 @@ def describe_rules(domain: Domain, reading: Reading) -> MissingRules:
     return MissingRules(
         _of_treatment(domain.treatment, reading),
         _of_covariates(reading) if domain.covariates else "no covariates are used",
-        outcome_rule(domain.outcome, reading.level),
+        outcome_rules(domain.outcomes, reading.level),
         weights="" if domain.weights is None else _of_weights(domain.weights, reading),
     )
 
@@ -181,18 +182,26 @@ def outcome_rule(outcome: Outcome, level: Level) -> str:
     assert_never(level)
 
 
-def neighbours_note(outcome: Outcome, level: Level) -> str:
+def outcome_rules(outcomes: Sequence[Outcome], level: Level) -> str:
+    """Say what becomes of missing outcomes: in one sentence, or in one for each column."""
+    if len(outcomes) == 1:
+        return outcome_rule(outcomes[0], level)
+    return "; ".join(f"{one.column}: {outcome_rule(one, level)}" for one in outcomes)
+
+
+def neighbours_note(outcomes: Sequence[Outcome], level: Level) -> str:
     """Say what a rule adds to the sentence on neighbours; a record may lack anything anyway."""
     match level:
         case "label":
             words = {"public": ", and who has one is public", "private": " or is missing"}
-            return "" if outcome.missing is None else words[outcome.missing]
+            found = dict.fromkeys(one.missing for one in outcomes)
+            return "".join(words[rule] for rule in found if rule is not None)
         case "sample":
             return ""
     assert_never(level)
 
 
-def rule_notes(outcome: Outcome, level: Level, *, leaves_out: bool) -> tuple[str, ...]:
+def rule_notes(outcomes: Sequence[Outcome], level: Level, *, leaves_out: bool) -> tuple[str, ...]:
     """Return what every release says about missing values, whatever the data hold.
 
     ``leaves_out`` says whether the method leaves out rows without a declared treatment.
@@ -202,6 +211,8 @@ def rule_notes(outcome: Outcome, level: Level, *, leaves_out: bool) -> tuple[str
     if not (is_public or leaves_out):
         notes.append(PAPERS_READING)
     # At label level a method that leaves out rows says how.
-    if outcome.fills_undeclared or (outcome.missing is not None and not is_public):
-        notes.append(outcome_rule(outcome, level))
+    for outcome in outcomes:
+        if outcome.fills_undeclared or (outcome.missing is not None and not is_public):
+            named = f"{outcome.column}: " if len(outcomes) > 1 else ""
+            notes.append(named + outcome_rule(outcome, level))
     return tuple(notes)

@@ -7,7 +7,7 @@ be parsed is a missing value. Whether reading succeeds never depends on a privat
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -28,7 +28,7 @@ from private_ate.data.entries import (
     parse_number,
 )
 from private_ate.data.files import Kind, read_file
-from private_ate.domain import Categories, Domain, Interval, label_text
+from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
 from private_ate.errors import ArgumentError, DomainError, SchemaError
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def covariate_names(
     if isinstance(wanted, str) and wanted != "all":
         msg = "covariates are a list of column names, or the word 'all' for every other column"
         raise ArgumentError(msg)
-    used = [domain.treatment.column, domain.outcome.column]
+    used = [domain.treatment.column, *(one.column for one in domain.outcomes)]
     if domain.weights is not None:
         used.append(domain.weights.column)
     others = tuple(name for name in table.names if name not in used)
@@ -300,7 +300,11 @@ def covariate_names(
     for name in wanted:
         table.require(name, "covariate")
         if name in used:
-            roles = "treatment or outcome" if len(used) == 2 else "treatment, outcome or weights"
+            roles = (
+                "treatment or outcome"
+                if domain.weights is None
+                else "treatment, outcome or weights"
+            )
             msg = f"column {name!r} cannot be a covariate and the {roles} too"
             raise ArgumentError(msg)
     return wanted
@@ -317,18 +321,23 @@ def complete_domain(
     """
     require_declared(domain, covariates, outcome=outcome, looked_up=looked_up)
     undeclared = [name for name in covariates if name not in domain.covariates]
-    bounds = domain.outcome.bounds
-    if bounds is None and outcome:
-        undeclared.append(domain.outcome.column)
+    if outcome:
+        undeclared += [one.column for one in domain.outcomes if one.bounds is None]
     observed = table.observe(undeclared) if undeclared else {}
     known = {**observed, **domain.covariates}
     declared = {name: known[name] for name in covariates}
-    if bounds is None and outcome:
-        found = observed[domain.outcome.column]
-        bounds = found if isinstance(found, Interval) else None
-    completed = replace(domain, outcome=replace(domain.outcome, bounds=bounds), covariates=declared)
-    _ = completed.bounds  # an error that says how to declare them
+    first, *others = (_with_bounds(one, observed) for one in domain.outcomes)
+    completed = replace(domain, outcome=first, further=tuple(others), covariates=declared)
+    for place in range(len(domain.outcomes)):
+        _ = completed.of_outcome(place).bounds  # an error that says how to declare them
     return completed
+
+
+def _with_bounds(outcome: Outcome, observed: Mapping[str, Interval | Categories]) -> Outcome:
+    """Return the outcome with its declared bounds, or with those that were looked up."""
+    found = observed.get(outcome.column)
+    known = found if outcome.bounds is None and isinstance(found, Interval) else outcome.bounds
+    return replace(outcome, bounds=known)
 
 
 def require_declared(
@@ -343,14 +352,16 @@ def require_declared(
         )
         raise DomainError(msg, parameter="bounds", column=name)
     if not outcome:
-        _ = domain.bounds  # an error that says how to declare them
+        for place in range(len(domain.outcomes)):
+            _ = domain.of_outcome(place).bounds  # an error that says how to declare them
 
 
 def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -> None:
     """Refuse columns whose types cannot be what the domain declares; looks at no value."""
     arms_are = require_labels if domain.treatment.bins is None else require_numbers
     arms_are(columns, domain.treatment.column)
-    require_numbers(columns, domain.outcome.column)
+    for one in domain.outcomes:
+        require_numbers(columns, one.column)
     if domain.weights is not None:
         require_numbers(columns, domain.weights.column)
     for name in covariates:

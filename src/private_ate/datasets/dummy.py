@@ -35,13 +35,20 @@ class DummyStudy:
     effect: float
 
 
-def draw_dummy(domain: Domain, rows: int = 1000, seed: int = _SEED) -> DummyStudy:
+def draw_dummy(
+    domain: Domain,
+    rows: int = 1000,
+    seed: int = _SEED,
+    *,
+    trial: float | str | None = None,
+) -> DummyStudy:
     """Draw people from a domain: treatment follows the covariates, the outcome follows both.
 
     Covariates lie within their bounds or among their labels, the log odds of treatment are linear
     in them, and every arm but the reference adds a tenth of the outcome's range, or, for a binary
     outcome, a tenth to its probability. Outcomes stay within their bounds, so that the effect is
-    exact.
+    exact. In a trial treatment is drawn with that probability instead, or with that of a column.
+    Sampling weights lie anywhere up to their bound.
     """
     import polars as pl
 
@@ -54,15 +61,23 @@ def draw_dummy(domain: Domain, rows: int = 1000, seed: int = _SEED) -> DummyStud
         columns[name] = _entries(kind, unit)
         score += (unit - 0.5) * (1.0 if place % 2 == 0 else -0.6)
     spread = max(float(np.sqrt(len(domain.covariates))), 1.0)
-    treated = rng.random(rows) < 1 / (1 + np.exp(-2.4 * score / spread))
+    chance = 1 / (1 + np.exp(-2.4 * score / spread))
+    if trial is not None:
+        told = columns[trial] if isinstance(trial, str) else trial
+        chance = np.broadcast_to(np.asarray(told, dtype=float), rows)
+    treated = rng.random(rows) < chance
     treated[:2] = (True, False)  # both arms are there, however few the rows
     arm = treated * (1 + np.floor(rng.random(rows) * (domain.treatment.size - 1))).astype(np.int64)
     entries = _arm_entries(domain.treatment)
     columns[domain.treatment.column] = [entries[code] for code in arm]
-    bounds = domain.bounds
+    if domain.weights is not None:
+        drawn = rng.random(rows)
+        columns[domain.weights.column] = _entries(Interval(0, domain.weights.high), drawn)
+    bounds = domain.bounds  # of several outcomes the headline's
     effect = _SHARE if bounds.is_binary else _SHARE * bounds.width
     level = 0.45 + 0.2 * np.tanh(score) - (_SHARE / 2) + _SHARE * treated
-    columns[domain.outcome.column] = _outcomes(bounds, level, rng)
+    for one in domain.outcomes:
+        columns[one.column] = _outcomes(one.bounds or bounds, level, rng)
     return DummyStudy(pl.DataFrame(columns), effect)
 
 

@@ -4,7 +4,7 @@ Nothing here is ever looked up in private data. A domain comes from a code book,
 written to TOML, and says how each value becomes a number between 0 and 1.
 """
 
-from private_ate.domain.declared import Domain
+from private_ate.domain.declared import Domain, require_one_outcome
 from private_ate.domain.kinds import Binary, Categories, Interval, label_text
 from private_ate.domain.outcome import MissingOutcomes, Outcome, StudyLabel
 from private_ate.domain.toml import arm_lines, toml_text
@@ -23,5 +23,6 @@ __all__ = [
     "Treatment",
     "arm_lines",
     "label_text",
+    "require_one_outcome",
     "toml_text",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from private_ate.domain.kinds import Categories, Interval
 from private_ate.domain.outcome import Outcome, StudyLabel
@@ -14,13 +15,17 @@ from private_ate.domain.treatment import Treatment
 from private_ate.domain.weights import SamplingWeights, as_weights
 from private_ate.errors import DomainError
 
-__all__ = ["Domain"]
+__all__ = ["MOST_OUTCOMES", "Domain", "require_one_outcome"]
+
+OneOutcome = str | tuple[str, Interval] | Outcome
+MOST_OUTCOMES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
     """What is known about every column before the data are read.
 
+    ``outcome`` is one outcome or a list of them; the first is the headline, ``outcomes`` are all.
     ``weights`` declares sampling weights, which are then in force: effects are those of the
     population that the weighted sample stands for. ``indicators`` names covariates whose missing
     entries have a feature of their own; see
@@ -42,21 +47,25 @@ class Domain:
     covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
     study: StudyLabel = field(default_factory=StudyLabel)
     weights: SamplingWeights | None = None
+    further: tuple[Outcome, ...] = field(default=(), repr=False)  # outcomes after the first
     indicators: tuple[str, ...] = field(default=(), init=False)
 
     def __init__(
         self,
         treatment: str | Treatment,
-        outcome: str | tuple[str, Interval] | Outcome,
+        outcome: str | tuple[str, Interval] | Outcome | Sequence[OneOutcome],
         covariates: Mapping[str, Interval | Categories] | None = None,
         *,
         study: StudyLabel | None = None,
         weights: SamplingWeights | tuple[str, Interval] | None = None,
+        further: tuple[Outcome, ...] = (),
     ) -> None:
+        first, *others = _as_outcomes(outcome)
         object.__setattr__(
             self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
         )
-        object.__setattr__(self, "outcome", _as_outcome(outcome))
+        object.__setattr__(self, "outcome", first)
+        object.__setattr__(self, "further", (*others, *further))
         object.__setattr__(self, "covariates", dict(covariates or {}))
         object.__setattr__(self, "indicators", ())
         object.__setattr__(self, "study", study or StudyLabel())
@@ -67,6 +76,10 @@ class Domain:
         if not isinstance(self.treatment, Treatment):
             msg = "the treatment is a column name or Treatment(column, treated=…, control=…)"
             raise DomainError(msg)
+        columns = [outcome.column for outcome in self.outcomes]
+        if len(columns) > MOST_OUTCOMES:
+            msg = f"at most {MOST_OUTCOMES} outcomes are declared together, not {len(columns)}"
+            raise DomainError(msg, parameter="outcome")
         names = self.columns
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
@@ -76,6 +89,16 @@ class Domain:
             if not isinstance(kind, Interval | Categories):
                 msg = f"covariate {name!r} is declared by an Interval or by Categories"
                 raise DomainError(msg)
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """All outcomes, the headline first."""
+        return (self.outcome, *self.further)
+
+    def of_outcome(self, place: int) -> Domain:
+        """Return the domain with one of its outcomes alone."""
+        domain = replace(self, outcome=self.outcomes[place], further=())
+        return domain.with_indicators(self.indicators)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -92,9 +115,10 @@ class Domain:
 
     @property
     def columns(self) -> list[str]:
-        """Names of all columns that are read: treatment, outcome, covariates, sampling weights."""
+        """Names of all columns that are read: treatment, outcomes, covariates, sampling weights."""
         weights = [] if self.weights is None else [self.weights.column]
-        return [self.treatment.column, self.outcome.column, *self.covariates, *weights]
+        outcomes = [outcome.column for outcome in self.outcomes]
+        return [self.treatment.column, *outcomes, *self.covariates, *weights]
 
     def with_indicators(self, names: Collection[str]) -> Domain:
         """Return the domain with a further feature for each named covariate: whether it is missing.
@@ -131,8 +155,8 @@ class Domain:
     @classmethod
     def from_toml(cls, text: str) -> Domain:
         """Build a domain from TOML text, as written by :meth:`to_toml`."""
-        treatment, outcome, covariates, study, weights = read_tables(text)
-        return cls(treatment, outcome, covariates, study=study, weights=weights)
+        treatment, outcomes, covariates, study, weights = read_tables(text)
+        return cls(treatment, outcomes, covariates, study=study, weights=weights)
 
     def write(self, path: str | Path) -> None:
         """Write the domain to a TOML file."""
@@ -143,7 +167,31 @@ class Domain:
         return "\n".join(toml_lines(self)) + "\n"
 
 
-def _as_outcome(outcome: str | tuple[str, Interval] | Outcome) -> Outcome:
+def require_one_outcome(domain: Domain, who: str) -> None:
+    """Refuse several outcomes where one is meant."""
+    if domain.further:
+        msg = (
+            f"{who} has one outcome; {len(domain.outcomes)} are declared: keep one of them, as "
+            "domain.of_outcome(0) does"
+        )
+        raise DomainError(msg, parameter="outcome")
+
+
+def _as_outcomes(outcome: object) -> list[Outcome]:
+    """Read one outcome or a list of them; a pair of a name and bounds is one."""
+    match outcome:
+        case (str(), Interval()) | str() | Outcome():
+            return [_as_outcome(outcome)]
+        case list() | tuple() if outcome:
+            return [_as_outcome(one) for one in outcome]
+    msg = (
+        'the outcome is a column name, a pair such as ("re78", Interval(0, 60308)), or a list of '
+        "these"
+    )
+    raise DomainError(msg, parameter="outcome")
+
+
+def _as_outcome(outcome: object) -> Outcome:
     if isinstance(outcome, Outcome):
         return outcome
     if isinstance(outcome, str):

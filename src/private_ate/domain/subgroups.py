@@ -16,10 +16,24 @@ from private_ate.domain.declared import Domain
 from private_ate.domain.kinds import Categories, Interval, parse_number
 from private_ate.errors import ArgumentError
 
-__all__ = ["MOST_CELLS", "Cells", "Partition"]
+__all__ = ["MOST_CELLS", "Cells", "Partition", "subgroup_names"]
 
 MOST_CELLS: Final = 20
 REST: Final = "not known"  # rows with a missing or undeclared entry in some column
+
+
+def subgroup_names(by: object) -> tuple[str, ...]:
+    """Return columns and cuts as they are named; refuse what is no list of different texts."""
+    named = (by,) if isinstance(by, str) else by
+    texts = tuple(named) if isinstance(named, list | tuple) else (None,)
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        msg = "by is a list of columns and cuts, such as ['sex', 'age<65']"
+        raise ArgumentError(msg, parameter="by")
+    found = tuple(str(text).strip() for text in texts)
+    if len(set(found)) != len(found):
+        msg = "by names a column or cut twice"
+        raise ArgumentError(msg, parameter="by")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

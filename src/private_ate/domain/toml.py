@@ -22,7 +22,7 @@ __all__ = ["arm_lines", "read_tables", "toml_lines", "toml_text"]
 def read_tables(
     text: str,
 ) -> tuple[
-    Treatment, Outcome, dict[str, Interval | Categories], StudyLabel, SamplingWeights | None
+    Treatment, list[Outcome], dict[str, Interval | Categories], StudyLabel, SamplingWeights | None
 ]:
     """Read the tables of a domain's TOML text."""
     try:
@@ -37,8 +37,10 @@ def read_tables(
         known = "study, treatment, outcome, covariates, weights"
         msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
         raise DomainError(msg)
-    for required in ("treatment", "outcome"):
-        if not isinstance(table.get(required), dict):
+    outcomes = table.get("outcome")
+    told: list[Any] = outcomes if isinstance(outcomes, list) else [outcomes]
+    for required, entries in (("treatment", [table.get("treatment")]), ("outcome", told)):
+        if not entries or not all(isinstance(entry, dict) for entry in entries):
             msg = f"the domain lacks the table [{required}]"
             raise DomainError(msg)
     covariates = table.get("covariates", {})
@@ -47,7 +49,7 @@ def read_tables(
         raise DomainError(msg)
     return (
         _treatment_from(table["treatment"]),
-        _outcome_from(table["outcome"]),
+        [_outcome_from(entry) for entry in told],
         {name: _covariate_from(name, entry) for name, entry in covariates.items()},
         _study_from(table.get("study", {})),
         _weights_from(table["weights"]) if "weights" in table else None,
@@ -144,18 +146,20 @@ def _text(entry: dict[str, Any], table: str, key: str) -> str:
 
 def toml_lines(domain: Domain) -> Iterator[str]:
     """Yield the lines of all tables; what was not declared has none."""
-    study, treatment, outcome = domain.study, domain.treatment, domain.outcome
+    study, treatment = domain.study, domain.treatment
     if study != StudyLabel():
         yield from _table("study", {"dataset": study.dataset, "version": study.version})
         yield ""
     yield from _table("treatment", {"column": treatment.column})
     yield from arm_lines(treatment)
-    yield ""
-    bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
-    rules = {} if outcome.missing is None else {"missing": outcome.missing}
-    yield from _table(
-        "outcome", {"column": outcome.column, **bounds, **rules, "unit": outcome.unit}
-    )
+    for outcome in domain.outcomes:
+        yield ""
+        bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
+        rules = {} if outcome.missing is None else {"missing": outcome.missing}
+        yield from _table(
+            "[outcome]" if domain.further else "outcome",
+            {"column": outcome.column, **bounds, **rules, "unit": outcome.unit},
+        )
     if domain.weights is not None:
         yield ""
         weights = {"column": domain.weights.column, "high": domain.weights.high}

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
+from private_ate.data.encoding import FurtherOutcome
 from private_ate.data.rules import MissingRules, Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
@@ -59,7 +60,8 @@ class LocalStudy:
     """Rows in memory or mapped from disk: covariates by feature, treatment, outcomes or none.
 
     ``treatment`` is True for treated rows where two arms are declared, and the code of the arm
-    where there are more; ``arm`` is the code in either case.
+    where there are more; ``arm`` is the code in either case. ``further`` are outcomes after the
+    first; a method sees one outcome at a time, see :meth:`with_outcome`.
     """
 
     domain: Domain
@@ -71,6 +73,7 @@ class LocalStudy:
     observed: Bits | None = field(default=None, repr=False)
     rules: MissingRules | None = None
     weights: Floats | None = field(default=None, repr=False)  # sampling weights over their bound
+    further: tuple[FurtherOutcome, ...] = field(default=(), repr=False)
 
     @classmethod
     def encode(
@@ -103,7 +106,7 @@ class LocalStudy:
     def _of(cls, columns: EncodedColumns, progress: Progress | None) -> LocalStudy:
         return cls(
             columns.domain, columns.covariates, columns.treatment, columns.outcome, progress,
-            columns.takes_part, columns.observed, columns.rules, columns.weights,
+            columns.takes_part, columns.observed, columns.rules, columns.weights, columns.further,
         )  # fmt: skip
 
     @property
@@ -142,7 +145,15 @@ class LocalStudy:
     def public(self) -> Self:
         """Return a view without outcomes; who lacks one is shown only if that is public."""
         shown = self.observed if self.domain.outcome.missing == "public" else None
-        return replace(self, outcome=None, observed=shown)
+        return replace(self, outcome=None, observed=shown, further=())
+
+    def with_outcome(self, place: int) -> Self:
+        """Return a view with one of several outcomes alone, by its place among those declared."""
+        domain = self.domain.of_outcome(place)
+        if place == 0:
+            return replace(self, domain=domain, further=())
+        one = self.further[place - 1]
+        return replace(self, domain=domain, outcome=one.steps, observed=one.observed, further=())
 
     def unannounced(self) -> Self:
         """Return a view whose passes are not told to the progress bar."""
@@ -156,9 +167,11 @@ class LocalStudy:
         takes_part = None if self.takes_part is None else self.takes_part[::stride].copy()
         observed = None if self.observed is None else self.observed[::stride].copy()
         weights = None if self.weights is None else self.weights[::stride].copy()
+        further = tuple(one.taken(slice(None, None, stride)) for one in self.further)
         yield replace(
             self, covariates=covariates, treatment=self.treatment[::stride].copy(),
             outcome=outcome, takes_part=takes_part, observed=observed, weights=weights,
+            further=further,
         )  # fmt: skip
 
     def reordered(self, order: Integers) -> Self:
@@ -180,18 +193,28 @@ class LocalStudy:
             takes_part=takes_part,
             observed=observed,
             weights=weights,
+            further=tuple(_reorder_outcome(one, order) for one in self.further),
         )
 
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
         """Return copies of the rows of each cell; cells are told by public columns alone."""
+        codes = self.public()._cell_codes(cell_of)  # noqa: SLF001  # a view of its own rows
+        return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
+
+    def masked(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
+        """Return views of all rows, one per cell; rows outside of it take no part."""
+        codes = self._cell_codes(cell_of)
+        held = np.ones(self.size, np.bool_) if self.takes_part is None else self.takes_part
+        return tuple(replace(self, takes_part=held & (codes == cell)) for cell in range(cells))
+
+    def _cell_codes(self, cell_of: Callable[[Block], Codes]) -> Codes:
         codes = np.empty(self.size, dtype=np.uint8)
-        block_of = self.public()._block  # noqa: SLF001  # a view of its own rows
 
         def code(start: int) -> None:
-            codes[start : start + _BLOCK_ROWS] = cell_of(block_of(start))
+            codes[start : start + _BLOCK_ROWS] = cell_of(self._block(start))
 
         _run_all(code, range(0, self.size, _BLOCK_ROWS))
-        return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
+        return codes
 
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""
@@ -434,6 +457,11 @@ def _encode(
     if isinstance(table, StreamedTable):
         return encode_stream(table, domain, outcome=outcome, progress=progress, reading=reading)
     return encode_table(table, domain, outcome=outcome, progress=progress, reading=reading)
+
+
+def _reorder_outcome(one: FurtherOutcome, order: Integers) -> FurtherOutcome:
+    seen = None if one.observed is None else reorder_rows(one.observed, order)
+    return FurtherOutcome(reorder_rows(one.steps, order), seen)
 
 
 def _workers() -> int:

@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Codes
-from private_ate.data.encoding import EncodedRows, code_type, encode_rows, mark_missing
+from private_ate.data.encoding import (
+    EncodedRows,
+    FurtherOutcome,
+    code_type,
+    encode_rows,
+    mark_missing,
+)
 from private_ate.data.public_columns import PublicCounts, settle_public
 from private_ate.data.rules import MissingRules, Reading, describe_rules
 from private_ate.data.streams import StreamedTable
@@ -98,6 +104,7 @@ class EncodedColumns:
     ``domain`` has an indicator for each public covariate with missing entries; ``rules`` says what
     missing entries count as. ``takes_part`` is None where every row does, as far as is public.
     ``weights`` are sampling weights as shares of their bound, None where none are declared.
+    ``further`` are outcomes after the first.
     """
 
     domain: Domain
@@ -108,6 +115,7 @@ class EncodedColumns:
     observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     rules: MissingRules | None = None
     weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
+    further: tuple[FurtherOutcome, ...] = field(default=(), repr=False)
 
 
 def encode_table(
@@ -138,6 +146,7 @@ def encode_table(
         rows.observed,
         rules,
         rows.weights,
+        rows.further,
     )
 
 
@@ -152,7 +161,7 @@ def encode_stream(
     """Encode a file chunk by chunk; the memory in use is that of a chunk."""
     columns = [domain.treatment.column, *domain.covariates]
     if outcome:
-        columns.append(domain.outcome.column)
+        columns += [one.column for one in domain.outcomes]
     if domain.weights is not None:
         columns.append(domain.weights.column)
     for name in columns:
@@ -166,6 +175,7 @@ def encode_stream(
     left_out = outcome and domain.outcome.missing is not None
     observed = _on_disk((table.capacity,), np.bool_) if left_out else None
     weights = None if domain.weights is None else _on_disk((table.capacity,), np.float64)
+    further = _room_for(domain, table.capacity) if outcome else ()
     read = size = 0
     for chunk in table.chunks(columns):
         encoded = encode_rows(chunk, domain, reading, outcome=outcome, first=read)
@@ -179,6 +189,7 @@ def encode_stream(
             observed[rows] = encoded.observed
         if weights is not None:
             weights[rows] = encoded.weights
+        _fill(further, encoded.further, rows)
         counts += _noted(encoded, marks, rows, table.capacity)
         tell_rows(progress, read, read + chunk.rows, table.rows)
         read += chunk.rows
@@ -196,7 +207,29 @@ def encode_stream(
     part = None if _everyone(domain, reading) else takes_part[:size]
     seen = None if observed is None else observed[:size]
     heavy = None if weights is None else weights[:size]
-    return EncodedColumns(settled, plain, treatment[:size], whole, part, seen, rules, heavy)
+    others = tuple(one.taken(slice(size)) for one in further)
+    return EncodedColumns(settled, plain, treatment[:size], whole, part, seen, rules, heavy, others)
+
+
+def _fill(
+    room: tuple[FurtherOutcome, ...], outcomes: tuple[FurtherOutcome, ...], rows: slice
+) -> None:
+    """Write a chunk's outcomes after the first into their room."""
+    for space, one in zip(room, outcomes, strict=True):
+        space.steps[rows] = one.steps
+        if space.observed is not None:
+            space.observed[rows] = one.observed
+
+
+def _room_for(domain: Domain, capacity: int) -> tuple[FurtherOutcome, ...]:
+    """Return room for the outcomes after the first."""
+    return tuple(
+        FurtherOutcome(
+            _on_disk((capacity,), np.int32),
+            None if one.missing is None else _on_disk((capacity,), np.bool_),
+        )
+        for one in domain.further
+    )
 
 
 def _noted(

@@ -13,7 +13,13 @@ from typing import Any, TypedDict
 
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.files import without_words
-from private_ate.data.inputs import PreparedTable, prepare_table, settle_domain, settle_names
+from private_ate.data.inputs import (
+    Outcomes,
+    PreparedTable,
+    prepare_table,
+    settle_domain,
+    settle_names,
+)
 from private_ate.data.rules import Reading
 from private_ate.data.streams import open_schema
 from private_ate.data.tables import Covariates
@@ -35,7 +41,7 @@ class ColumnsAsked(TypedDict):
     """What a caller says about the columns."""
 
     treatment: str | Treatment | None
-    outcome: str | None
+    outcome: Outcomes
     covariates: Covariates
     domain: Domain | None
     level: Level

@@ -240,6 +240,14 @@ class SparkStudy:
         """Refuse: rows of a cell are copied by the local engine."""
         raise ArgumentError(NEEDS_ORDER)
 
+    def with_outcome(self, *_: object) -> NoReturn:
+        """Refuse: several outcomes are held by the local engine."""
+        raise ArgumentError(NEEDS_ORDER)
+
+    def masked(self, *_: object) -> NoReturn:
+        """Refuse: rows of a cell are marked by the local engine."""
+        raise ArgumentError(NEEDS_ORDER)
+
     def with_outcomes(self) -> NoReturn:
         """Refuse: matching is a local-engine ability."""
         raise ArgumentError(NEEDS_ORDER)

@@ -56,7 +56,7 @@ def estimate_from_arms(
     pays = request.confidence is not None and all(arm.variances for arm in arms)
     halves = _Halves(arms, request.coverage, rule if pays else None)
     pairs = _pairs_in_order(len(arms))
-    factors = _simultaneous_factors(arms, halves, pairs, request.coverage) if pays else {}
+    factors = _simultaneous_factors(arms, halves, pairs, request.coverage_at_once) if pays else {}
     contrasts = tuple(
         _contrast(pair, arms, treatment.coded, halves, factors.get(ALL_PAIRS), domain.bounds.width)
         for pair in pairs
@@ -192,8 +192,10 @@ def _released_arm(
     )
 
 
-def _plain(law: NoiseLaw) -> NoiseLaw:
-    """Return the law with its ε as the number that JSON holds."""
+def _plain(law: NoiseLaw) -> NoiseLaw | None:
+    """Return the law with its ε as the number that JSON holds; none if outcomes share the draw."""
+    if law.outcomes > 1:
+        return None
     return NoiseLaw(law.name, float(law.unit), float(law.epsilon))
 
 

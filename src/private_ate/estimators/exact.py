@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from private_ate.arrays import Integers
+from private_ate.contents.curator import WithoutNoise
 from private_ate.data.encoding import encode_rows
 from private_ate.data.inputs import PreparedTable, prepare_table
+from private_ate.data.rules import Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Covariates, Table
-from private_ate.domain import Domain, Treatment
+from private_ate.domain import Domain, Treatment, require_one_outcome
 from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.arm_balance import measure_arms
 from private_ate.estimators.arm_sizes import count_arms
+from private_ate.estimators.curator.lost_values import count_lost
+from private_ate.estimators.curator.noiseless import noiseless_estimate
+from private_ate.estimators.curator.reweighting import used_weights
+from private_ate.estimators.curator.table_one import tabulate_arms
 from private_ate.estimators.overlap import count_arm_overlap, count_overlap
 from private_ate.estimators.published.method import (
     PublishedOptions,
     plan_for,
     require_both_arms,
 )
+from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 from private_ate.privacy.budget import parse_epsilon
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
-from private_ate.release import ArmDiagnostics, Diagnostics
+from private_ate.release import ArmDiagnostics, Diagnostics, Release
+from private_ate.settings import Facts
 
 __all__ = [
     "diagnose_ate",
@@ -55,6 +66,7 @@ def exact_effect(
     is the headline: the last declared other than the reference, against it; see ``exact_means``.
     """
     _refuse_weights(domain)
+    _refuse_outcomes(domain, outcome)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
@@ -85,6 +97,7 @@ def exact_means(
     ``exact_effect``.
     """
     _refuse_weights(domain)
+    _refuse_outcomes(domain, outcome)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
@@ -101,6 +114,12 @@ def _refuse_weights(domain: Domain | None) -> None:
             f"domain without {domain.weights.column!r}"
         )
         raise ArgumentError(msg)
+
+
+def _refuse_outcomes(domain: Domain | None, outcome: str | None) -> None:
+    """Refuse several outcomes: what records say is shown of one at a time."""
+    if isinstance(domain, Domain) and outcome is None:
+        require_one_outcome(domain, "a look at the records")
 
 
 def _with_outcomes(
@@ -130,7 +149,7 @@ def _shared_means(study: LocalStudy, values: np.ndarray, neighbors: int) -> dict
     }
 
 
-def diagnose_ate(
+def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
     data: object,
     *,
     treatment: str | Treatment | None = None,
@@ -139,23 +158,30 @@ def diagnose_ate(
     domain: Domain | None = None,
     epsilon: str | float = "1.0",
     neighbors: int = 5,
+    release: Release | None = None,
+    options: object | None = None,
 ) -> Diagnostics | ArmDiagnostics:
     """Look at a study with the curator's eyes; nothing here is private or may be shared.
 
     The limits are those that the published method would use at this ε. Rows without an outcome are
-    left out where the domain says so. Three arms or more have ``ArmDiagnostics``.
+    left out where the domain says so. Three arms or more have ``ArmDiagnostics``. Of a ``release``
+    made from these data, with its method's ``options`` if they were not the usual ones, its own
+    estimator is shown without noise.
     """
     request = Request("label", parse_epsilon(epsilon), neighbors)
     _refuse_weights(domain)
+    _refuse_outcomes(domain, outcome)
     table = prepare_table(
         data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
         level="label", from_data=True,
     )  # fmt: skip
     study = LocalStudy.encode(table.table, table.domain, None, table.lenient)
+    without_noise = None if release is None else _without_noise(study, table, release, options)
+    lost = count_lost(table.table, table.domain)
     if study.observed is not None:
         study = _some_rows(study, np.flatnonzero(study.observed))
     if study.arms > 2:
-        return _diagnose_arms(study, request)
+        return replace(_diagnose_arms(study, request), without_noise=without_noise, lost=lost)
     pool = _public_pool(study)
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
@@ -180,7 +206,57 @@ def diagnose_ate(
         balance=balance,
         weights={"treated": _quantiles(arms[0]), "control": _quantiles(arms[1])},
         overlap=count_overlap(study.public()),
+        without_noise=without_noise,
+        lost=lost,
     )
+
+
+def _without_noise(
+    study: LocalStudy,
+    prepared: PreparedTable[Table | StreamedTable],
+    release: Release,
+    options: object | None,
+) -> WithoutNoise | None:
+    """Return the released estimator without noise: by its own weights, or else run silently."""
+    weights = used_weights(study, release, options)
+    if weights is None:
+        return _run_silently(study, prepared, release, options)
+    labels = study.domain.treatment.coded
+    shown = {label: _quantiles(weights[study.arm == code]) for code, label in enumerate(labels)}
+    table = tabulate_arms(study.public(), weights)
+    if study.observed is not None or Facts.of(release.settings).clipped_to is not None:
+        silent = _run_silently(study, prepared, release, options)
+        return None if silent is None else replace(silent, weights=shown, table=table)
+    held = LocalWeights.summarize(weights, study.treatment, study.arms)
+    means = dict(zip(labels, _means(study, held), strict=True))
+    headline = release.contrasts[0]
+    note = Facts.of(release.settings).headline
+    arm, against = (headline.arm, headline.against) if note is None else (note.arm, note.against)
+    effect = means[arm] - means[against]
+    return WithoutNoise(effect, means, by_weights=True, weights=shown, table=table)
+
+
+def _run_silently(
+    study: LocalStudy,
+    prepared: PreparedTable[Table | StreamedTable],
+    release: Release,
+    options: object | None,
+) -> WithoutNoise | None:
+    """Run the release's method without noise, on rows read as at its level."""
+    if not has_public_covariates(release.level):
+        leaves_out = METHODS[release.method].leaves_out if release.method in METHODS else True
+        reading = Reading(release.level, leaves_out, leave_out_undeclared=False)
+        study = LocalStudy.encode(prepared.table, prepared.domain, None, reading)
+    found = noiseless_estimate(study, release, options)
+    if found is None:
+        return None
+    labels = study.domain.treatment.coded
+    means = {
+        label: arm.mean
+        for label, arm in zip(labels, found.arms, strict=False)
+        if arm.mean is not None
+    }
+    return WithoutNoise(found.ate, means)
 
 
 def _diagnose_arms(study: LocalStudy, request: Request) -> ArmDiagnostics:

@@ -11,11 +11,14 @@ import numpy as np
 from scipy.special import expit, ndtri, softmax
 
 from private_ate.arrays import Bits, Codes, Floats
+from private_ate.contents.arms import NoiseLaw
+from private_ate.contents.laws import expected_size, half_width
 from private_ate.estimators.calibrated.rich_features import scatter
 from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
     staircase_and_normal_quantile,
 )
+from private_ate.privacy.sum_law import SumLaw
 
 __all__ = ["POWER", "ExpectedError", "MadeUpRows", "PeopleGuess", "make_up_arms", "make_up_rows"]
 
@@ -87,6 +90,20 @@ class ExpectedError:
             staircase_and_normal_quantile(2 * POWER - 1, epsilon, sensitivity, sampling),
         )
 
+    @classmethod
+    def of_sum(cls, law: SumLaw, sensitivity: float, sampling: float, coverage: float) -> Self:
+        """Expect the noise of a released sum and a nearly normal sampling error."""
+        if law.name == "staircase":
+            return cls.of_staircase(float(law.epsilon), sensitivity, sampling, coverage)
+        noises, variances = [NoiseLaw.of_sum(law, sensitivity)], [(sampling**2,)]
+        return cls(
+            expected_size(noises, ()),
+            sampling,
+            expected_size(noises, variances),
+            half_width(coverage, noises, variances, "convolved"),
+            half_width(2 * POWER - 1, noises, variances, "convolved"),
+        )
+
     def with_half_width(self, half_width: float) -> Self:
         """Expect the same error and another interval."""
         return replace(self, half_width=half_width)
@@ -94,6 +111,14 @@ class ExpectedError:
     def times(self, unit: float) -> Self:
         """Return the same in other units."""
         return type(self)(*(unit * value for value in astuple(self)))
+
+
+def sum_half_width(law: SumLaw, coverage: float, sensitivity: float, deviations: Floats) -> float:
+    """Return the half-width that covers a sum's noise and a normal error of unsure size."""
+    if law.name == "staircase":
+        return staircase_and_normal_quantile(coverage, float(law.epsilon), sensitivity, deviations)
+    noises = [NoiseLaw.of_sum(law, sensitivity)]
+    return half_width(coverage, noises, [(deviations**2).tolist()], "convolved")
 
 
 @dataclass(frozen=True, slots=True)

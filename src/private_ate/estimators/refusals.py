@@ -11,6 +11,7 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Request, options_for
 from private_ate.estimators.trial.probability import probability_of
+from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 
 __all__ = [
@@ -124,7 +125,7 @@ def refuse_subgroups(method: Method, request: Request, domain: Domain | None) ->
         ]
         msg = (
             f"method {method.name!r} has no subgroups at {request.level} level; "
-            f"{' and '.join(able)} has"
+            f"{' and '.join(able)} have"
         )
         raise ArgumentError(msg, parameter="method")
     if request.rows_per_person != 1:
@@ -133,22 +134,43 @@ def refuse_subgroups(method: Method, request: Request, domain: Domain | None) ->
             "several subgroups, which would then cost more than ε together"
         )
         raise ArgumentError(msg, parameter="rows_per_person")
-    if request.estimand == "ato":
-        msg = "the ATO of subgroups does not add up to that of all; ask for the ATE, ATT or ATC"
+    is_public = has_public_covariates(request.level)
+    if not is_public and request.estimand == "ato":
+        msg = "the ATO of private subgroups does not add up; ask for the ATE, ATT or ATC"
         raise ArgumentError(msg, parameter="estimand")
-    if request.overall and (request.estimand != "ate" or request.among is not None):
-        msg = "all units are paid for beside subgroups for the ATE alone; leave out overall"
-        raise ArgumentError(msg, parameter="overall")
     if domain is None:
         msg = "subgroups are made by columns that a domain declares; give domain= too"
         raise ArgumentError(msg, parameter="by")
-    if domain.outcome.missing == "private":
+    if is_public and domain.outcome.missing == "private":
         msg = (
             "subgroups cannot leave out private missing outcomes; declare them public, or the "
             "number that a missing outcome counts as"
         )
         raise ArgumentError(msg, parameter="missing outcomes")
+    if not is_public:
+        _refuse_private_cells(request, domain)
     Cells.of(domain, request.by)
+
+
+def _refuse_private_cells(request: Request, domain: Domain) -> None:
+    """Refuse what subgroups cannot be asked for where it is private who is in them."""
+    if request.probability is not None:
+        msg = (
+            "a known probability of treatment has no subgroups at sample level; leave it out: "
+            "design='randomized' alone compares the arms as they are"
+        )
+        raise ArgumentError(msg, parameter="probability")
+    if getattr(request.options, "model", None) == "overlap":
+        msg = "effects of model 'overlap' do not add up over subgroups; choose another model"
+        raise ArgumentError(msg, parameter="model")
+    if domain.weights is not None:
+        msg = "subgroups at sample level take no sampling weights; leave out one or the other"
+        raise ArgumentError(msg, parameter="sampling weights", column=domain.weights.column)
+    try:
+        parse_epsilon(request.epsilon / (4 if request.overall else 2))
+    except ArgumentError:
+        msg = "subgroups at sample level have parts of epsilon: write it with at most 13 digits"
+        raise ArgumentError(msg, parameter="epsilon") from None
 
 
 def refuse_missing_rule(method: Method, request: Request, outcome: Outcome, arms: int = 2) -> None:

@@ -66,6 +66,8 @@ class Method:
         Whether it makes use of a known probability of treatment.
     subgroups_at : tuple of levels
         Where it estimates effects in subgroups.
+    outcomes_at : tuple of levels
+        Where it releases several outcomes by draws that they share.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -105,6 +107,7 @@ class Method:
     among_arms: bool = False
     trials: bool = False
     subgroups_at: tuple[Level, ...] = ()
+    outcomes_at: tuple[Level, ...] = ()
     after: str = ""
     adjusts: str = ""
     page: str = ""
@@ -140,6 +143,7 @@ _RECORDS: Final = (
         "estimators.calibrated.method:estimate_calibrated",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
         leaves_out=True, arms=20, among_arms=True, trials=True, subgroups_at=("label",),
+        outcomes_at=("label",),
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
         follows=("public", "private"), follows_at=("label",), arms_follow=("public",),
@@ -160,7 +164,7 @@ _RECORDS: Final = (
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
         estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, trials=True,
+        leaves_out=True, trials=True, subgroups_at=("sample",),
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
         follows=("public", "private"), follows_at=("sample",), weighs_at=("sample",),
@@ -219,6 +223,13 @@ _RECORDS: Final = (
         estimands=("ate", "att", "atc", "ato"),
         after="Guha, Reiter 2025", adjusts="all covariates, by weights within groups of rows",
         page="baselines/grouped.md", figure="grouped",
+    ),
+    Method(
+        "balancing", ("sample",),
+        "baselines.balancing:BalancingOptions", "baselines.balancing:estimate_balancing",
+        estimands=("ate", "att", "atc", "ato"),
+        after="Ohnishi, Awan 2024", adjusts="all covariates, by weights that balance them",
+        page="baselines/balancing.md", figure="balancing",
     ),
     Method(
         "blocking", ("sample",),

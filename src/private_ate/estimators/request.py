@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Literal, Protocol, TypeVar, get_args
 
 from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.domain.subgroups import subgroup_names
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.noise import Noise
@@ -29,6 +30,8 @@ class Request:
     whose units are meant, where more than two are declared; None means all units. ``probability``
     is that of treatment in a trial: a number, or the column that holds everybody's. ``by`` names
     columns and cuts that divide people into subgroups; ``overall`` pays half of ε for all units.
+    ``spreads`` are guessed standard deviations of several outcomes, by column; ``outcomes`` is
+    how many are estimated together, so that intervals at once have room for all of them.
     """
 
     level: Level
@@ -44,6 +47,8 @@ class Request:
     probability: float | str | None = None
     by: tuple[str, ...] = ()
     overall: bool = False
+    spreads: tuple[tuple[str, float], ...] = ()
+    outcomes: int = 1
 
     def __post_init__(self) -> None:
         one_of("level", self.level, get_args(Level))
@@ -61,19 +66,15 @@ class Request:
             settle(self, confidence=share)
         self._check_probability()
         self._check_subgroups()
+        spreads = tuple(
+            (name, real_number(f"the standard deviation of {name!r}", value, 1e-150, 1e150))
+            for name, value in self.spreads
+        )
+        settle(self, spreads=spreads)
 
     def _check_subgroups(self) -> None:
         """Refuse subgroups that are no different texts, or an overall effect beside none."""
-        held: object = self.by
-        named = (held,) if isinstance(held, str) else held
-        texts = tuple(named) if isinstance(named, list | tuple) else (None,)
-        if not all(isinstance(text, str) and text.strip() for text in texts):
-            msg = "by is a list of columns and cuts, such as ['sex', 'age<65']"
-            raise ArgumentError(msg, parameter="by")
-        by = tuple(str(text).strip() for text in texts)
-        if len(set(by)) != len(by):
-            msg = "by names a column or cut twice"
-            raise ArgumentError(msg, parameter="by")
+        by = subgroup_names(self.by)
         settle(self, by=by, overall=truth_value("overall", self.overall))
         if self.overall and not by:
             msg = "overall pays for all units beside subgroups; name these too: by=['…']"
@@ -97,6 +98,11 @@ class Request:
     def coverage(self) -> float:
         """The coverage of free intervals: as asked, 95 % if no interval is paid for."""
         return 0.95 if self.confidence is None else self.confidence
+
+    @property
+    def coverage_at_once(self) -> float:
+        """The coverage that one outcome's intervals need for those of all to cover at once."""
+        return self.coverage if self.outcomes == 1 else 1 - (1 - self.coverage) / self.outcomes
 
 
 def options_for(request: Request, kind: type[Options], method: str) -> Options:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Target
 from private_ate.privacy.budget import Level
 
-__all__ = ["ARMS", "Arm", "arm_named", "missing_arms", "runnable_arms"]
+__all__ = ["ALL_ARMS", "ARMS", "Arm", "arm_named", "missing_arms", "runnable_arms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Arm:
         What the calibrated estimator aims at; others do not look at it.
     slow : bool
         Whether one release takes seconds to minutes, so that it is repeated less often.
+    options : tuple of pairs
+        Names and values of the method's options that differ from its defaults.
     """
 
     label: str
@@ -39,18 +41,32 @@ class Arm:
     method: str
     target: Target = "balance"
     slow: bool = False
+    options: tuple[tuple[str, bool | float | str], ...] = ()
+
+
+# Further forms of a method: the end of the label, that of the display, and the options.
+_FORMS: Final = {"ipw": (("all-rows", "all rows", (("split", False),)),)}
 
 
 def _arms_of(method: Method) -> Iterator[Arm]:
-    """Yield an arm for each level and target of a method; one without a figure has none."""
+    """Yield an arm for each level, target and form of a method."""
+    for arm in _plain_arms(method):
+        yield arm
+        for end, words, options in _FORMS.get(method.name, ()):
+            label, display = f"{arm.label}-{end}", f"{arm.display}, {words}"
+            yield replace(arm, label=label, display=display, options=options)
+
+
+def _plain_arms(method: Method) -> Iterator[Arm]:
     name, slow = method.name.replace("_", "-"), method.is_slow
-    for level in method.levels if method.figure else ():
-        display = method.figure if method.is_baseline else f"{method.figure} ({level})"
+    figure = method.figure or method.name.replace("_", " ")
+    for level in method.levels:
+        display = figure if method.is_baseline else f"{figure} ({level})"
         if not method.targets:
             label = f"{name}-{level}" if len(method.levels) > 1 else name
             yield Arm(label, display, level, method.name, slow=slow)
         for target in method.targets:
-            display = f"{method.figure} {target} ({level})"
+            display = f"{figure} {target} ({level})"
             yield Arm(f"{name}-{target}", display, level, method.name, target, slow)
 
 
@@ -60,12 +76,15 @@ _ORDER: Final = (
     "difference_in_means", "calibrated", "orthogonal",
 )  # fmt: skip
 _ORDERED: Final = (*_ORDER, *(name for name in METHODS if name not in _ORDER))
-ARMS: Final = tuple(arm for name in _ORDERED for arm in _arms_of(METHODS[name]))
+ALL_ARMS: Final = tuple(arm for name in _ORDERED for arm in _arms_of(METHODS[name]))
+"""An arm for every registered method, those without a name in figures too."""
+ARMS: Final = tuple(arm for arm in ALL_ARMS if METHODS[arm.method].figure)
+"""The arms of figures and tables."""
 
 
 def arm_named(label: str) -> Arm:
     """Return the arm with that label."""
-    return next(arm for arm in ARMS if arm.label == label)
+    return next(arm for arm in ALL_ARMS if arm.label == label)
 
 
 def runnable_arms() -> tuple[Arm, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from private_ate.experiments import figures, markdown, plans
 from private_ate.experiments.claims import Claim
@@ -28,10 +28,29 @@ from private_ate.experiments.findings import (
 )
 from private_ate.experiments.grid import Cell
 from private_ate.experiments.plans import Scale
+from private_ate.experiments.referee.conduct import conduct, plan_referee
 from private_ate.experiments.results import Timing
+from private_ate.experiments.runner import Watch
 from private_ate.experiments.summary import Summary
 
-__all__ = ["EXPERIMENTS", "Experiment", "PageTable"]
+__all__ = ["EXPERIMENTS", "Conduct", "Experiment", "PageTable"]
+
+
+class Conduct(Protocol):
+    """Runs an experiment in a way of its own and writes its page."""
+
+    def __call__(
+        self,
+        folder: Path,
+        *,
+        quick: bool,
+        seed: int,
+        jobs: int,
+        resume: bool,
+        origin: str,
+        watch: Watch | None = None,
+    ) -> tuple[list[Claim], list[Path]]:
+        """Return what is said and measured, and the figures without their endings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +81,8 @@ class Experiment:
         How to read the figures.
     isolated : bool
         Whether every chunk runs in a process of its own, one after the other.
+    conduct : callable or None
+        Runs the experiment in a way of its own; the plan then only says how much is run.
     """
 
     name: str
@@ -73,6 +94,7 @@ class Experiment:
     tables: Sequence[PageTable] = ()
     figure_note: str = "Bars are standard errors of the mean."
     isolated: bool = False
+    conduct: Conduct | None = None
 
 
 _BY_EPSILON: Final = PageTable(
@@ -220,6 +242,15 @@ _ALL: Final = (
                 lambda summary, _: markdown.table_of_ten_percent(summary, against_truth),
             ),
         ),
+    ),
+    Experiment(
+        "referee",
+        "All methods before a referee, on families that none was tuned on",
+        _OURS,
+        plan_referee,
+        lambda _, __: [],
+        None,
+        conduct=conduct,
     ),
 )
 EXPERIMENTS: Final = {experiment.name: experiment for experiment in _ALL}

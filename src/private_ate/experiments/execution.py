@@ -90,8 +90,15 @@ def run_experiment(
     stopped in between.
     """
     require_plots()
-    cells = list(experiment.plan(settings.scale))
     folder = out / experiment.name
+    if experiment.conduct is not None:
+        origin = f"{settings.sentence} Command: `{settings.command(experiment.name)}`; {machine()}."
+        claims, figures = experiment.conduct(
+            folder, quick=settings.quick, seed=settings.seed, jobs=settings.jobs,
+            resume=settings.resume, origin=origin, watch=watch,
+        )  # fmt: skip
+        return Report(experiment, folder, claims, figures)
+    cells = list(experiment.plan(settings.scale))
     _compute(experiment, cells, folder, settings, watch)
     return _write(experiment, cells, folder, settings)
 

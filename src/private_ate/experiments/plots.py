@@ -14,9 +14,20 @@ from private_ate.experiments.style import Style
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
-__all__ = ["Axis", "Curve", "HeatMap", "Panel", "draw_curves", "draw_heat_maps", "require_plots"]
+__all__ = [
+    "Axis",
+    "Curve",
+    "HeatMap",
+    "Panel",
+    "draw_curves",
+    "draw_heat_maps",
+    "plain_ticks",
+    "require_plots",
+    "save_figure",
+]
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 3.1, 2.7  # inches
 
@@ -85,7 +96,7 @@ def draw_curves(
     for axis in axes[-1]:
         axis.set_xlabel(x.label)
     _legend_below(figure, [axis for axes_row in axes for axis in axes_row])
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_heat_maps(path: Path, grid: Sequence[Sequence[HeatMap]], x: Axis, y: Axis) -> None:
@@ -98,7 +109,7 @@ def draw_heat_maps(path: Path, grid: Sequence[Sequence[HeatMap]], x: Axis, y: Ax
     for axis in axes[-1]:
         axis.set_xlabel(x.label)
     figure.tight_layout()
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _draw_panel(axis: Axes, panel: Panel, x: Axis, y: Axis, level_name: str) -> None:
@@ -117,21 +128,21 @@ def _draw_panel(axis: Axes, panel: Panel, x: Axis, y: Axis, level_name: str) -> 
     if y.floor is not None and axis.get_ylim()[0] < y.floor:
         axis.set_ylim(bottom=y.floor)
     if y.log:
-        _plain_ticks(axis)
+        plain_ticks(axis.yaxis, axis.get_ylim())
     axis.set_title(panel.title, fontsize=10)
     axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
 
 
-def _plain_ticks(axis: Axes) -> None:
+def plain_ticks(axis: XAxis | YAxis, limits: tuple[float, float]) -> None:
     """Write 0.1, 0.2, 0.5 instead of powers: many panels span less than a decade."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # an extra
 
-    low, high = axis.get_ylim()
+    low, high = limits
     steps = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
-    axis.yaxis.set_major_locator(LogLocator(subs=steps))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def _bars(curve: Curve, y: Axis) -> list[list[float]]:
@@ -196,7 +207,7 @@ def _legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
     )  # fmt: skip
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write SVG and PNG that are the same whenever the numbers are the same."""
     import matplotlib as mpl  # an extra
     from matplotlib import pyplot as plt

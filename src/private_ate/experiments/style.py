@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
 
-from private_ate.experiments.arms import ARMS
+from private_ate.experiments.arms import ALL_ARMS
 
 __all__ = ["ARM_STYLES", "SEQUENCE_STYLES", "Style"]
 
@@ -43,7 +43,7 @@ _SPARE: Final = tuple(
         strict=True,
     )
 )
-_NEW: Final = [arm.label for arm in ARMS if arm.label not in _CHOSEN]
+_NEW: Final = [arm.label for arm in ALL_ARMS if arm.label not in _CHOSEN]
 ARM_STYLES: Final = _CHOSEN | dict(zip(_NEW, cycle(_SPARE), strict=False))
 
 SEQUENCE_STYLES: Final = (

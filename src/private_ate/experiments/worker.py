@@ -19,7 +19,7 @@ from private_ate.experiments.grid import Cell, Chunk
 from private_ate.experiments.sources import References, open_source, reference_effects
 from private_ate.release import Release
 
-__all__ = ["ChunkResult", "Run", "read_chunk", "run_chunk"]
+__all__ = ["ChunkResult", "Run", "peak_megabytes", "read_chunk", "run_chunk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _run(chunk: Chunk) -> ChunkResult:
         _release(cell, chunk.seed_of(-1))  # compiles and loads what a first release needs
     repetitions = range(chunk.first, chunk.first + chunk.count)
     runs = [_timed(cell, chunk.seed_of(repetition)) for repetition in repetitions]
-    return ChunkResult(references, runs, _peak_megabytes() if chunk.isolated else None)
+    return ChunkResult(references, runs, peak_megabytes() if chunk.isolated else None)
 
 
 def _timed(cell: Cell, seed: int) -> Run:
@@ -80,7 +80,7 @@ def _timed(cell: Cell, seed: int) -> Run:
 def _release(cell: Cell, seed: int) -> tuple[list[float] | None, str]:
     """Ask the front door for one seeded release; a refusal is a result too."""
     arm = arm_named(cell.arm)
-    options = METHODS[arm.method].options
+    chosen = dict(arm.options) | dict(cell.parameters)
     try:
         release = estimate_ate(
             open_source(cell.dataset, cell.draw).study,
@@ -90,7 +90,7 @@ def _release(cell: Cell, seed: int) -> tuple[list[float] | None, str]:
             target=arm.target,
             neighbors=cell.neighbors,
             confidence=None,  # all of ε goes to the estimate, as in the paper
-            options=options(**dict(cell.parameters)) if cell.parameters else None,
+            options=METHODS[arm.method].options(**chosen) if chosen else None,
             seed=seed,
         )
     except PrivateAteError as refusal:
@@ -106,7 +106,7 @@ def _effects(release: Release, dataset: Dataset) -> list[float]:
     return [effects[pair] for pair in pairs_of_arms(dataset.domain.treatment.coded)]
 
 
-def _peak_megabytes() -> float | None:
+def peak_megabytes() -> float | None:
     """Return the largest memory this process held, where the system says it."""
     status = Path("/proc/self/status")
     if not status.exists():

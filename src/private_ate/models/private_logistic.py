@@ -18,7 +18,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums, by_chunks
-from private_ate.privacy.objective import Tilt
+from private_ate.privacy.objective import LOGISTIC, Steepness, Tilt
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
@@ -99,6 +99,11 @@ class PrivateFit(ABC):
     def size(self) -> int:
         """The number of rows (n)."""
         return self.study.size
+
+    @property
+    def steepness(self) -> Steepness:
+        """How steep and how bent the loss of one row can be: as the logistic loss is."""
+        return LOGISTIC
 
     @abstractmethod
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:

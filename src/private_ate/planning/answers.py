@@ -31,8 +31,8 @@ Table = Callable[[int, float], tuple[PlanRow, ...]]
 class Planner:
     """Predictions of one method, the rows of the study if it is there, and what they rest on.
 
-    Three arms or more have a ``table`` of contrasts; ``predict`` then speaks of the contrast with
-    the reference that decides whether a wanted half-width is reached.
+    Three arms or more have a ``table`` of contrasts, and so have subgroups; ``predict`` then speaks
+    of the row that decides whether a wanted half-width is reached: it is reached in ``every`` one.
     """
 
     method: str
@@ -40,6 +40,8 @@ class Planner:
     size: int | None
     caveat: str
     table: Table | None = None
+    whose: str = ""
+    every: str = "contrast with the reference"
 
     def rows(self, size: int, epsilon: float) -> tuple[PlanRow, ...]:
         """Return the rows of a plan at one ε."""
@@ -50,7 +52,9 @@ class Planner:
     @property
     def wanted_of(self) -> str:
         """Whose half-width an answer is about."""
-        return "" if self.table is None else " in every contrast with the reference"
+        if self.whose:
+            return self.whose
+        return "" if self.table is None else f" in every {self.every}"
 
 
 def make_plan(

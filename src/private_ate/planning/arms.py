@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from typing import Final
@@ -44,6 +46,7 @@ from private_ate.estimators.request import Request
 from private_ate.planning.label import People
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.sizes import StudySizes
+from private_ate.privacy.cube_law import cube_variance
 
 __all__ = ["ArmsPredict", "ExpectedArms", "arm_rows", "label_arms", "sample_arms", "widest_row"]
 
@@ -157,8 +160,8 @@ def label_arms(
         walked = people.walked(rows)
         paths, more = paths_of(walked), rows / walked
         used, unit = epsilon * left, bounds.width / rows
-        rule = StairRule.of(changes, len(paths), used)
-        noise = rule.variance(used) * kept**2 / more
+        rule = StairRule.of(changes, len(paths), used, request.outcomes)
+        noise = rule.variance(used, request.outcomes) * kept**2 / more
         chosen = [path.choose(noise, spread) for path in paths]
         squares = [more * point.solution.sums.squares for point in chosen]
         doubts = [more * spread**2 * _imbalance(*both) for both in zip(paths, chosen, strict=True)]
@@ -168,15 +171,14 @@ def label_arms(
         ]
         likely = [(variance,) for variance in sampling]
         if pays:
-            known = _expected_variances(paths, more, alike, kept, changes, epsilon)
+            wider = math.sqrt(cube_variance(request.outcomes) / 2)
+            known = _expected_variances(paths, more, alike, kept, wider * changes, epsilon)
             likely = [
                 tuple((unit**2 * (known.likely_values(arm) * square + doubt)).tolist())
                 for arm, (square, doubt) in enumerate(zip(squares, doubts, strict=True))
             ]
-        laws = [
-            NoiseLaw("staircase", rule.rows * kept * point.cap * unit, used / rule.moves)
-            for point in chosen
-        ]
+        law = rule.law(Fraction(used), request.outcomes)
+        laws = [NoiseLaw.of_sum(law, rule.rows * kept * point.cap * unit) for point in chosen]
         notes = tuple(f"cap {point.cap:.3g}" for point in chosen)
         return ExpectedArms(tuple(laws), tuple(sampling), tuple(likely), "convolved", notes, True)
 
@@ -196,7 +198,7 @@ def _expected_variances(
     more: float,
     alike: float,
     kept: float,
-    changes: int,
+    changes: float,
     epsilon: float,
 ) -> PooledVariance:
     """Return the variances that a release would know if outcomes spread as guessed."""

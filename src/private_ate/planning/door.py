@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, assert_never, get_args
+from typing import Final, assert_never, cast, get_args
 
 from private_ate.arguments import one_of, real_number
 from private_ate.data.inputs import prepare_table, weighted_domain
@@ -18,11 +18,13 @@ from private_ate.estimators.blocks.plan import BlocksOptions
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, orthogonal_options
 from private_ate.estimators.orthogonal.several_arms.plan import interval_features
+from private_ate.estimators.outcomes.refusals import refuse_outcomes, request_for
 from private_ate.estimators.refusals import (
     among_arm,
     options_of,
     refuse_arms,
     refuse_probability,
+    refuse_subgroups,
     refuse_weights,
     with_outcome_sd,
 )
@@ -38,9 +40,16 @@ from private_ate.planning.label import (
     made_up_people,
     people_like,
 )
+from private_ate.planning.outcomes import (
+    declared_outcomes,
+    one_outcome,
+    plan_together,
+    spread_of,
+)
 from private_ate.planning.plan import Plan
 from private_ate.planning.sample import blocks_planner, orthogonal_planner
 from private_ate.planning.sizes import Guesses, OverlapGuess, StudySizes
+from private_ate.planning.subgroups import subgroup_planner
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 
@@ -58,7 +67,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     half_width: float | None = None,
     solve: Solve | None = None,
     treatment: str | Treatment | None = None,
-    outcome: str | None = None,
+    outcome: str | Sequence[str] | None = None,
     covariates: Covariates = None,
     domain: Domain | None = None,
     weights: str | SamplingWeights | None = None,
@@ -69,11 +78,13 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     rows_per_person: int = 1,
     design: Design = "unknown",
     probability: float | str | None = None,
-    outcome_sd: float | None = None,
+    outcome_sd: float | Mapping[str, float] | None = None,
     explained: float | None = None,
     treated_share: float = 0.5,
     arm_shares: Sequence[float] | None = None,
     among: str | None = None,
+    by: str | Sequence[str] = (),
+    overall: bool = False,
     overlap: OverlapGuess = "good",
     mean_weight: float | None = None,
     options: CalibratedOptions | OrthogonalOptions | BlocksOptions | None = None,
@@ -89,7 +100,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         level.
     level, treatment, outcome, covariates, domain, target, neighbors, estimand, confidence, design
         As for ``estimate_ate``. Three arms or more have a row for every ε and contrast; above 15
-        contrasts for those with the reference.
+        contrasts for those with the reference. Several outcomes have rows of their own, and a
+        wanted half-width is that of the first.
     weights : str or SamplingWeights, optional
         As for ``estimate_ate``; the plan says by how much the largest makes noise grow. A study
         that is not there yet has no weights to read: at sample level see ``StudySizes``.
@@ -102,7 +114,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     solve : "epsilon" or "rows", optional
         What to search for: the least ε, or the least number of rows at each of the budgets. None
         is rows if ``StudySizes`` leaves them open, and ε otherwise.
-    outcome_sd : float, optional
+    outcome_sd : float or mapping, optional
         The outcome's standard deviation among people who are treated alike, in its own units, as
         for ``estimate_ate``; None is an eighth of the declared range, or 0.4 of a binary one.
     explained : float, optional
@@ -115,6 +127,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         read; None is equal shares. Without a declared treatment their number is that of the arms.
     among : str, optional
         As for ``estimate_ate``.
+    by, overall
+        As for ``estimate_ate``, at label level, from a table: the plan then has the rows of the
+        table of effects. Above three cells ``overall`` is recommended, and the plan says so.
     overlap : "good" or "poor"
         A guess of how far treatment depends on the covariates, where they are not read: at label
         level, and at sample level for three arms or more. The log odds of treatment have a
@@ -127,10 +142,9 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     """
     request = Request(
         level, Fraction(1), neighbors, estimand, target, confidence, rows_per_person, options,
-        design, probability=probability,
+        design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
     )  # fmt: skip
     budgets = _budgets(epsilons)
-    guesses = Guesses(outcome_sd, explained, treated_share, overlap)
     if half_width is not None:
         half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
     if solve is not None:
@@ -141,25 +155,64 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         msg = "sampling weights are a column of a table; they are planned for where there is one"
         raise ArgumentError(msg)
     asked = _Columns(treatment, outcome, covariates, domain)
+    several = declared_outcomes(data, domain, treatment, outcome)
+    if several is not None:
+        refuse_outcomes(method_named("auto", request.level), request, several)
     _refuse_weights(data, domain, request)
+    _refuse_subgroups(data, domain, request)
     share = _weight_share(data, domain, level, mean_weight)
     arms = settle_arms(_declared(data, asked), arm_shares)
     request = among_arm(request, None if arms is None else arms.treatment, among)
-    match level:
+
+    def planner_of(place: int | None) -> Planner:
+        """Return the planner of the one outcome, or of one of several by its place."""
+        column = None if several is None or place is None else several.outcomes[place].column
+        spread = spread_of(outcome_sd, column)
+        guesses = Guesses(spread, explained, treated_share, overlap)
+        if several is None or place is None:
+            return _planner(data, asked, request, guesses, progress, arms, share)
+        read = one_outcome(data, several, place)
+        one = request_for(request, several, place)
+        named = replace(asked, outcome=column)
+        return _planner(read, named, one, guesses, progress, arms, share)
+
+    planner = (
+        planner_of(None)
+        if several is None
+        else plan_together(
+            {one.column: planner_of(place) for place, one in enumerate(several.outcomes)}
+        )
+    )
+    with single_threaded_blas():
+        return make_plan(planner, request, budgets, wanted=half_width, solve=solve)
+
+
+def _planner(
+    data: object,
+    asked: _Columns,
+    request: Request,
+    guesses: Guesses,
+    progress: Progress | None,
+    arms: PlannedArms | None,
+    share: float,
+) -> Planner:
+    """Return the predictions of the method of the level, about one outcome.
+
+    ``share`` is the mean of private sampling weights over their bound, one where there are none.
+    """
+    match request.level:
         case "label":
-            planner = _label_planner(data, asked, request, guesses, progress, arms)
+            return _label_planner(data, asked, request, guesses, progress, arms)
         case "sample" if arms is None:
-            trial = _known_probability(request, data, domain)
+            trial = _known_probability(request, data, asked.domain)
             sizes = replace(_sizes(data, asked), weight_share=share)
-            planner = _sample_planner(sizes, request, guesses, trial)
+            return _sample_planner(sizes, request, guesses, trial)
         case "sample":
             refuse_probability(METHODS["orthogonal"], request, None)
             squares = _interval_covariates(data, asked)
-            planner = sample_planner(_sizes(data, asked), request, guesses, arms, squares)
+            return sample_planner(_sizes(data, asked), request, guesses, arms, squares)
         case _:
-            assert_never(level)
-    with single_threaded_blas():
-        return make_plan(planner, request, budgets, wanted=half_width, solve=solve)
+            assert_never(request.level)
 
 
 def _refuse_weights(data: object, domain: Domain | None, request: Request) -> None:
@@ -167,6 +220,20 @@ def _refuse_weights(data: object, domain: Domain | None, request: Request) -> No
     declared = data.domain if isinstance(data, LocalStudy) else domain
     if declared is not None:
         refuse_weights(method_named("auto", request.level), request, declared)
+
+
+def _refuse_subgroups(data: object, domain: Domain | None, request: Request) -> None:
+    """Refuse subgroups that are not planned for: cells are read from public columns."""
+    if not request.by:
+        return
+    if not has_public_covariates(request.level):
+        msg = "subgroups are planned for at label level, where it is public who is in which"
+        raise ArgumentError(msg, parameter="by")
+    if isinstance(data, StudySizes):
+        msg = "subgroups are planned for from a table, which tells how large they are"
+        raise ArgumentError(msg, parameter="by")
+    declared = data.domain if isinstance(data, LocalStudy) else domain
+    refuse_subgroups(METHODS["calibrated"], request, declared)
 
 
 def _weight_share(
@@ -196,7 +263,7 @@ class _Columns:
     """Which columns are meant, where a table is given."""
 
     treatment: str | Treatment | None
-    outcome: str | None
+    outcome: str | Sequence[str] | None
     covariates: Covariates
     domain: Domain | None
 
@@ -260,6 +327,9 @@ def _label_planner(
         f"rests on {told}, and on an outcome standard deviation of "
         f"{guesses.deviation(sizes):.4g}{guesses.origin}; unmeasured confounding is not in it"
     )
+    if request.by and not isinstance(data, StudySizes):
+        alike = guesses.alike_share(sizes)
+        return subgroup_planner(study, request, options, alike, caveat)
     if arms is not None:
         foreseen = label_arms(people, request, options, guesses.alike_share(sizes))
         return arms.planner("calibrated", foreseen, request, sizes.rows, caveat)

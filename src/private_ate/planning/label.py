@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from private_ate.arrays import Codes, Floats
+from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
@@ -36,15 +38,24 @@ from private_ate.estimators.guesses import (
     PeopleGuess,
     make_up_arms,
     make_up_rows,
+    sum_half_width,
 )
 from private_ate.estimators.request import Request
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.search import Predict
 from private_ate.planning.sizes import StudySizes
-from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_variance
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.study import Block
 
-__all__ = ["People", "describe_weights", "label_planner", "made_up_people", "people_like"]
+__all__ = [
+    "ExpectedEffect",
+    "People",
+    "describe_weights",
+    "foresee_effect",
+    "label_planner",
+    "made_up_people",
+    "people_like",
+]
 
 _MOST_ROWS: Final = 20_000  # beyond, as many rows stand for all
 _MOST_COVARIATES: Final = 200  # of made-up people
@@ -180,6 +191,40 @@ def describe_weights(study: LocalStudy) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedEffect:
+    """What to expect of the effect of two arms, in units of the outcome.
+
+    Attributes
+    ----------
+    drawn : SumLaw
+        By which its noise is drawn.
+    unit : float
+        What a sensitivity of one is.
+    sampling : float
+        Its standard deviation without noise.
+    likely : array
+        The standard deviations that its interval will be made of; empty if none is paid for.
+    cap : float
+        The largest weight of a unit.
+    """
+
+    drawn: SumLaw
+    unit: float
+    sampling: float
+    likely: Floats
+    cap: float
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The law of its noise."""
+        return NoiseLaw.of_sum(self.drawn, self.unit)
+
+
+EffectPredict = Callable[[int, float], ExpectedEffect]
+"""What to expect of the effect of so many rows at an ε."""
+
+
 def label_planner(
     people: People, request: Request, options: CalibratedOptions, alike_share: float
 ) -> Predict:
@@ -187,6 +232,24 @@ def label_planner(
 
     ``alike_share`` is the share of the outcome's variance that like units are thought to have.
     """
+    foreseen = foresee_effect(people, request, options, alike_share)
+
+    def predict(rows: int, epsilon: float) -> PlanRow:
+        found = foreseen(rows, epsilon)
+        law, unit = found.drawn, found.unit
+        expected = ExpectedError.of_sum(law, unit, found.sampling, request.coverage)
+        if found.likely.size:
+            half = sum_half_width(law, request.coverage, unit, found.likely)
+            expected = expected.with_half_width(half)
+        return PlanRow.of(epsilon, expected, rows, f"cap {found.cap:.3g}")
+
+    return predict
+
+
+def foresee_effect(
+    people: People, request: Request, options: CalibratedOptions, alike_share: float
+) -> EffectPredict:
+    """Return what to expect of the method calibrated for two arms, as `label_planner` has it."""
     bounds = people.bounds
     spread, clip = outcome_share(bounds, options), plan_clip(bounds, options)
     pays = request.confidence is not None and request.target == "balance"
@@ -199,7 +262,7 @@ def label_planner(
         study = people.draw(rows)
         return walk_caps(study, pose_caps(study, request))
 
-    def predict(rows: int, epsilon: float) -> PlanRow:
+    def predict(rows: int, epsilon: float) -> ExpectedEffect:
         walked = people.walked(rows)
         path, more = path_of(walked), rows / walked
         used, unit = epsilon * left, bounds.width / rows
@@ -207,17 +270,16 @@ def label_planner(
         known = expected_variance(path.problem, spread, clip, share, request)
         known = replace(known, released=min(alike, known.ceiling), scale=known.scale / more)
         weighed = known.corrected_guess() if pays else spread
-        point = path.choose(staircase_variance(used) * reach**2 / more, weighed)
+        law = SumLaw.of(request.outcomes, Fraction(used))
+        point = path.choose(law.variance * reach**2 / more, weighed)
         scale = reach * point.cap * unit
         sampling = math.sqrt(more * _likely_square(path, point, known.released, spread)) * unit
-        expected = ExpectedError.of_staircase(used, scale, sampling, request.coverage)
+        wide = np.zeros(0)
         if pays:
-            wide = error_deviations(path.problem, point.solutions, spread, known.likely_values())
-            half = staircase_and_normal_quantile(
-                request.coverage, used, scale, math.sqrt(more) * unit * wide
-            )
-            expected = expected.with_half_width(half)
-        return PlanRow.of(epsilon, expected, rows, f"cap {point.cap:.3g}")
+            values = known.likely_values()
+            wide = error_deviations(path.problem, point.solutions, spread, values)
+            wide = math.sqrt(more) * unit * wide
+        return ExpectedEffect(law, scale, sampling, wide, point.cap)
 
     return predict
 

@@ -37,6 +37,10 @@ class PlanRow:
         Whether the estimate adjusts for covariates.
     arm, against : str or None
         Of three arms or more: the contrast that the row is about.
+    outcome : str or None
+        Of several outcomes: the one that the row is about.
+    subgroup : str or None
+        Of a plan for subgroups: the one that the row is about; None for all units.
     """
 
     epsilon: float
@@ -50,6 +54,8 @@ class PlanRow:
     adjusted: bool
     arm: str | None = None
     against: str | None = None
+    outcome: str | None = None
+    subgroup: str | None = None
 
     @classmethod
     def of(
@@ -74,7 +80,8 @@ class Plan:
     """Expected error against ε, and the ε or the rows for a wanted half-width.
 
     Three arms or more have a row for each ε and contrast, and a wanted half-width is that of
-    every contrast with the reference.
+    every contrast with the reference. Subgroups have rows of their own, after all units and in
+    the order of a release's table; a wanted half-width is then that of every row.
 
     ``epsilon_needed`` is None if no half-width was asked for, if rows were, or if it is
     unreachable; ``rows_needed`` has an entry per row of the plan where rows were asked for, None
@@ -92,12 +99,21 @@ class Plan:
     confidence: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain values; rows of two arms name none."""
+        """Return the plan as plain values; rows name arms and subgroups only where several are."""
         plain = asdict(self)
         for row in plain["rows"]:
             if row["arm"] is None:
                 del row["arm"], row["against"]
+            if row["outcome"] is None:
+                del row["outcome"]
+            if not self.has_subgroups:
+                del row["subgroup"]
         return plain
+
+    @property
+    def has_subgroups(self) -> bool:
+        """Whether rows are about subgroups."""
+        return any(row.subgroup is not None for row in self.rows)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

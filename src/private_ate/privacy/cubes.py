@@ -7,15 +7,17 @@ docs/proofs/orthogonal.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.samplers import geometric, uniform_below
 
-__all__ = ["RADIUS_BITS", "discrete_cube", "gamma_cube"]
+__all__ = ["RADIUS_BITS", "discrete_cube", "gamma_cube", "scaled_cube"]
 
 RADIUS_BITS: Final = 40  # the radius of the real law is drawn to 2⁻⁴⁰ of its unit
+_FINER_BITS: Final = 40  # a common grid is so much finer than the coarsest that it serves
 
 
 def discrete_cube(rate: Fraction, dimension: int, entropy: Entropy) -> list[int]:
@@ -26,6 +28,20 @@ def discrete_cube(rate: Fraction, dimension: int, entropy: Entropy) -> list[int]
     """
     half = _half_side(rate, dimension, entropy)
     return [2 * (uniform_below(2 * half, entropy) - half) + 1 for _ in range(dimension)]
+
+
+def scaled_cube(sensitivities: Sequence[int], epsilon: Fraction, entropy: Entropy) -> list[int]:
+    """Draw noise in half steps for numbers that have sensitivities of their own.
+
+    On a common grid number k is multiplied by the integer ``a_k = L // s_k``, so that a move by
+    ``s_k`` is one by at most L there; the cube of sensitivity L is drawn on that grid, and what it
+    adds is divided by ``a_k`` and rounded. No sensitivity is exceeded, and none wasted by more
+    than a share of 2⁻⁴⁰ (docs/proofs/outcomes.md).
+    """
+    common = max(sensitivities) << _FINER_BITS
+    finer = [common // size for size in sensitivities]
+    drawn = discrete_cube(epsilon / common, len(finer), entropy)
+    return [(2 * odd + factor) // (2 * factor) for odd, factor in zip(drawn, finer, strict=True)]
 
 
 def gamma_cube(dimension: int, entropy: Entropy) -> list[Fraction]:

@@ -29,6 +29,9 @@ class Metric(StrEnum):
     """One coordinate k moves at most, by ``|d_k| ≤ s_k``; the others are equal."""
     MOVES = "moves"
     """``Σ⌈|d_k|/s_k⌉ ≤ moves``: so many moves of one coordinate each, by at most ``s_k``."""
+    GROUPS = "group shares"
+    """``Σ_g max_k |d_gk|/s_gk ≤ 1``: a record may enter several groups of coordinates in shares,
+    and all coordinates of a group at once; ``Spend.groups`` says how many groups there are."""
     PLACES = "places"
     """At most s of the coordinates differ, by any amount."""
     GRADIENT = "gradient"

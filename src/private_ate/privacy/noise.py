@@ -16,6 +16,8 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
   moves of one sum each apart, two for a row that may change its arm; cost ε.
 - ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
 - ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
+- ``cubes``: rows of numbers with sensitivities of their own, a row per arm and a column per
+  outcome; neighbours move a total share of at most one, each row as far as its largest; cost ε.
 - ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
   ``changes``; answers weights; cost ε in two entries.
 - ``objective_by_arm``: the same of multinomial losses; answers Helmert coordinates of weights.
@@ -46,7 +48,7 @@ from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.arm_objective import ArmObjective, ArmObjectiveLaw
-from private_ate.privacy.cubes import discrete_cube, gamma_cube
+from private_ate.privacy.cubes import discrete_cube, gamma_cube, scaled_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.metrics import Metric
@@ -79,8 +81,9 @@ class Spend:
     A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
     the call reads and no other part does; costs of different parts do not add up. ``metric`` says
     in which sense neighbours are within the sensitivity, so that a replay can measure it;
-    ``moves`` belongs to the metric of that name. A smooth sensitivity is private, so it is not
-    written here.
+    ``groups`` belong to the metric of that name. Where neighbours are several ``moves`` apart,
+    each is within the sensitivity and has its share of the cost; moves may then be in several
+    parts. A smooth sensitivity is private, so it is not written here.
     """
 
     step: str
@@ -93,6 +96,7 @@ class Spend:
     part: str = ""
     metric: Metric = field(kw_only=True)
     moves: int = field(default=1, kw_only=True)
+    groups: int = field(default=1, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,16 @@ class Recorder(Protocol):
 
 @dataclass(slots=True)
 class Noise:
-    """The one place where noise is drawn and where its cost is written down."""
+    """The one place where noise is drawn and where its cost is written down.
+
+    ``outcomes`` is how many outcomes of the same people are released by draws that they share.
+    """
 
     entropy: Entropy = field(repr=False)
     recorder: Recorder | None = field(default=None, repr=False)
     authorize: Callable[[], None] | None = field(default=None, repr=False)
     spends: list[Spend] = field(default_factory=list)
+    outcomes: int = field(default=1, kw_only=True)
 
     @property
     def spent(self) -> Fraction:
@@ -324,6 +332,7 @@ class Noise:
         sensitivities: Sequence[int],
         moves: int,
         epsilon: Fraction,
+        part: str = "",
     ) -> list[int]:
         """Add staircase noise of budget ``ε/moves`` to sums of rows that are in one arm each.
 
@@ -347,6 +356,7 @@ class Noise:
                 epsilon,
                 tuple(sensitivities),
                 len(exact),
+                part=part,
                 metric=Metric.MOVES,
                 moves=moves,
             ),
@@ -378,14 +388,62 @@ class Noise:
             ],
         )
 
+    def cubes(
+        self,
+        step: str,
+        values: Sequence[Sequence[int]],
+        *,
+        sensitivities: Sequence[Sequence[int]],
+        epsilon: Fraction,
+        part: str = "",
+    ) -> list[list[int]]:
+        """Add noise of the L∞ law to every row of a table, each number scaled by its own bound.
+
+        A row holds what one arm adds up of several outcomes. Neighbours:
+        ``Σ_rows max_k |difference_k|/sensitivity_k ≤ 1``, as when a person is in one row and may
+        move all of its numbers. Cost: ε, whatever the number of outcomes: a row's density falls
+        by at most ``exp(ε·max_k …)``, and rows are drawn independently. Answers are rounded to
+        half steps. Proof: docs/proofs/outcomes.md.
+        """
+        exact = [[int(value) for value in row] for row in values]
+        bounds = [[int(size) for size in row] for row in sensitivities]
+        if [len(row) for row in exact] != [len(row) for row in bounds]:
+            msg = "numbers that are drawn together need one sensitivity each"
+            raise NumericRangeError(msg)
+        for size in (size for row in bounds for size in row):
+            _rate(epsilon, size)
+        flat = tuple(size for row in bounds for size in row)
+        return self._release(
+            Spend(
+                step,
+                "cubes",
+                epsilon,
+                flat,
+                len(flat),
+                part=part,
+                metric=Metric.GROUPS,
+                groups=len(exact),
+            ),
+            exact,
+            lambda: [
+                [2 * value + odd for value, odd in zip(row, noise, strict=True)]
+                for row, noise in zip(
+                    exact,
+                    [scaled_cube(sizes, epsilon, self.entropy) for sizes in bounds],
+                    strict=True,
+                )
+            ],
+        )
+
     def objective(
         self, step: str, objective: Objective, *, changes: int, epsilon: Fraction
     ) -> Floats:
-        """Minimise a sum of logistic losses under a random linear term; answer the weights.
+        """Minimise a sum of convex losses under a random linear term; answer the weights.
 
         Neighbours: sums that differ in at most ``changes`` of their rows, so that the gradient
-        moves by at most ``2·changes`` in every coordinate. Cost: ε, of which 1 % pays for Laplace
-        noise that hides the solver's error (Lemmas 2 and 3 of docs/proofs/orthogonal.md). The
+        moves by at most ``2L·changes`` in every coordinate, L = 1 for logistic losses. Cost: ε, of
+        which 1 % pays for Laplace noise that hides the solver's error (Lemmas 2 and 3 of
+        docs/proofs/orthogonal.md; other losses: section 12 of docs/proofs/baselines.md). The
         recorder hears the objective itself and may probe its gradient.
         """
         law = ObjectiveLaw.split(objective, changes, epsilon)
@@ -394,7 +452,7 @@ class Noise:
                 step,
                 "objective",
                 epsilon - law.smoothing,
-                (2 * changes,),
+                (law.movement,),
                 law.dimension,
                 metric=Metric.GRADIENT,
             ),

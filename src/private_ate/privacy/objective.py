@@ -1,15 +1,16 @@
 """Objective perturbation: a convex fit made private by a random linear term.
 
-The loss is ``Σᵢ log(1 + exp(zᵢ·w)) − tᵢ zᵢ·w`` with ``z`` in [−1, 1]ᵖ and ``t`` in [0, 1]. Its
-minimiser together with a ridge ``Λ/2 ‖w‖²`` and a term ``b·w``, b from the L∞ law, is private as
-it stands. A computer finds it only nearly; a little noise on the result pays for that. Lemmas 2
-and 3 of docs/proofs/orthogonal.md.
+The loss is a sum over rows of convex functions of ``zᵢ·w`` with ``z`` in [−1, 1]ᵖ, usually
+``log(1 + exp(zᵢ·w)) − tᵢ zᵢ·w`` with ``t`` in [0, 1]. Its minimiser together with a ridge
+``Λ/2 ‖w‖²`` and a term ``b·w``, b from the L∞ law, is private as it stands. A computer finds it
+only nearly; a little noise on the result pays for that. Lemmas 2 and 3 of
+docs/proofs/orthogonal.md; other losses than the logistic: section 12 of docs/proofs/baselines.md.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Protocol
 
@@ -19,11 +20,13 @@ from private_ate.arrays import Floats
 from private_ate.privacy.cubes import RADIUS_BITS
 
 __all__ = [
+    "LOGISTIC",
     "ROUNDING",
     "SMALLEST_RIDGE",
     "SUM_ROWS",
     "Objective",
     "ObjectiveLaw",
+    "Steepness",
     "Tilt",
     "split_budget",
 ]
@@ -39,6 +42,28 @@ _GRID_BITS: Final = 10  # the grid of the result lies this far below its sensiti
 
 
 @dataclass(frozen=True, slots=True)
+class Steepness:
+    """What is known of one row's loss as a function of its predictor ``z·w``, for every row.
+
+    Attributes
+    ----------
+    slope : int
+        Bound on the size of the first derivative (L).
+    curvature : Fraction
+        Bound on the second derivative (c), and on how fast the first one changes at all.
+    start : float or None
+        The loss at zero of a loss that is never negative; None for one that has no lower bound.
+    """
+
+    slope: int
+    curvature: Fraction
+    start: float | None
+
+
+LOGISTIC: Final = Steepness(1, Fraction(1, 4), math.log(2))
+
+
+@dataclass(frozen=True, slots=True)
 class Tilt:
     """What is added to the loss, and how small the gradient of the result has to be."""
 
@@ -48,7 +73,11 @@ class Tilt:
 
 
 class Objective(Protocol):
-    """A sum of logistic losses over rows; the recorder may probe its gradient."""
+    """A sum of convex losses over rows; the recorder may probe its gradient."""
+
+    @property
+    def steepness(self) -> Steepness:
+        """How steep and how bent the loss of one row can be."""
 
     @property
     def dimension(self) -> int:
@@ -79,11 +108,13 @@ class ObjectiveLaw:
     Attributes
     ----------
     linear : Fraction
-        ε of the linear term: one row moves every coordinate of the gradient by at most 2.
+        ε of the linear term: one row moves every coordinate of the gradient by at most 2L.
     curvature : Fraction
-        ε of the ridge: one row changes the determinant of the Hessian by 1 + p/(4Λ) at most.
+        ε of the ridge: one row changes the determinant of the Hessian by 1 + cp/Λ at most.
     smoothing : Fraction
         ε of the Laplace noise that hides solver error and rounding.
+    steepness : Steepness
+        L and c of one row's loss: 1 and 1/4 if it is logistic.
     """
 
     dimension: int
@@ -92,23 +123,36 @@ class ObjectiveLaw:
     linear: Fraction
     curvature: Fraction
     smoothing: Fraction
+    steepness: Steepness = field(default=LOGISTIC, kw_only=True)
 
     @classmethod
     def split(cls, objective: Objective, changes: int, epsilon: Fraction) -> ObjectiveLaw:
         """Split ε between the three parts, for neighbours that differ in ``changes`` rows."""
-        return cls(objective.dimension, objective.size, changes, *split_budget(epsilon))
+        return cls(
+            objective.dimension,
+            objective.size,
+            changes,
+            *split_budget(epsilon),
+            steepness=objective.steepness,
+        )
+
+    @property
+    def movement(self) -> int:
+        """How far neighbours move every coordinate of the gradient: ``2L·changes``."""
+        return 2 * self.steepness.slope * self.changes
 
     @property
     def radius_unit(self) -> Fraction:
-        """The scale of the linear term: ``2·changes/ε``."""
-        return Fraction(2 * self.changes) / self.linear
+        """The scale of the linear term: ``2L·changes/ε``."""
+        return Fraction(self.movement) / self.linear
 
     @property
     def ridge(self) -> float:
         """The least ridge Λ that the curvature's ε allows; never below 1, for the solver's sake."""
         growth = math.expm1(min(float(self.curvature) / self.changes, 700.0))
         # A relative 1e-12 covers the rounding of this line; more ridge is never less private.
-        return max(self.dimension / (4 * growth) * (1 + 1e-12), SMALLEST_RIDGE)
+        bend = float(self.dimension * self.steepness.curvature)
+        return max(bend / growth * (1 + 1e-12), SMALLEST_RIDGE)
 
     @property
     def tolerance(self) -> float:
@@ -119,11 +163,24 @@ class ObjectiveLaw:
         """
         p, n = self.dimension, self.size
         radius = float(self.radius_unit) * (2 * (p + 1) + 120)
-        reach = math.sqrt(2 * n * math.log(2) / self.ridge) + 2 * math.sqrt(p) * radius / self.ridge
+        reach = self._reach(radius)
+        slope, bend = self.steepness.slope, float(self.steepness.curvature)
         additions = SUM_ROWS + n / (1 << 14) + 1024
-        predictor = (p + 2) * math.sqrt(p) * reach / 4 + 16
-        each = n * (additions + predictor) + 8 * (self.ridge * reach + radius)
+        predictor = (p + 2) * math.sqrt(p) * reach * bend + 16 * slope
+        each = n * (slope * additions + predictor) + 8 * (self.ridge * reach + radius)
         return ROUNDING * math.sqrt(p) * each
+
+    def _reach(self, radius: float) -> float:
+        """Return a bound on the norm of the minimiser, for a linear term within the radius.
+
+        A loss that is never negative: compare it with zero. Any other: its gradient at zero over
+        the ridge, which is the least that it bends.
+        """
+        root = math.sqrt(self.dimension)
+        if self.steepness.start is None:
+            return root * (self.size * self.steepness.slope + radius) / self.ridge
+        start = math.sqrt(2 * self.size * self.steepness.start / self.ridge)
+        return start + 2 * root * radius / self.ridge
 
     @property
     def grid(self) -> Fraction:

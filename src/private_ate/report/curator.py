@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING
 from private_ate.report.markup import Markup, element, page
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import balance_table, warning_boxes
+from private_ate.report.table_one import table_one_part
 from private_ate.report.words import estimand_name, noun, number_text, pair_text, uncertainty
 
 if TYPE_CHECKING:
+    from private_ate.contents.curator import LostValues, WithoutNoise
     from private_ate.release import Diagnostics, Release
 
-__all__ = ["INTRODUCTION", "MARK", "TITLE", "curator_page", "refused_page", "weights_table"]
+__all__ = [
+    "INTRODUCTION",
+    "MARK",
+    "TITLE",
+    "curator_page",
+    "lost_part",
+    "refused_page",
+    "released_part",
+    "weights_table",
+    "without_noise_note",
+]
 
 TITLE = "Curator's page"
 MARK = "Not private, do not share"
@@ -32,13 +44,65 @@ def curator_page(diagnostics: Diagnostics, release: Release | None = None) -> st
         element("p", INTRODUCTION),
         *_warnings(release),
         *_effects(diagnostics, release),
-        element("h2", "Balance"),
+        *lost_part(diagnostics.lost),
+        *released_part(diagnostics.without_noise),
+        element("h2", "Matching within the published limits: balance"),
         balance_table(diagnostics.balance),
         element("h2", "Overlap"),
         overlap_figure(diagnostics.overlap),
         *_weights(diagnostics),
         watermark=MARK,
     )  # fmt: skip
+
+
+def released_part(found: WithoutNoise | None) -> list[Markup]:
+    """Return weights and covariates of the released estimator itself, where they are known."""
+    if found is None or not found.weights:
+        return []
+    parts = [
+        element("h2", "The released estimator: its weights"),
+        weights_table(found.weights, "Weights of the units in the release."),
+    ]
+    if found.table is not None:
+        worth = "; ".join(
+            f"the {size:,} units of arm “{label}” weigh as much as {effective:,.0f} of equal weight"
+            for label, size, effective in zip(
+                found.table.labels, found.table.sizes, found.table.effective, strict=True
+            )
+        )
+        parts += [
+            element("p", f"{worth[0].upper()}{worth[1:]}."),
+            table_one_part(found.table, " as the release does"),
+        ]
+    return parts
+
+
+def lost_part(lost: Mapping[str, LostValues]) -> list[Markup]:
+    """Return which entries were not used as they are: missing, clipped, not declared."""
+    if not lost:
+        return []
+    names = ("missing", "clipped below", "clipped above", "not declared")
+    head = [element("th", "column", scope="col")]
+    head += [element("th", name, scope="col", class_="number") for name in names]
+    rows = [
+        element("tr", element("th", name, scope="row"),
+                *(element("td", f"{count:,}", class_="number")
+                  for count in (one.missing, one.below, one.above, one.undeclared)))
+        for name, one in lost.items()
+        if one.any
+    ]  # fmt: skip
+    title = element("h2", "Values that were missing or lost to the declared bounds")
+    if not rows:
+        return [title, element("p", "None: every entry lies within what was declared.")]
+    table = element(
+        "table",
+        element("caption", "Entries that were not used as they are."),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+    )
+    others = len(lost) - len(rows)
+    return [title, table, *([element("p", f"Nothing was lost in {others} other columns.")]
+                            if others else [])]  # fmt: skip
 
 
 def refused_page(reason: str) -> str:
@@ -60,6 +124,11 @@ def _effects(diagnostics: Diagnostics, release: Release | None) -> list[Markup]:
     ]
     if release is not None:
         how = f"{release.method}, {release.level} level"
+        if diagnostics.without_noise is not None:
+            name = (
+                f"the released estimator, no noise{without_noise_note(diagnostics.without_noise)}"
+            )
+            rows.insert(0, (name, diagnostics.without_noise.effect))
         rows.insert(0, (f"released: {estimand_name(release)} ({how})", release.ate))
     cells = [
         element("tr", element("th", name, scope="row"),
@@ -75,16 +144,25 @@ def _effects(diagnostics: Diagnostics, release: Release | None) -> list[Markup]:
     return parts
 
 
+def without_noise_note(found: WithoutNoise) -> str:
+    """Say whether the released estimator was repeated to the letter."""
+    if found.by_weights:
+        return ", by its own weights"
+    return " in any of its steps, so what earlier steps decide may differ"
+
+
 def _comparison(diagnostics: Diagnostics, release: Release, error: float) -> list[Markup]:
-    distance = number_text(release.ate - diagnostics.exact_effect, error)
-    texts = [f"The released {noun(release)} lies {distance} from matching without noise."]
+    found = diagnostics.without_noise
+    name, value = "matching without noise", diagnostics.exact_effect
+    if found is not None:
+        name, value = "its own estimator without noise", found.effect
+    distance = number_text(release.ate - value, error)
+    texts = [f"The released {noun(release)} lies {distance} from {name}."]
     if release.interval is not None:
-        inside = release.interval[0] <= diagnostics.exact_effect <= release.interval[1]
+        inside = release.interval[0] <= value <= release.interval[1]
         where = "inside" if inside else "outside"
-        texts.append(
-            f"The exact effect lies {where} the released interval "
-            f"{pair_text(release.interval, error)}."
-        )
+        texts.append(f"That lies {where} the released interval "
+                     f"{pair_text(release.interval, error)}.")  # fmt: skip
     return [element("p", " ".join(texts))]
 
 
@@ -95,13 +173,16 @@ def _weights(diagnostics: Diagnostics) -> list[Markup]:
         f"units as much as {diagnostics.effective_control:,.0f}."
     )
     return [
-        element("h2", "Weights"),
+        element("h2", "Matching within the published limits: weights"),
         weights_table(diagnostics.weights),
         element("p", sizes),
     ]
 
 
-def weights_table(weights: Mapping[str, Sequence[float]]) -> Markup:
+def weights_table(
+    weights: Mapping[str, Sequence[float]],
+    caption: str = "Weights of the units under the published limits.",
+) -> Markup:
     """Return quantiles of the weights of each arm."""
     names = ("least", "median", "90 %", "99 %", "most")
     head = [element("th", "arm", scope="col")]
@@ -113,7 +194,7 @@ def weights_table(weights: Mapping[str, Sequence[float]]) -> Markup:
     ]  # fmt: skip
     return element(
         "table",
-        element("caption", "Weights of the units under the published limits."),
+        element("caption", caption),
         element("thead", element("tr", *head)),
         element("tbody", *rows),
     )

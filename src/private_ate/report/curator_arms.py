@@ -6,7 +6,15 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from private_ate.report.arm_parts import balance_parts
-from private_ate.report.curator import INTRODUCTION, MARK, TITLE, weights_table
+from private_ate.report.curator import (
+    INTRODUCTION,
+    MARK,
+    TITLE,
+    lost_part,
+    released_part,
+    weights_table,
+    without_noise_note,
+)
 from private_ate.report.markup import Markup, element, page
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import warning_boxes
@@ -33,11 +41,13 @@ def arms_page(diagnostics: ArmDiagnostics, release: Release | None = None) -> st
         element("p", INTRODUCTION),
         *([] if release is None else warning_boxes(release)),
         *_contrasts(diagnostics, release),
-        element("h2", "Balance"),
+        *lost_part(diagnostics.lost),
+        *released_part(diagnostics.without_noise),
+        element("h2", "Matching within the published limits: balance"),
         *balance_parts(diagnostics.balance, diagnostics.arm_balance),
         element("h2", "Overlap"),
         overlap_figure(diagnostics.overlap),
-        element("h2", "Weights"),
+        element("h2", "Matching within the published limits: weights"),
         weights_table(diagnostics.weights),
         element("p", f"{'; '.join(sizes)}."),
         watermark=MARK,
@@ -49,6 +59,7 @@ def _contrasts(diagnostics: ArmDiagnostics, release: Release | None) -> list[Mar
     error = uncertainty(release) if release else 0.0
     labels = list(diagnostics.sizes)
     ways = {
+        **_own(diagnostics),
         "matching": diagnostics.exact_means,
         "within limits": diagnostics.limited_means,
         "plain": diagnostics.plain_means,
@@ -61,12 +72,21 @@ def _contrasts(diagnostics: ArmDiagnostics, release: Release | None) -> list[Mar
         "In units of the outcome, all but the released ones without noise: matching without "
         "limits, matching within the published limits, and plain differences in means."
     )
+    found = diagnostics.without_noise
+    if found is not None and found.means:
+        caption += f" Its own: the released estimator, no noise{without_noise_note(found)}."
     table = element("table", element("caption", caption), element("tbody", *rows))
     return [
         element("h2", "The effects beside their non-private relatives"),
         table,
         *_comparison(diagnostics, release, pairs),
     ]
+
+
+def _own(diagnostics: ArmDiagnostics) -> dict[str, Mapping[str, float]]:
+    """Return the means of the released estimator without noise, if they are known."""
+    found = diagnostics.without_noise
+    return {} if found is None or not found.means else {"its own": found.means}
 
 
 def _numbers(
@@ -97,7 +117,9 @@ def _comparison(
     """Say how many released intervals hold the contrast by matching without noise."""
     if release is None:
         return []
-    exact = diagnostics.exact_means
+    own = _own(diagnostics).get("its own")
+    name = "matching" if own is None else "their own estimator"
+    exact = diagnostics.exact_means if own is None else own
     gaps, inside, known = [], 0, 0
     for against, arm in pairs:
         row = release.contrast(arm, against)
@@ -107,7 +129,7 @@ def _comparison(
             known += 1
             inside += row.interval[0] <= truth <= row.interval[1]
     mean = number_text(sum(gaps) / len(gaps), uncertainty(release))
-    texts = [f"The released {noun(release)}s lie {mean} from matching without noise on average."]
+    texts = [f"The released {noun(release)}s lie {mean} from {name} without noise on average."]
     if known:
-        texts.append(f"{inside} of {known} released intervals hold the contrast by matching.")
+        texts.append(f"{inside} of {known} released intervals hold the contrast by {name}.")
     return [element("p", " ".join(texts))]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from private_ate.effects import e_value
 from private_ate.release import ArmOverlap, Overlap
 from private_ate.report.arm_parts import (
     arms_part,
@@ -19,7 +18,8 @@ from private_ate.report.arm_parts import (
     several_part,
     spread_part,
 )
-from private_ate.report.markup import Markup, element, join, page
+from private_ate.report.glance import glance_table
+from private_ate.report.markup import Markup, card, element, page
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import (
     balance_table,
@@ -30,22 +30,20 @@ from private_ate.report.parts import (
 )
 from private_ate.report.several import Scope
 from private_ate.report.subgroups import has_subgroups, subgroup_cells, subgroup_part
+from private_ate.report.table_one import table_one_part
 from private_ate.report.text import summary_rows
 from private_ate.report.words import (
     PAPER,
     estimand_name,
     headline,
-    noun,
-    number_text,
     plain_promise,
     publishable_sentence,
     python_call,
-    sampling_words,
-    uncertainty,
 )
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
+    from private_ate.contents.table_one import TableOne
     from private_ate.release import Release
 
 __all__ = [
@@ -56,6 +54,8 @@ __all__ = [
     "releases_page",
     "short_lists",
 ]
+
+_MOST_COVARIATES = 16  # rows of Table 1 that leave a printed report at two pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,12 @@ class PublicFacts:
         Column names.
     overlap : Overlap, ArmOverlap or None
         Scores by arm, at label level, where covariates and treatment are public.
+    table : TableOne or None
+        Table 1, covariates by arm before and after weighting; at label level too.
+    analyst : str
+        Who asked.
+    spent_before : float or None
+        ε that was spent on the same data before this release.
     """
 
     command: str = ""
@@ -79,6 +85,9 @@ class PublicFacts:
     treatment: str = ""
     outcome: str = ""
     overlap: Overlap | ArmOverlap | None = None
+    table: TableOne | None = None
+    analyst: str = ""
+    spent_before: float | None = None
 
 
 def release_page(
@@ -130,7 +139,7 @@ def release_card(release: Release) -> str:
     tables = card_tables(release, caption) if release.arms else []
     if has_subgroups(release):
         tables.append(plain_table(subgroup_cells(release), None))
-    return join(*warning_boxes(release), *tables, table)
+    return card(*warning_boxes(release), *tables, table)
 
 
 def _sections(
@@ -148,79 +157,47 @@ def _sections(
     parts += warning_boxes(release)
     parts += shown
     parts += subgroup_part(release)
+    parts.append(glance_table(release, analyst=facts.analyst, spent_before=facts.spent_before))
     parts += promise_part(release, level)
-    parts += budget_part(release, level)
-    parts += _population(release, facts, level)
+    parts += _arms(release, facts, level)
     parts += _citation(release, level)
+    parts += budget_part(release, level)
     parts += _repeat(release, facts, level)
     return parts
 
 
-def _population(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
+def _arms(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
+    """Return how the arms compare: sizes, covariates and scores, as far as they are public."""
     known = Facts.of(release.settings)
-    parts = [
-        element(level, f"Whom the {noun(release)} speaks of"),
-        element("p", f"{release.n:,} units. Population: "
-                f"{known.population or 'all n units (ATE)'}."),
-        *_source(release),
-    ]  # fmt: skip
-    if known.sampling is not None:
-        parts.append(element("p", f"Sampling weights: {sampling_words(known.sampling)}."))
-    arms, effective = known.arms, known.effective_arms
-    if arms is not None:
-        text = f"{arms.treated:,} treated and {arms.control:,} control units"
-        if effective is not None:
-            text += (
-                f", worth {effective.treated:,.0f} and {effective.control:,.0f} units of "
-                "equal weight"
-            )
-        parts.append(element("p", f"{text}."))
-    means = known.means
-    if means is not None:
-        error = uncertainty(release)
-        parts.append(element("p", "Mean outcome "
-            f"{number_text(means.treated, error)} if all were treated, "
-            f"{number_text(means.control, error)} if none were.",
-            *_ratios(known), *_confounding(release, means.control)))  # fmt: skip
+    parts: list[Markup] = []
     if release.arms:
         parts += arms_part(release)
+    if facts.table is not None:
+        parts.append(_table_of_arms(facts.table))
+        if release.arms:
+            parts += [_folded("Balance, pair by pair", spread_part(release))] * bool(known.balance)
+    elif release.arms:
         parts += spread_part(release)
     elif known.balance:
         parts.append(balance_table(known.balance))
     if facts.overlap is not None:
-        parts.append(overlap_figure(facts.overlap))
-    return parts
+        parts.append(_folded("How the arms' propensity scores overlap",
+                             [overlap_figure(facts.overlap)]))  # fmt: skip
+    return [element(level, "The arms"), *parts] if parts else []
 
 
-def _source(release: Release) -> list[Markup]:
-    """Say which data the release is about, where the curator gave them a name."""
-    named = [
-        f"{title} {text}"
-        for title, text in (
-            ("Data set", release.dataset),
-            ("version", release.dataset_version),
-            ("asked for at", release.released_at),
-        )
-        if text is not None
-    ]
-    line = ", ".join(named)
-    return [element("p", f"{line[0].upper()}{line[1:]}.")] if named else []
+def _table_of_arms(table: TableOne) -> Markup:
+    """Return Table 1, open for as many covariates as fit on two printed pages."""
+    shown = table_one_part(table)
+    if len(table.rows) <= _MOST_COVARIATES:
+        return shown
+    count = sum(row.verdict != "balanced" for row in table.rows)
+    title = f"Table 1: {len(table.rows)} covariates by arm, {count} of them not balanced"
+    return _folded(title, [shown])
 
 
-def _ratios(known: Facts) -> list[str]:
-    ratios = (("Risk ratio", known.risk_ratio), ("Odds ratio", known.odds_ratio))
-    return [f" {title} {ratio:.3g}." for title, ratio in ratios if ratio is not None]
-
-
-def _confounding(release: Release, control_risk: float) -> list[str]:
-    """Say how strong an unmeasured confounder would have to be, where the release alone tells."""
-    if not 0 < control_risk < 1 or not Facts.of(release.settings).has_risks:
-        return []
-    found = e_value(release)
-    text = f" E-value {found.estimate:.3g}"
-    if found.limit is not None:
-        text += f", {found.limit:.3g} for the interval's end nearer to no effect"
-    return [f"{text} (with the control risk taken as known)."]
+def _folded(title: str, parts: list[Markup]) -> Markup:
+    return element("details", element("summary", title), *parts)
 
 
 def _citation(release: Release, level: str) -> list[Markup]:
@@ -237,18 +214,14 @@ def _repeat(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
         element(level, "How to repeat it"),
         element("p", "A repetition draws new noise, spends its own ε and gives another number."),
     ]
-    if facts.command:
-        parts.append(element("pre", element("code", facts.command)))
-    parts.append(element("pre", element("code", python_call(release))))
+    calls = [element("pre", element("code", facts.command))] if facts.command else []
+    calls.append(element("pre", element("code", python_call(release))))
+    parts.append(_folded("The call", calls))
     if facts.domain:
-        parts += [
-            element("p", "The declared domain:"),
-            element("pre", element("code", facts.domain.strip())),
-        ]
-    parts += [
-        element("p", "The release as data, with every setting:"),
-        element("pre", element("code", short_lists(release.to_json()))),
-    ]
+        declared = element("pre", element("code", facts.domain.strip()))
+        parts.append(_folded("The declared domain", [declared]))
+    data = element("pre", element("code", short_lists(release.to_json())))
+    parts.append(_folded("The release as data, with every setting", [data]))
     return parts
 
 

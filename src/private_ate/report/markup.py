@@ -111,6 +111,12 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .5rem .3rem 0;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; } td.number, th.number { text-align: right; white-space: nowrap;
   font-variant-numeric: tabular-nums; }
+table.facts th { width: 9.5rem; color: var(--soft); }
+.unit { font-size: 1.2rem; font-weight: 500; color: var(--soft); }
+table.arms th[scope=row] { min-width: 6.5rem; }
+td.mini { vertical-align: middle; } td.mini svg { width: 5rem; }
+th.verdict, td.verdict { white-space: nowrap; padding-left: .75rem; }
+.far { color: var(--warm); font-weight: 600; }
 td.track { width: 40%; min-width: 6rem; vertical-align: middle; }
 pre { background: #f4f5f7; padding: .75rem; margin: .5rem 0; font-size: .85rem;
   white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -118,11 +124,21 @@ code { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace; 
 details > summary { cursor: pointer; color: var(--deep); }
 hr { border: 0; border-top: 3px double var(--line); margin: 2.5rem 0; }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
+@media (max-width: 40rem) { table.arms, table.arms tbody, table.arms tr, table.arms td,
+  table.arms th, table.arms caption { display: block; border: 0; padding: 0; text-align: left; }
+  table.arms thead, table.arms br { display: none; } table.arms caption { padding-bottom: .35rem; }
+  table.arms tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
+  table.arms td::before { content: attr(data-name) " "; color: var(--soft); }
+  table.arms span + br + span::before { content: " → "; }
+  table.facts th { width: 7rem; } }
 @media (max-width: 30rem) { td.track { min-width: 4.5rem; width: 30%; }
   .effect { font-size: 1.9rem; } th, td { padding-right: .35rem; } }
-@media print { main { max-width: none; padding: 0; } h2, h3 { break-after: avoid; }
-  figure, table, .promise { break-inside: avoid; } details { display: block; }
-  pre { break-inside: auto; font-size: .7rem; line-height: 1.25; }
+@page { margin: 14mm; }
+@media print { html { font-size: 80%; } main { max-width: none; padding: 0; } p { max-width: none; }
+  h2, h3 { break-after: avoid; margin: 1rem 0 .25rem; }
+  figure, tr, .promise { break-inside: avoid; } details { display: block; }
+  th, td { padding-top: .15rem; padding-bottom: .15rem; }
+  pre { break-inside: auto; font-size: .7rem; line-height: 1.25; } footer { margin-top: 1rem; }
   .banner { position: static; } }
 figure { margin: .75rem 0; } figcaption { color: var(--soft); font-size: .875rem; }
 """

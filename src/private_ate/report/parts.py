@@ -50,8 +50,8 @@ def effect_part(release: Release) -> list[Markup]:
     """Return the number, its intervals as a picture and in words, and its notes."""
     written = number_text(release.ate, uncertainty(release))
     parts = [
-        element("p", headline(release), class_="soft"),
-        element("p", written, class_="effect"),
+        element("p", f"{headline(release)}{_compared(release)}", class_="soft"),
+        element("p", written, *_unit(release), class_="effect"),
     ]
     if assumption(release):
         parts.append(element("p", _sentence(assumption(release))))
@@ -91,6 +91,19 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def _unit(release: Release) -> list[Markup]:
+    unit = release.outcome.unit if release.outcome else None
+    return [] if unit is None else [element("span", f" {unit}", class_="unit")]
+
+
+def _compared(release: Release) -> str:
+    """Name both arms by their labels, where the release knows them."""
+    if release.treatment is None:
+        return ""
+    control, *_, treated = release.treatment.arms
+    return f": {release.treatment.column} = {treated} against {control}"
+
+
 def _units(release: Release) -> str:
     unit = release.outcome.unit if release.outcome else None
     return "In units of the outcome." if unit is None else f"In {unit}."
@@ -101,8 +114,12 @@ def promise_part(release: Release, level: str) -> list[Markup]:
     return [
         element(level, "What is promised"),
         element("p", plain_promise(release), class_="promise"),
-        element("p", formal_promise(release), class_="soft"),
-        *_unprotected(release),
+        element(
+            "details",
+            element("summary", "In one formal sentence, and what is not protected"),
+            element("p", formal_promise(release), class_="soft"),
+            *_unprotected(release),
+        ),
     ]
 
 

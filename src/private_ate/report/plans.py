@@ -34,13 +34,14 @@ def plan_legend(plan: Plan) -> list[tuple[str, str]]:
     """Return what each column means."""
     share = f"{100 * plan.confidence:g} %"
     notes = _NOTES if plan.rows[0].arm is None else _ARM_NOTES
+    note = _SUBGROUP_NOTE if plan.has_subgroups else notes[plan.level]
     return [
         ("noise", "expected size of the privacy noise"),
         ("sampling", "standard deviation without noise: what so many people leave open"),
         ("error", "expected size of both together"),
         ("half-width", f"of the {share} interval that a release will show, about the median"),
         ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
-        ("note", notes[plan.level]),
+        ("note", note),
     ]
 
 
@@ -48,6 +49,7 @@ _NOTES = {
     "label": "largest weight of a unit, which the noise follows",
     "sample": "whether the estimate adjusts for covariates; if not, it is a difference in means",
 }
+_SUBGROUP_NOTE = "largest weight of a unit, which the noise follows, or how many cells are added up"
 _ARM_NOTES = {
     "label": "largest weight of a unit of the first arm, which its noise follows",
     "sample": "what the estimate adjusts by: plain is nothing and makes differences in means, "
@@ -56,14 +58,27 @@ _ARM_NOTES = {
 
 
 def plan_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
-    """Return the names of the columns and the texts of every row; several arms have a contrast."""
+    """Return the names of the columns and the texts of every row, of which several are named."""
     names, rows = _columns(plan)
-    if plan.rows[0].arm is None:
+    title, named = _named(plan)
+    if not title:
         return names, rows
-    contrasts = [f"{row.arm} against {row.against}" for row in plan.rows]
-    return [*names, "contrast"], [
-        [*row, contrast] for row, contrast in zip(rows, contrasts, strict=True)
-    ]
+    return [*names, title], [[*row, name] for row, name in zip(rows, named, strict=True)]
+
+
+def _named(plan: Plan) -> tuple[str, list[str]]:
+    """Return what rows of an ε are told apart by: outcomes, subgroups, contrasts, or several."""
+    first, kinds = plan.rows[0], []
+    if first.outcome is not None:
+        kinds.append(("outcome", [row.outcome or "" for row in plan.rows]))
+    if plan.has_subgroups:
+        kinds.append(("subgroup", [row.subgroup or "all units" for row in plan.rows]))
+    if first.arm is not None:
+        kinds.append(("contrast", [f"{row.arm} against {row.against}" for row in plan.rows]))
+    if not kinds:
+        return "", []
+    title = "subgroup" if plan.has_subgroups else kinds[-1][0]
+    return title, [": ".join(names) for names in zip(*(names for _, names in kinds), strict=True)]
 
 
 def _columns(plan: Plan) -> tuple[list[str], list[list[str]]]:
@@ -86,23 +101,23 @@ def _table(plan: Plan) -> str:
         ).rstrip()
         for line in lines
     ]
-    return "\n".join(texts if plan.rows[0].arm is None else _by_epsilon(plan, texts))
+    title, named = _named(plan)
+    return "\n".join(_by_epsilon(title, named, texts) if title else texts)
 
 
-def _by_epsilon(plan: Plan, texts: list[str]) -> list[str]:
-    """Put the contrast behind its numbers; if that does not fit, above all numbers about it."""
+def _by_epsilon(title: str, named: list[str], texts: list[str]) -> list[str]:
+    """Put a row's name behind its numbers; if that does not fit, above all numbers about it."""
     head, *lines = texts
-    named = [f"{row.arm} against {row.against}" for row in plan.rows]
     width = max(map(len, texts))
     if width + 2 + max(map(len, named)) <= _WIDTH:
         return [
-            f"{head.ljust(width)}  contrast",
+            f"{head.ljust(width)}  {title}",
             *(f"{line.ljust(width)}  {name}" for line, name in zip(lines, named, strict=True)),
         ]
     found = [f"  {head}"]
-    for contrast in dict.fromkeys(named):
-        found.append(contrast)
-        found += [f"  {line}" for line, name in zip(lines, named, strict=True) if name == contrast]
+    for each in dict.fromkeys(named):
+        found.append(each)
+        found += [f"  {line}" for line, name in zip(lines, named, strict=True) if name == each]
     return found
 
 

@@ -29,7 +29,9 @@ def draw_plan(plan: Plan, path: Path) -> None:
     """Draw expected error and half-width against ε into an SVG or PNG file."""
     _require_format(path)
     figure, axes = _figure()
-    rows = [row for row in plan.rows if row.arm is None or row.against == plan.rows[0].against]
+    first = plan.rows[0]  # of several outcomes the headline
+    rows = [row for row in plan.rows if row.outcome == first.outcome]
+    rows = [row for row in rows if row.arm is None or row.against == first.against]
     rows = [row for row in rows if row.arm == rows[-1].arm]  # of several arms the headline
     epsilons = [row.epsilon for row in rows]
     for name, style, values in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.drawings import ForestMark, draw_forest, short_name
 from private_ate.report.markup import Markup, element
 from private_ate.report.several import Cells, smallest_error
@@ -28,13 +29,15 @@ def subgroup_cells(release: Release) -> Cells:
     """Return a row per subgroup and contrast: its size, the effect and both intervals."""
     rows = _rows(release)
     note = Facts.of(release.settings).subgroups
-    sizes = {} if note is None else {cell.name: f"{cell.units:,}" for cell in note.cells}
+    about = "" if has_public_covariates(release.level) else "≈ "  # noisy where they are private
+    sizes = {} if note is None else {cell.name: f"{about}{cell.units:,}" for cell in note.cells}
     if note is not None:
-        sizes[_ALL] = f"{sum(cell.units for cell in note.cells if cell.estimated):,}"
+        whole = sum(cell.units for cell in note.cells if cell.estimated)
+        sizes[_ALL] = f"{about}{whole:,}"
     error = smallest_error(release, [(row.interval, row.noise_interval) for row in rows])
     paid = release.interval is not None
     names = [row.subgroup or _ALL for row in rows]
-    columns = [("subgroup", False, names)]
+    columns = [("subgroup", False, [_marked(release, row) for row in rows])]
     if release.arms:
         columns.append(("arms", False, [f"{row.arm} against {row.against}" for row in rows]))
     columns += [
@@ -101,8 +104,16 @@ def _rows(release: Release) -> list[Effect]:
 
 
 def _name(release: Release, row: Effect) -> str:
-    name = short_name(row.subgroup or _ALL, 28)
+    name = short_name(_marked(release, row), 28)
     return f"{name}: {short_name(row.arm)}" if release.arms else name
+
+
+def _marked(release: Release, row: Effect) -> str:
+    """Return a row's name, marked where the row is not what the headline is."""
+    name = row.subgroup or _ALL
+    if row.estimand == release.estimand:
+        return name
+    return f"{name} ({'not adjusted' if row.estimand == 'difference' else 'adjusted'})"
 
 
 def _pair(pair: tuple[float, float] | None, error: float) -> str:

@@ -72,8 +72,8 @@ class Client:
         """Say what a question would cost and what to expect of it; spends nothing.
 
         ``question`` may hold what the service's description lists: method, estimand, among,
-        target, design, confidence, neighbors, covariates, outcome_sd, options,
-        leave_out_undeclared, dummy.
+        target, design, probability, by, overall, confidence, neighbors, covariates, outcome_sd,
+        options, leave_out_undeclared, dummy.
         """
         asked = {"dataset": dataset, "epsilon": str(epsilon), **question}
         told = self._json("POST", "/v1/plans", {**asked, "half_width": half_width})

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from private_ate.errors import ArgumentError, LedgerError
@@ -18,6 +18,7 @@ from private_ate.privacy.ledger.chain import canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.ledger.store import Execute, Store, find_entry
+from private_ate.service.checks import Checks
 from private_ate.service.policy import Wish
 from private_ate.service.question import Question, Settled, settle_question
 from private_ate.service.refusals import (
@@ -34,6 +35,7 @@ from private_ate.service.store.catalogue import (
     list_datasets,
     list_populations,
 )
+from private_ate.service.store.grouping import Group
 from private_ate.service.store.people import DAY, Actor
 from private_ate.service.store.requests import (
     RequestRow,
@@ -91,6 +93,12 @@ class Desk:
     tick: float = 60.0
     grace: float = 10.0
     clock: Callable[[], int] = now
+    group: Group = field(init=False, repr=False, compare=False)
+    checks: Checks = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", Group(self.store))
+        object.__setattr__(self, "checks", Checks(self.store, self.clock))
 
     # What there is ------------------------------------------------------------------------------
 
@@ -122,7 +130,8 @@ class Desk:
 
     def settle(self, question: Question) -> tuple[Dataset, Settled]:
         """Check a question without keeping it."""
-        dataset, _ = self.dataset(question.dataset)
+        with self.store.snapshot() as execute:
+            dataset = find_dataset(execute, question.dataset)
         return dataset, settle_question(question, dataset)
 
     def objections(self, actor: Actor, dataset: Dataset, question: Question) -> tuple[str, ...]:
@@ -148,27 +157,41 @@ class Desk:
             bill.cost.epsilon, bill.cost.delta, int(question.dummy), "planned", "", "", moment,
             0, 0, 0, 0, 0, "[]", "", "", "",
         )  # fmt: skip
-        with self.store.transaction() as execute:
+
+        def keep(execute: Execute) -> RequestRow:
             known = one(execute, "SELECT id FROM service_requests WHERE id = ?", name)
             if known is not None:
                 return _same(find_request(execute, name), fresh)
-            dataset = find_dataset(execute, dataset.name)
-            if dataset.closed:
-                msg = f"data set {dataset.name!r} is closed; it takes no more requests"
-                raise Conflict(msg)
-            against: tuple[str, ...] = ()
-            if not question.dummy:
-                self._require_budget(execute, dataset, bill.cost)
-                against = self._objections(execute, actor.name, dataset, settled)
-            insert_request(execute, fresh)
-            if against:
-                told = "; ".join(against)
-                move(
-                    execute, name, "planned", "waiting", "policy", reason=told, facts={"why": told}
-                )
-            else:
-                self._approve(execute, fresh, dataset, settled, "policy")
+            self._keep(execute, actor, fresh, question, settled)
             return find_request(execute, name)
+
+        return self.group.run(keep)
+
+    def _keep(
+        self,
+        execute: Execute,
+        actor: Actor,
+        fresh: RequestRow,
+        question: Question,
+        settled: Settled,
+    ) -> None:
+        """Keep a new request, queued or waiting, if its data set and its budget allow it."""
+        dataset = find_dataset(execute, fresh.dataset)
+        if dataset.closed:
+            msg = f"data set {dataset.name!r} is closed; it takes no more requests"
+            raise Conflict(msg)
+        against: tuple[str, ...] = ()
+        if not question.dummy:
+            self._require_budget(execute, dataset, fresh.cost)
+            against = self._objections(execute, actor.name, dataset, settled)
+        insert_request(execute, fresh)
+        if not against:
+            self._approve(execute, fresh, dataset, settled, "policy")
+            return
+        told = "; ".join(against)
+        move(
+            execute, fresh.id, "planned", "waiting", "policy", reason=told, facts={"why": told}
+        )  # fmt: skip
 
     def _require_budget(self, execute: Execute, dataset: Dataset, cost: BudgetUnits) -> None:
         population = find_population(execute, dataset.population)
@@ -196,7 +219,8 @@ class Desk:
         wish = Wish(
             settled.method.name, settled.request.estimand, settled.bill.cost.epsilon,
             settled.bill.cost.delta, settled.request.confidence is not None,
-            int(str(found[0])) if found else 0,
+            int(str(found[0])) if found else 0, (dataset.domain.outcome.column,),
+            settled.subgroups,
         )  # fmt: skip
         return dataset.policy.objections(wish)
 
@@ -289,11 +313,13 @@ class Desk:
         with self.store.snapshot() as execute:
             return self._own(actor, find_request(execute, name))
 
-    def requests(self, actor: Actor, states: tuple[State, ...] = ()) -> list[RequestRow]:
-        """Return the newest requests that the actor may see."""
+    def requests(
+        self, actor: Actor, states: tuple[State, ...] = (), *, most: int = 200, skip: int = 0
+    ) -> list[RequestRow]:
+        """Return requests that the actor may see, the newest first; ``skip`` leaves some out."""
         whose = actor.name if actor.role == "analyst" else ""
         with self.store.snapshot() as execute:
-            return list_requests(execute, analyst=whose, states=states)
+            return list_requests(execute, analyst=whose, states=states, last=most, skip=skip)
 
     def release(self, actor: Actor, name: str) -> str:
         """Return a release as JSON, once it is visible."""

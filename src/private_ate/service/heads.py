@@ -18,7 +18,7 @@ from private_ate.privacy.ledger.store import Store, last_hash
 from private_ate.service.store.events import last_event
 from private_ate.service.store.tables import one, rows_of
 
-__all__ = ["Head", "publish_heads", "require_heads", "visible_heads"]
+__all__ = ["Head", "holds_head", "publish_heads", "require_heads", "visible_heads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,15 @@ def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
         Head(str(at) if not visible else _text(int(str(visible))), int(str(number)), str(hash_))
         for number, hash_, at, visible in rows
     ]
+
+
+def holds_head(store: Store, head: str, entries: int) -> bool:
+    """Say whether one of the first entries has this hash."""
+    with store.snapshot() as execute:
+        found = one(
+            execute, "SELECT 1 FROM entries WHERE hash = ? AND sequence <= ?", head, entries
+        )
+    return found is not None
 
 
 def _text(moment: int) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Final, cast
 
 from private_ate.domain import Domain
+from private_ate.domain.subgroups import Cells
 from private_ate.estimators.registry import AUTO
 from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
 from private_ate.privacy.levels import has_public_covariates
@@ -29,6 +30,7 @@ class Expectation:
     answer: str
     epsilon_needed: float | None
     caveat: str
+    contrasts: tuple[PlanRow, ...] = ()  # of three arms or more, every one that is planned
 
 
 def expect(
@@ -43,28 +45,35 @@ def expect(
     options = request.options
     if options is None and settled.method.name != planned[0]:
         options = settled.method.options()
-    if dataset.domain.weights is not None and has_public_covariates(request.level):
-        told = "what to expect under sampling weights is read off them, and no record is read here"
-        return Expectation(None, "", None, told)
+    used = _used(dataset.domain, question.covariates)
+    # Where the sizes of subgroups are not public, and where nobody may look: of equal size.
+    cells = Cells.of(dataset.domain, request.by).count - 1
+    if request.overall:  # half of ε goes to all units, so the ε for a width is not that of a plan
+        half_width = None
     with _AT_ONCE:
-        plan = _plan(question, dataset, settled, options, half_width)
-    return Expectation(plan.rows[0], plan.answer, plan.epsilon_needed, plan.caveat)
+        plan = _plan(used, max(dataset.size // cells, 2), settled, options, half_width)
+    caveat = plan.caveat
+    if cells > 1:
+        caveat += f"; it is one of {cells} subgroups as if they were of equal size"
+    if used.weights is not None:
+        caveat += "; sampling weights are not opened for it and make it wider"
+    arms = used.treatment
+    row = next((row for row in plan.rows if row.arm == arms.treated), plan.rows[0])
+    rest = plan.rows if arms.size > 2 else ()
+    return Expectation(row, plan.answer, plan.epsilon_needed, caveat, rest)
 
 
 def _plan(
-    question: Question,
-    dataset: Dataset,
-    settled: Settled,
-    options: object,
-    half_width: float | None,
+    used: Domain, rows: int, settled: Settled, options: object, half_width: float | None
 ) -> Plan:
     request = settled.request
-    used = _used(dataset.domain, question.covariates)
-    rows = min(dataset.size, _MOST_ROWS)
-    share = 1.0 if used.weights is None else _GUESSED_SHARE
-    sizes = StudySizes.declared(rows, len(used.features), used.bounds, share)
+    is_private = not has_public_covariates(request.level)
+    share = _GUESSED_SHARE if used.weights is not None and is_private else 1.0
+    sizes = StudySizes.declared(min(rows, _MOST_ROWS), len(used.features), used.bounds, share)
+    epsilon = request.epsilon / 2 if request.overall else request.epsilon
     return plan_ate(
-        sizes, level=request.level, epsilons=[Fraction(request.epsilon)],
+        sizes, level=request.level, epsilons=[Fraction(epsilon)],
+        domain=replace(used, weights=None), among=request.among, probability=request.probability,
         half_width=half_width, target=request.target, neighbors=request.neighbors,
         estimand=request.estimand, confidence=request.confidence,
         rows_per_person=request.rows_per_person, design=request.design,

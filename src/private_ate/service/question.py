@@ -12,10 +12,18 @@ from typing import Any, cast
 
 from private_ate.arguments import shown, truth_value
 from private_ate.charging import Bill, bill_for_columns
+from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError
 from private_ate.estimation import method_for
 from private_ate.estimators.options import options_from_values
-from private_ate.estimators.refusals import among_arm, with_outcome_sd
+from private_ate.estimators.refusals import (
+    among_arm,
+    refuse_missing_rule,
+    refuse_probability,
+    refuse_subgroups,
+    refuse_weights,
+    with_outcome_sd,
+)
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_epsilon
@@ -28,7 +36,10 @@ _MOST_COVARIATES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request as its analyst words it; ``dummy`` asks made-up people instead."""
+    """One request as its analyst words it; ``dummy`` asks made-up people instead.
+
+    Sampling weights are no part of it: those that a data set's domain declares are in force.
+    """
 
     dataset: str
     epsilon: str
@@ -37,6 +48,9 @@ class Question:
     among: str | None = None
     target: str = "balance"
     design: str = "unknown"
+    probability: float | str | None = None
+    by: tuple[str, ...] = ()
+    overall: bool = False
     confidence: float | None = 0.95
     neighbors: int = 5
     covariates: tuple[str, ...] | None = None
@@ -61,11 +75,12 @@ class Question:
             if not isinstance(values.get(name, ""), str):
                 msg = f"{name} is a text, not {shown(values[name])}"
                 raise ArgumentError(msg)
-        for name in ("leave_out_undeclared", "dummy"):
+        for name in ("leave_out_undeclared", "dummy", "overall"):
             values[name] = truth_value(name, values.get(name, False))
         parse_epsilon(values["epsilon"])
         values["epsilon"] = str(values["epsilon"]).strip()
         values["covariates"] = _names(values.get("covariates"))
+        values["by"] = _subgroups(values.get("by"))
         if not isinstance(values.get("options") or {}, Mapping):
             msg = "options are names with values"
             raise ArgumentError(msg)
@@ -77,6 +92,7 @@ class Question:
         """The question as plain JSON values."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         values["covariates"] = None if self.covariates is None else list(self.covariates)
+        values["by"] = list(self.by)
         return values
 
 
@@ -87,16 +103,21 @@ class Settled:
     request: Request
     method: Method
     bill: Bill
+    subgroups: tuple[str, ...] = ()  # columns that people are divided by
 
 
 def settle_question(question: Question, dataset: Dataset) -> Settled:
     """Check a question against a data set without opening it."""
-    covariates = question.covariates
-    unknown = next(
-        (name for name in covariates or () if name not in dataset.domain.covariates), None
-    )
+    covariates, domain = question.covariates, dataset.domain
+    unknown = next((name for name in covariates or () if name not in domain.covariates), None)
     if unknown is not None:
         msg = f"covariate {shown(unknown)} is not declared in data set {dataset.name!r}"
+        raise ArgumentError(msg)
+    chance = question.probability
+    if isinstance(chance, str) and chance not in domain.covariates:
+        msg = (
+            f"the probability of treatment is a number or a declared covariate, not {shown(chance)}"
+        )
         raise ArgumentError(msg)
     options = None
     if question.options:
@@ -105,18 +126,24 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
         dataset.level, parse_epsilon(question.epsilon), question.neighbors,
         cast("Any", question.estimand), cast("Any", question.target), question.confidence,
         dataset.rows_per_person, options, cast("Any", question.design),
+        probability=question.probability, by=question.by, overall=question.overall,
     )  # fmt: skip
-    arms = dataset.domain.treatment
-    request = among_arm(request, arms, question.among)
-    method = method_for(question.method, request, arms.size)
+    request = among_arm(request, domain.treatment, question.among)
+    method = method_for(question.method, request, domain.treatment.size)
+    # What the estimate would refuse from the request and the domain alone is refused here.
+    refuse_missing_rule(method, request, domain.outcome, domain.treatment.size)
+    refuse_weights(method, request, domain)
+    refuse_probability(method, request, domain)
+    refuse_subgroups(method, request, domain)
     if question.outcome_sd is not None:
         told = method.options() if options is None else options
         request = replace(request, options=with_outcome_sd(told, question.outcome_sd))
     bill = bill_for_columns(
-        dataset.columns, request, method, dataset.domain, covariates,
+        dataset.columns, request, method, domain, covariates,
         left_out=question.leave_out_undeclared,
     )  # fmt: skip
-    return Settled(request, method, bill)
+    columns = tuple(one.column for one in Cells.of(domain, request.by).partitions)
+    return Settled(request, method, bill, tuple(dict.fromkeys(columns)))
 
 
 def _names(value: object) -> tuple[str, ...] | None:
@@ -132,3 +159,13 @@ def _names(value: object) -> tuple[str, ...] | None:
         msg = "covariates are a list of different column names, or null for all that are declared"
         raise ArgumentError(msg)
     return cast("tuple[str, ...]", names)
+
+
+def _subgroups(value: object) -> tuple[str, ...]:
+    """Read columns and cuts; the library checks the texts."""
+    if isinstance(value, str):
+        return (value,)
+    if value is not None and not isinstance(value, list | tuple):
+        msg = "by is a list of columns and cuts, such as ['sex', 'age<65']"
+        raise ArgumentError(msg)
+    return tuple(cast("list[str]", value or ()))

@@ -23,8 +23,11 @@ from private_ate.data.tables import read_table
 from private_ate.domain.subgroups import Cells
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.estimators.calibrated.method import CalibratedOptions
+from private_ate.estimators.calibrated.method import CalibratedOptions, pose_caps
+from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells, RowWeights
+from private_ate.estimators.subgroups.facts import merged_warnings
+from private_ate.settings import SubgroupNote
 from several_arms import arm_study
 
 DOMAIN = Domain(
@@ -75,11 +78,9 @@ def test_what_makes_no_subgroups_is_refused_before_a_record_is_read(by, part):
 @pytest.mark.parametrize(
     ("more", "part"),
     [
-        ({"level": "sample"}, "no subgroups at sample level; 'calibrated' \\(label level\\) has"),
+        ({"method": "aim", "level": "sample"}, "'aim' has no subgroups at sample level"),
         ({"method": "published"}, "method 'published' has no subgroups"),
         ({"rows_per_person": 2}, "one row per person"),
-        ({"estimand": "ato"}, "does not add up"),
-        ({"estimand": "att", "overall": True}, "for the ATE alone"),
         ({"overall": "yes"}, "overall"),
         ({"by": [], "overall": True}, "name these too"),
         ({"domain": None, "treatment": "t", "outcome": "y"}, "a domain declares"),
@@ -172,12 +173,103 @@ def test_at_a_large_epsilon_a_subgroup_is_the_estimate_of_its_rows_alone(arms):
         assert found == pytest.approx(alone.ate, abs=1e-6)
 
 
-def test_effects_among_the_treated_are_rolled_up_by_their_numbers():
-    release = asked(clinic(), ["sex"], estimand="att")
+@pytest.mark.parametrize(("estimand", "arm"), [("att", "1"), ("atc", "0")])
+def test_effects_among_the_units_of_an_arm_are_rolled_up_by_their_numbers(estimand, arm):
+    release = asked(clinic(), ["sex"], estimand=estimand)
     found = {row.subgroup: row.estimate for row in release.effects}
-    sizes = {cell["name"]: cell["arms"]["1"] for cell in release.settings["subgroups"]["cells"]}
+    sizes = {cell["name"]: cell["arms"][arm] for cell in release.settings["subgroups"]["cells"]}
     total = sum(sizes[name] * found[name] for name in sizes) / sum(sizes.values())
     assert found[None] == pytest.approx(total, abs=1e-12)
+
+
+def test_the_overlap_population_is_rolled_up_by_the_overlap_of_the_cells():
+    data = clinic(600)
+    whole = asked(data, ["sex"], epsilon="400", estimand="ato")
+    found = {row.subgroup: row.estimate for row in whole.effects}
+    overlap = {}
+    for sex in ("f", "m"):
+        rows = data.filter(pl.col("sex") == sex)
+        study = LocalStudy.encode(read_table(rows), DOMAIN)
+        problem = pose_caps(study.public(), Request("label", Fraction(1), estimand="ato"))
+        chance = problem.features.probability(study.covariates.T)
+        overlap[f"sex={sex}"] = float((chance * (1 - chance)).sum())
+    total = sum(overlap[name] * found[name] for name in overlap) / sum(overlap.values())
+    assert found[None] == pytest.approx(total, abs=1e-12)
+    plain = sum(found[name] for name in overlap) / 2
+    assert abs(found[None] - plain) > 1e-4  # cells are of unlike overlap
+    assert "by their overlap" in whole.settings["population"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("estimand", ["ate", "att", "atc", "ato"])
+def test_all_units_paid_for_are_those_that_the_cells_add_up_to(estimand, weighted):
+    data = clinic(400).with_columns(w=pl.Series(1 + np.arange(400) % 7 / 2))
+    domain = DOMAIN
+    if weighted:
+        domain = Domain(
+            "t", ("y", Interval(0, 10)), DOMAIN.covariates, weights=("w", Interval(0, 5))
+        )
+        data = data.with_columns(
+            w=pl.col("w") * pl.when(pl.col("sex") == "f").then(1).otherwise(0.2)
+        )
+    more = {"domain": domain, "estimand": estimand, "confidence": None}
+    rolled = asked(data, ["sex"], epsilon="1000", **more)
+    paid = asked(data, ["sex"], epsilon="2000", overall=True, **more)
+    assert paid.ate == pytest.approx(rolled.ate, abs=1e-4)
+    step = paid.steps[-1]
+    assert (step.name, step.part) == ("outcome sums, all units", "")
+    # Noise of the direct sum alone: what it says of all units is what the roll-up says.
+    direct = paid.noise_interval[1] - paid.noise_interval[0]
+    assert direct < 1e-2
+
+
+def test_an_arm_whose_units_are_meant_is_what_cells_of_three_arms_add_up_to():
+    study = arm_study(3, rows=500)
+    more = {"level": "label", "by": ["x0<0.3"], "among": "a1", "seed": 2, "confidence": None}
+    rolled = estimate_ate(study, epsilon="1000", **more)
+    paid = estimate_ate(study, epsilon="2000", overall=True, **more)
+    assert paid.ate == pytest.approx(rolled.ate, abs=1e-4)
+    found = {row.subgroup: row.estimate for row in rolled.effects if row.arm == "a2"
+             and row.against == "a0"}  # fmt: skip
+    sizes = {cell["name"]: cell["arms"]["a1"] for cell in rolled.settings["subgroups"]["cells"]}
+    total = sum(sizes[name] * found[name] for name in sizes) / sum(sizes.values())
+    assert found[None] == pytest.approx(total, abs=1e-12)
+
+
+def test_cells_of_a_sample_count_by_their_sampling_weights():
+    data = clinic(400).with_columns(w=pl.when(pl.col("sex") == "f").then(4.0).otherwise(1.0))
+    domain = Domain("t", ("y", Interval(0, 10)), DOMAIN.covariates, weights=("w", Interval(0, 5)))
+    release = asked(data, ["sex"], domain=domain)
+    found = {row.subgroup: row.estimate for row in release.effects}
+    sizes = {"sex=f": 4 * data["sex"].eq("f").sum(), "sex=m": data["sex"].eq("m").sum()}
+    total = sum(sizes[name] * found[name] for name in sizes) / sum(sizes.values())
+    assert found[None] == pytest.approx(total, abs=1e-12)
+    assert release.settings["sampling_weights"]["largest"] == pytest.approx(
+        4 * 400 / sum(sizes.values()), rel=1e-6
+    )
+    nobody = data.with_columns(w=pl.when(pl.col("sex") == "m").then(0.0).otherwise(1.0))
+    left = asked(nobody, ["sex"], domain=domain)
+    assert [row.subgroup for row in left.effects] == [None, "sex=f"]
+    assert any("no effect in sex=m" in text for text in left.warnings)
+
+
+def test_warnings_of_many_subgroups_are_told_as_one():
+    rng = np.random.default_rng(3)
+    data = clinic(2000).with_columns(age=pl.Series(rng.uniform(18, 98, 2000)))
+    poor = (rng.random(2000) < np.where(data["age"].to_numpy() > 58, 0.995, 0.005)).astype(int)
+    release = asked(data.with_columns(t=pl.Series(poor)), ["sex", "smokes"])
+    (text,) = [text for text in release.warnings if "overlap" in text]
+    assert text.startswith("poor overlap of the arms in 4 of 4 subgroups (sex=f, smokes=0; ")
+    assert "Ask for" in text
+    assert asked(data.with_columns(t=pl.Series(poor)), ["sex"], estimand="ato").estimand == "ato"
+    names = [f"cell {place}" for place in range(6)]
+    cells = tuple(SubgroupNote(name, 10, {"0": 0, "1": 10}, False) for name in names)
+    (left,) = merged_warnings([], [], cells)
+    assert (
+        "in 6 subgroups that lack units of some arm (cell 0; cell 1; cell 2; cell 3; 2 more)"
+        in left
+    )
+    assert "their 60 units are in no row" in left
 
 
 def test_all_units_paid_for_are_as_exact_as_asked_for_alone_at_half_epsilon():

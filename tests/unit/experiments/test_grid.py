@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from private_ate.experiments.arms import ARMS, missing_arms, runnable_arms
+from private_ate.experiments.arms import ALL_ARMS, ARMS, missing_arms, runnable_arms
 from private_ate.experiments.grid import Cell, Chunk, chunks_of
 from private_ate.experiments.style import ARM_STYLES
 
@@ -60,7 +60,7 @@ def test_parameters_are_written_as_one_text():
 def test_every_arm_is_either_runnable_or_named_as_missing_and_has_a_style():
     assert set(runnable_arms()) | set(missing_arms()) == set(ARMS)
     assert not set(runnable_arms()) & set(missing_arms())
-    assert {arm.label for arm in ARMS} == set(ARM_STYLES)
+    assert {arm.label for arm in ALL_ARMS} == set(ARM_STYLES)
     looks = [(style.marker, style.line) for style in ARM_STYLES.values()]
     assert len(set(looks)) == len(looks)
 

@@ -8,11 +8,13 @@ from private_ate import (
     CalibratedOptions,
     Domain,
     Interval,
+    Ledger,
     Release,
     diagnose_ate,
     e_value,
     estimate_ate,
     risk_ratio,
+    risk_ratio_interval,
 )
 from private_ate.cli.app import app
 from private_ate.datasets.clinic import draw_clinic
@@ -72,8 +74,22 @@ def test_a_report_shows_the_release_and_nothing_of_the_records(files, monkeypatc
     assert b"private-ate estimate clinic.csv --domain clinic.toml" in page
     assert b"exp(0.7)" in page
     assert b"0.7-differentially private" in page
-    assert page.count(b"<h2>") == 5
+    assert page.count(b"<h2>") == (5 if level == "label" else 4)  # no arms to compare in public
+    assert (b"Means (standard deviations)" in page) == (level == "label")
     assert not re.search(rb"""(src|href)=|url\(|@import|http""", page.replace(b"http-equiv", b""))
+
+
+def test_a_report_tells_who_asked_and_what_was_spent_before(files, monkeypatch):
+    budget = str(files / "budget.db")
+    Ledger.create(budget, "clinic", epsilon=5).close()
+    asked = ("--level", "label", "--ledger", budget, "--analyst", "R. Fisher")
+    run(files, monkeypatch, *asked, "--epsilon", "1.5")
+    run(files, monkeypatch, *asked, "--epsilon", "1", "--report", "out.html")
+
+    page = (files / "out.html").read_text("utf-8")
+
+    assert "by R. Fisher" in page
+    assert "ε = 1; ε = 1.5 was spent on these data before; ε = 2.5 of the budget of clinic" in page
 
 
 @pytest.mark.parametrize("level", ["label", "sample"])
@@ -177,8 +193,11 @@ def test_a_binary_outcome_with_means_brings_ratios_and_an_e_value(study):
 
     page = release.to_html()
 
-    assert f"Risk ratio {risk_ratio(release):.3g}." in page
-    assert f"E-value {e_value(release).estimate:.3g}" in page
+    low, high = risk_ratio_interval(release)
+    ratio = f"{risk_ratio(release):.3g}, 95 % interval from {low:.3g} to {high:.3g}"
+    assert f">risk ratio</th><td>{ratio}</td>" in page
+    assert f">E-value</th><td>{e_value(release).estimate:.3g}" in page
+    assert ">needed to treat</th>" in page
 
 
 def test_every_step_that_spent_has_a_bar(releases):

@@ -20,6 +20,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Integers
+from private_ate.contents.arms import NoiseLaw
+from private_ate.estimators.blocks.cell import CellEffect, laplace_of, packed, packed_length
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
 from private_ate.estimators.blocks.facts import (
     Facts,
@@ -43,6 +45,7 @@ from private_ate.estimators.blocks.plan import (
     BlocksOptions,
     BlocksPlan,
     Model,
+    Scope,
     count_share,
     plan_blocks,
     worth_trying,
@@ -68,8 +71,8 @@ from private_ate.settings import ABSENT
 from private_ate.study import Groups, Study
 
 __all__ = [
-    "MODELS", "BlocksOptions", "combined_half_width", "estimate_blocks", "lifted_spread",
-    "variance_cap",
+    "MODELS", "BlocksOptions", "combined_half_width", "estimate_blocks", "estimate_cell",
+    "lifted_spread", "variance_cap",
 ]  # fmt: skip
 
 
@@ -91,7 +94,8 @@ class _Result:
     """What either path hands over, in units of the outcome's range.
 
     ``noise`` is the quantile of the last step's noise (q), ``half`` that of the whole interval,
-    None if none was paid for; ``facts`` go into the settings.
+    None if none was paid for; ``facts`` go into the settings. ``law`` is that of the noise, where
+    it has a simple one, ``variance`` that of sampling, and ``count`` tells of the rows.
     """
 
     effect: float
@@ -99,6 +103,8 @@ class _Result:
     half: float | None
     facts: Facts
     is_overlap_weighted: bool = False
+    law: NoiseLaw | None = None
+    variance: float | None = None
     counted: Count | None = None
 
 
@@ -113,12 +119,41 @@ def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
         return _of_result(study, request, noise, _compare_trial(study, request, noise))
     # Drawn before any noise, so that partitions never depend on what was released.
     keys = draw_keys(options.partitions or _LARGEST_PARTITIONS, noise)
-    plan = _plan(study, request, options)
+    scope = Scope(study.size)
+    plan = _plan(study, request, options, scope)
     if not worth_trying(study.size, plan, request.design, options):
-        result = _compare(study, request, noise)
+        result = _compare(study, request, noise, scope)
     else:
-        result = _try_blocks(study, request, options, noise, keys)
+        result = _try_blocks(study, request, options, noise, keys, scope)
     return _of_result(study, request, noise, result)
+
+
+def estimate_cell(study: Study, request: Request, noise: Noise, cells: int) -> CellEffect:
+    """Estimate the effect in one of several private cells; rows outside of it take no part.
+
+    How many rows the cell holds is private: they are counted, and the noisy count decides about
+    blocks, which are cut from all n positions. Neighbours: one row enters or leaves the cell, n
+    public. Cost: the request's ε, pure. Proof: docs/proofs/subgroups.md.
+    """
+    options = options_of(request, BlocksOptions, "blocks")
+    keys = draw_keys(options.partitions or _LARGEST_PARTITIONS, noise)
+    scope = Scope(study.size, cells)
+    may_adjust = study.dimension > 0 and options.adjust is not False
+    if request.design == "randomized" or not may_adjust:
+        result = _compare(study, request, noise, scope)
+    else:
+        result = _try_blocks(study, request, options, noise, keys, scope)
+    if result.counted is None:
+        msg = "a private cell is counted on either path"
+        raise TypeError(msg)
+    width = study.domain.bounds.width
+    return CellEffect(
+        width * result.effect,
+        _law(result, request, width),
+        None if result.variance is None else width**2 * result.variance,
+        result.counted,
+        result.facts,
+    )
 
 
 def _of_result(study: Study, request: Request, noise: Noise, result: _Result) -> Estimate:
@@ -130,6 +165,8 @@ def _of_result(study: Study, request: Request, noise: Noise, result: _Result) ->
         interval=None if result.half is None else _around(result.effect, result.half, width),
         settings=_settings(study, request, result, noise),
         estimand="ato" if result.is_overlap_weighted else None,
+        laws=(_law(result, request, width),),
+        variances=() if result.variance is None else (width**2 * result.variance,),
     )
 
 
@@ -141,86 +178,121 @@ def _compare_trial(study: Study, request: Request, noise: Noise) -> _Result:
     return _Result(trial.value, trial.noise, trial.half, facts, counted=trial.counted)
 
 
+def _law(result: _Result, request: Request, width: float) -> NoiseLaw:
+    """Return the law of the last step's noise in units of the outcome, or one much like it."""
+    law = result.law or laplace_of(result.noise, request.coverage)
+    return replace(law, unit=width * law.unit)
+
+
 def _per_row(request: Request) -> Fraction:
     return request.epsilon / request.rows_per_person
 
 
 def _plan(
-    study: Study, request: Request, options: BlocksOptions, counted: Count | None = None
+    study: Study,
+    request: Request,
+    options: BlocksOptions,
+    scope: Scope,
+    counted: Count | None = None,
 ) -> BlocksPlan:
     weighted = counted is not None and counted.squares is not None
     return plan_blocks(
-        study.size,
+        scope.expected,
         study.dimension,
         float(_per_row(request)),
         share=0.5 if counted is None else counted.share,
-        members=None if counted is None else counted.worth(study.size),
+        members=None if counted is None else counted.worth(scope.rows),
         mass=counted.total if weighted and counted is not None else None,
+        rows=scope.rows,
         estimand=request.estimand,
         with_interval=request.confidence is not None,
         options=options,
     )
 
 
-def _compare(study: Study, request: Request, noise: Noise, counted: Count | None = None) -> _Result:
+def _compare(
+    study: Study, request: Request, noise: Noise, scope: Scope, counted: Count | None = None
+) -> _Result:
     """Compare the arms as they are; a count that was paid for already is made use of."""
     changes, epsilon = request.rows_per_person, request.epsilon
     shares = plain_shares(
-        study.size, float(_per_row(request)), with_interval=request.confidence is not None
+        scope.expected, float(_per_row(request)), with_interval=request.confidence is not None
     )
     tried = counted is not None
-    counted, used = _count_for_comparison(study, request, noise, shares.counts, counted)
+    counted, used = _count_for_comparison(study, request, noise, scope, shares.counts, counted)
     start = release_start(
         study, noise, counted,
         sum_epsilon=epsilon * shares.sums,
         effect_epsilon=epsilon * (1 - used - shares.sums - shares.interval),
         changes=changes,
+        in_cell=scope.in_cell,
     )  # fmt: skip
     reach = start.noise_quantile(request.coverage)
-    half = None
+    half = variance = None
     if shares.interval:
         square = release_square(
             study, noise, start, epsilon=epsilon * shares.interval, changes=changes
         )
-        sampling = changes * square / start.members + start.count_variance
-        half = combined_half_width(sampling, reach, request.coverage)
-    facts = unadjusted_facts(request.design, tried=tried)
-    return _Result(start.value, reach, half, facts, counted=counted)
+        variance = changes * square / start.members + start.count_variance
+        half = combined_half_width(variance, reach, request.coverage)
+    return _Result(
+        start.value, reach, half, unadjusted_facts(request.design, tried=tried),
+        law=NoiseLaw("staircase", start.unit, start.epsilon), variance=variance, counted=counted,
+    )  # fmt: skip
 
 
 def _count_for_comparison(
-    study: Study, request: Request, noise: Noise, share: Fraction, counted: Count | None
+    study: Study,
+    request: Request,
+    noise: Noise,
+    scope: Scope,
+    share: Fraction,
+    counted: Count | None,
 ) -> tuple[Count, Fraction]:
     """Return a count with ``share`` of ε behind it, and the share that counting took in all."""
     changes = request.rows_per_person
     if counted is None:
-        fresh = release_count(study, noise, epsilon=request.epsilon * share, changes=changes)
+        fresh = release_count(
+            study, noise, epsilon=request.epsilon * share, changes=changes, in_cell=scope.in_cell
+        )
         return fresh, share
-    used = count_share(study.size, float(_per_row(request)))
+    used = count_share(scope.expected, float(_per_row(request)))
     if share <= used:
         return counted, used
     again = request.epsilon * (share - used)
     step = "treated count, once more"
-    fresh = release_count(study, noise, epsilon=again, changes=changes, step=step)
+    fresh = release_count(
+        study, noise, epsilon=again, changes=changes, step=step, in_cell=scope.in_cell
+    )
     return counted.combine(fresh), share
 
 
 def _try_blocks(
-    study: Study, request: Request, options: BlocksOptions, noise: Noise, keys: bytes
+    study: Study,
+    request: Request,
+    options: BlocksOptions,
+    noise: Noise,
+    keys: bytes,
+    scope: Scope,
 ) -> _Result:
-    """Count the treated rows, and cut blocks if their share leaves enough in every block."""
+    """Count the treated rows, and cut blocks if their share leaves enough in every block.
+
+    In a private cell the count also stands for the rows by which the public rule decides.
+    """
     per_row, changes = float(_per_row(request)), request.rows_per_person
-    counting = request.epsilon * count_share(study.size, per_row)
-    counted = release_count(study, noise, epsilon=counting, changes=changes)
-    plan = _plan(study, request, options, counted)
-    if not plan.enough:
-        return _compare(study, request, noise, counted)
+    counting = request.epsilon * count_share(scope.expected, per_row)
+    counted = release_count(study, noise, epsilon=counting, changes=changes, in_cell=scope.in_cell)
+    plan = _plan(study, request, options, scope, counted)
+    rows = counted.members if scope.in_cell else study.size
+    if not worth_trying(rows, plan, request.design, options):
+        return _compare(study, request, noise, scope, counted)
     start = release_start(
         study, noise, counted,
         sum_epsilon=request.epsilon * SUM_SHARE,
         effect_epsilon=request.epsilon * plan.centre,
         changes=changes,
         step="starting point",
+        in_cell=scope.in_cell,
     )  # fmt: skip
     cap = None
     if request.confidence is not None:
@@ -230,8 +302,8 @@ def _try_blocks(
         square = variance * float(start.score.rate[0])
         cap = variance_cap(square, counted.worth(study.size) / plan.blocks, study.dimension)
     shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
-    cut = _Cut(plan, start, cap, tuple(shuffles))
-    return replace(_release_centre(study, request, noise, cut), counted=counted)
+    result = _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles), scope))
+    return replace(result, counted=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +314,12 @@ class _Cut:
     start: Start
     cap: float | None
     shuffles: tuple[Shuffle, ...]
+    scope: Scope
+
+    @property
+    def block_rows(self) -> int | None:
+        """How many rows of a cell a block is expected to hold; None where all rows are meant."""
+        return round(self.start.members / self.plan.blocks) if self.scope.in_cell else None
 
     @property
     def steps(self) -> int:
@@ -290,7 +368,7 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
         rate=epsilon / (2 * changes), coverage=request.coverage,
     )  # fmt: skip
     reach = quantile / cut.steps
-    half = None
+    half = sampling = None
     if variance is not None:
         sampling = 1.1 * request.rows_per_person * variance / cut.plan.blocks
         half = combined_half_width(sampling, reach, request.coverage)
@@ -299,17 +377,20 @@ def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> 
         cut.plan, request.estimand, window=rule.window(cut.size),
         start=width * cut.start.value, reach=width * reach,
     )  # fmt: skip
-    return _Result(released / cut.steps, reach, half, facts, cut.plan.model == "overlap")
+    return _Result(
+        released / cut.steps, reach, half, facts, cut.plan.model == "overlap", variance=sampling
+    )
 
 
 def _block_values(study: Study, estimand: Estimand, cut: _Cut, bits: int) -> Integers:
     """Return the effect and the variance of every block of every partition, in steps."""
     start = round(cut.start.value * cut.steps)
     cap = 1.0 if cut.cap is None else cut.cap
-    inside, rich = MODELS[cut.plan.model], cut.plan.rich
+    inside, rich, rows = MODELS[cut.plan.model], cut.plan.rich, cut.block_rows
 
     def kernel(groups: Groups) -> Integers:
-        effects = inside(groups, rich=rich, estimand=estimand)
+        held = groups if rows is None else packed(groups, packed_length(rows))
+        effects = inside(held, rich=rich, estimand=estimand, length=rows)
         return _quantized(effects, start, cut.steps, cap, 1 << bits)
 
     parts = [study.by_groups(shuffle, kernel, title="blocks") for shuffle in cut.shuffles]

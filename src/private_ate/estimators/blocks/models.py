@@ -92,18 +92,20 @@ class _Rows:
 
 
 def linear_effects(
-    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate"
+    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate", length: int | None = None
 ) -> BlockEffects:
     """Regress the outcome's residuals on those of treatment, both after a ridge regression.
 
     Controls are the covariates, their squares and, in blocks of more rows than covariates, their
     products with treatment, centred where the estimand's units lie; ``rich`` adds products and
     hinges of the covariates. Penalties fade as the block grows; the ridge is used twice, so that
-    the bias it leaves is of second order in the shrinkage.
+    the bias it leaves is of second order in the shrinkage. ``length`` is how many rows a block is
+    expected to hold, where that is not the number of its places.
     """
     rows = _prepare(groups)
-    length, dimension = groups.covariates.shape[1:]
-    basis = _basis(rows, rich=rich)
+    dimension = groups.covariates.shape[2]
+    length = length or groups.covariates.shape[1]
+    basis = _basis(rows, length, rich=rich)
     if length > dimension:
         middle, ridge = _middle(rows, estimand)
         basis = basis.with_columns(_interactions(rows, middle), ridge)
@@ -123,6 +125,7 @@ def overlap_effects(
     *,
     rich: bool = False,
     estimand: Estimand = "ato",  # noqa: ARG001  # this model knows one estimand
+    length: int | None = None,
 ) -> BlockEffects:
     """Estimate the overlap-weighted effect: residuals of a logistic score as instruments.
 
@@ -131,8 +134,9 @@ def overlap_effects(
     residual treatment keeps a constant effect free of shrinkage.
     """
     rows = _prepare(groups)
-    length, dimension = groups.covariates.shape[1:]
-    basis = _basis(rows, rich=rich)
+    dimension = groups.covariates.shape[2]
+    length = length or groups.covariates.shape[1]
+    basis = _basis(rows, length, rich=rich)
     score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
     crowding = dimension / length
     basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
@@ -152,7 +156,7 @@ def overlap_effects(
 
 
 def average_effects(
-    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate"
+    groups: Groups, *, rich: bool = False, estimand: Estimand = "ate", length: int | None = None
 ) -> BlockEffects:
     """Estimate the average effect on all, the treated or the controls by the doubly robust score.
 
@@ -160,9 +164,10 @@ def average_effects(
     treatment and its products with the covariates predicts both arms.
     """
     rows = _prepare(groups)
-    length, dimension = groups.covariates.shape[1:]
+    dimension = groups.covariates.shape[2]
+    length = length or groups.covariates.shape[1]
     crowding = dimension / length
-    basis = _basis(rows, rich=rich)
+    basis = _basis(rows, length, rich=rich)
     score = _logistic(basis.joined().columns if rich else rows.covariates, rows)
     basis = basis.with_columns(_powers(score, rows, 2), 0.3 * crowding)
     basis = basis.with_columns(rows.treatment[..., None], 0.0)
@@ -257,9 +262,9 @@ class _Controls:
     ridge: Floats
 
 
-def _basis(rows: _Rows, *, rich: bool) -> _Basis:
+def _basis(rows: _Rows, length: int, *, rich: bool) -> _Basis:
     """Return covariates and squares; if rich, products and hinges of the covariates too."""
-    length, dimension = rows.covariates.shape[1:]
+    dimension = rows.covariates.shape[2]
     crowding = dimension / length
     basis = _Basis((rows.covariates, _squares(rows)), (0.08 * crowding, 12 * crowding**3))
     if not rich:

@@ -20,6 +20,7 @@ __all__ = [
     "BlocksOptions",
     "BlocksPlan",
     "Model",
+    "Scope",
     "count_share",
     "plan_blocks",
     "worth_trying",
@@ -70,6 +71,28 @@ class BlocksOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Which rows a run speaks of, in public numbers: all n of them, or those of a private cell.
+
+    ``cells`` is the number of private cells into which the rows are divided; None if this is a
+    run on all rows. How many rows a cell holds is private, so an equal share is what is expected.
+    """
+
+    rows: int
+    cells: int | None = None
+
+    @property
+    def in_cell(self) -> bool:
+        """Whether only the rows of a private cell take part."""
+        return self.cells is not None
+
+    @property
+    def expected(self) -> int:
+        """How many rows budgets are planned for."""
+        return self.rows if self.cells is None else max(self.rows // self.cells, 4)
+
+
+@dataclass(frozen=True, slots=True)
 class BlocksPlan:
     """How the rows are cut and the budget is split.
 
@@ -116,6 +139,7 @@ def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
     share: float = 0.5,
     members: float | None = None,
     mass: float | None = None,
+    rows: int | None = None,
     estimand: Estimand = "ate",
     with_interval: bool = True,
     options: BlocksOptions | None = None,
@@ -124,10 +148,11 @@ def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
 
     ``members`` is the noisy number of rows that take part, where that is counted; with sampling
     weights how many rows of equal weight they are worth, and ``mass`` what the weights add up to
-    as shares of their bound: the noise of sums is that of so many rows.
+    as shares of their bound: the noise of sums is that of so many rows. ``rows`` is n, where
+    ``size`` rows are expected and there may be more.
     """
     options = options or BlocksOptions()
-    present = size if members is None else min(max(int(members), 1), size)
+    present = size if members is None else min(max(int(members), 1), rows or size)
     spread = share * (1 - share)
     sums = size if mass is None else max(mass, 1.0)
     centre = _rounded(_clip(25 / (spread * sums * epsilon), 0.05, 0.35))
@@ -138,11 +163,12 @@ def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
     blocks = max(present // inside.rows, 2)
     told = present if mass is None else min(present, sums)
     pays = blocks * used >= _RANKS and told * epsilon * spread >= _INFORMATION
-    fine = size >= _FINE_ROWS
+    many = max(size, present)
+    fine = many >= _FINE_ROWS
     return BlocksPlan(
         blocks=blocks,
         rows=inside.rows,
-        partitions=options.partitions or _partitions(size, rich=inside.rich),
+        partitions=options.partitions or _partitions(many, rich=inside.rich),
         centre=centre,
         effect=effect,
         enough=dimension > 0 and (pays if options.adjust is None else options.adjust),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_ate.estimators.request import Design, Estimand
-from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.settings import ABSENT, Absent, Settings, SubgroupsNote
 
 __all__ = ["BlocksSettings", "ReleasedWeights"]
 
@@ -76,6 +76,9 @@ class BlocksSettings(Settings):
         What the noise interval covers, and what not.
     sampling_weights : object
         Which sampling weights are in force, and what was released of them; only where any are.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for. What above tells of
+        one model or one cut is then left out.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("blocks",)
@@ -99,3 +102,4 @@ class BlocksSettings(Settings):
     budget: Mapping[str, float]
     noise_interval_covers: str
     sampling_weights: ReleasedWeights | Absent = ABSENT
+    subgroups: SubgroupsNote | Absent = ABSENT

@@ -120,17 +120,31 @@ class Start:
 
 
 def release_count(
-    study: Study, noise: Noise, *, epsilon: Fraction, changes: int, step: str = "treated count"
+    study: Study,
+    noise: Noise,
+    *,
+    epsilon: Fraction,
+    changes: int,
+    step: str = "treated count",
+    in_cell: bool = False,
 ) -> Count:
     """Release the number of treated rows and, where rows may take no part, of control rows.
 
     With sampling weights the sums of both arms' weights and of all squared weights, as shares of
     the declared bound. Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` for one
-    count, as n is public; ``changes`` in every coordinate (L∞) for several. Cost: ε. Proofs:
-    docs/proofs/blocks.md, docs/proofs/weights.md.
+    count, as n is public; ``changes`` in every coordinate (L∞) for several. In a private cell
+    neighbours are ``changes`` rows that enter or leave it: L1 ``changes`` for both counts. Cost:
+    ε. Proofs: docs/proofs/blocks.md, docs/proofs/weights.md, docs/proofs/subgroups.md.
     """
     exact = study.fold(_count_arms, title="arms")
     unit, scale = 1 << (_COUNT_BITS + 1), changes / float(epsilon)
+    if in_cell:
+        noisy = noise.laplace(
+            step, [exact.treated, exact.control],
+            sensitivity=changes << _COUNT_BITS, epsilon=epsilon,
+        )  # fmt: skip
+        treated, control = (value / unit for value in noisy)
+        return Count(treated, min(treated + control, float(study.size)), scale)
     if study.everyone_takes_part:
         noisy = noise.laplace(
             step, [exact.treated], sensitivity=changes << _COUNT_BITS, epsilon=epsilon
@@ -157,7 +171,7 @@ def _reconciled(treated: float, control: float, size: int, scale: float) -> Coun
     return Count(treated + (gap - missing) / 2, size - missing, scale)
 
 
-def release_start(
+def release_start(  # noqa: PLR0913  # two steps and their parameters
     study: Study,
     noise: Noise,
     count: Count,
@@ -166,28 +180,35 @@ def release_start(
     effect_epsilon: Fraction,
     changes: int,
     step: str = "effect",
+    in_cell: bool = False,
 ) -> Start:
     """Release the sums of both arms, then the mean of the score that they centre.
 
     Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` times the declared range (L1)
     for the centred sums, ``changes`` times the width of the score's bounds for the effect: scores
     are added less a released value between those bounds, so that a row that takes no part adds
-    zero, which lies between them too. Cost: both budgets. Proof: docs/proofs/blocks.md.
+    zero, which lies between them too. In a private cell rows enter or leave: half the declared
+    range, and the larger distance of a bound from the released value. Cost: both budgets. Proof:
+    docs/proofs/blocks.md, docs/proofs/subgroups.md.
     """
     exact = study.fold(_add_outcomes, title="arms")
+    reach = OUTCOME_STEPS // 2 if in_cell else OUTCOME_STEPS
     sums = noise.laplace(
         "arm sums", [exact.control, exact.treated],
-        sensitivity=changes * OUTCOME_STEPS, epsilon=sum_epsilon,
+        sensitivity=changes * reach, epsilon=sum_epsilon,
     )  # fmt: skip
     control, treated = (value / (2 * OUTCOME_STEPS) for value in sums)
-    law = CellNoise(count.scale, changes / float(sum_epsilon), 1.0, count.members)
+    scale = changes * (reach / OUTCOME_STEPS) / float(sum_epsilon)
+    law = CellNoise(count.scale, scale, 1.0, count.members)
     cells = CellCounts(*(np.array([x]) for x in (count.treated, 0.0, treated, control)))
     score = plain_score(cells, law)
     mean = min(max((treated + control) / count.members, -0.5), 0.5)
     anchor = 0.0
     if not study.everyone_takes_part:
         anchor = min(max(_rough_effect(count, law, treated, control, mean), score.low), score.high)
-    total, grid, width = _add_scores(study, score, anchor, epsilon=effect_epsilon, changes=changes)
+    total, grid, width = _add_scores(
+        study, score, anchor, epsilon=effect_epsilon, changes=changes, in_cell=in_cell
+    )
     noisy = noise.staircase(
         step, total, sensitivity=width * changes, epsilon=effect_epsilon,
     )  # fmt: skip
@@ -296,9 +317,18 @@ def _release_mean_square(  # noqa: PLR0913  # a step, its residual and its param
 
 
 def _add_scores(
-    study: Study, score: CellScore, anchor: float, *, epsilon: Fraction, changes: int
+    study: Study,
+    score: CellScore,
+    anchor: float,
+    *,
+    epsilon: Fraction,
+    changes: int,
+    in_cell: bool,
 ) -> tuple[int, float, int]:
-    """Add scores less the anchor on a grid; return the sum, the grid and the width in steps."""
+    """Add scores less the anchor on a grid; return the sum, the grid and the width in steps.
+
+    In a private cell the width is how far one row that enters or leaves can move the sum.
+    """
     exponent = math.floor(math.log2(score.width * changes / float(epsilon))) - _SCORE_BITS
     grid = 2.0 ** min(exponent, math.floor(math.log2(score.width)) - 24)
     low, high = math.floor((score.low - anchor) / grid), math.ceil((score.high - anchor) / grid)
@@ -310,7 +340,8 @@ def _add_scores(
         steps = np.rint(np.clip(values, low, high) * block.shares)
         return Total(int(steps.astype(np.int64).sum()))
 
-    return study.fold(by_chunks(kernel), title="effect").steps, grid, high - low
+    width = max(high, -low) if in_cell else high - low
+    return study.fold(by_chunks(kernel), title="effect").steps, grid, width
 
 
 def _rough_effect(

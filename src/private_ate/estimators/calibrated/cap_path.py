@@ -23,7 +23,7 @@ from private_ate.estimators.calibrated.sampled_units import (
     SampledUnits,
     carries_weight,
     sampled_units,
-    weighted_targets,
+    weighted_population,
 )
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
@@ -93,6 +93,7 @@ class CapProblem:
     fixed: tuple[bool, bool]  # arms whose weights are constant by the estimand
     base: RowWeights | None  # weights to stay close to; None for equal weights
     units: SampledUnits | None = None  # sampling weights to stay close to instead; None for none
+    overlap: float | None = None  # sum of what the ATO counts units by; None for other estimands
 
     @property
     def equal_weights(self) -> tuple[float, float]:
@@ -191,20 +192,21 @@ def pose_problem(
     """
     units = sampled_units(public, members_of)
     if units is not None:
-        target = arms.total * weighted_targets(public, features, estimand)
-        problem = ArmProblem(target, float(arms.total))
+        meant = weighted_population(public, features, estimand)
+        problem = ArmProblem(arms.total * meant.means, float(arms.total))
         counted = arms if observed is None else observed
+        overlap = meant.weight if estimand == "ato" else None
         return CapProblem(
-            features, counted, arms.total, (problem, problem), (False, False), None, units
+            features, counted, arms.total, (problem, problem), (False, False), None, units, overlap
         )
     n = float(arms.total)
     members = arms if observed is None else observed
-    targets = np.zeros((2, features.size))
+    targets, overlap = np.zeros((2, features.size)), None
     if estimand == "ato":
         tilted = public.fold(
             by_chunks(_overlap_kernel(features), FEATURE_ROWS), title="calibration"
         )
-        targets = np.tile(n * tilted.features / tilted.weight, (2, 1))
+        targets, overlap = np.tile(n * tilted.features / tilted.weight, (2, 1)), tilted.weight
     elif base is not None or estimand != "ate":
         totals = fold_with_base(public, base, in_runs(_totals_kernel(features)))
         if base is not None:
@@ -217,7 +219,7 @@ def pose_problem(
         estimand == "atc" and members.control == arms.control,
     )
     problems = ArmProblem(targets[0], n), ArmProblem(targets[1], n)
-    return CapProblem(features, members, arms.total, problems, fixed, base)
+    return CapProblem(features, members, arms.total, problems, fixed, base, overlap=overlap)
 
 
 def walk_caps(

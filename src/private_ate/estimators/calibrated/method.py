@@ -18,6 +18,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
+from private_ate.contents.laws import half_width, noise_half_width
 from private_ate.domain.weights import WEIGHTED
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.cap_path import (
@@ -70,9 +71,9 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import (
     staircase_and_normal_quantile,
     staircase_quantile,
-    staircase_variance,
     two_staircase_quantile,
 )
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
@@ -150,7 +151,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
         sampling = _release_variance(study, problem, kept, guess, request, noise)
         if study.domain.outcome.missing != "private":  # else a part of it only, not yet known
             spread = sampling.corrected_guess()
-    variance = _noise_variance(study, epsilon) * (rows * clip.kept_share) ** 2
+    variance = _noise_variance(study, epsilon, noise.outcomes) * (rows * clip.kept_share) ** 2
     path = walk_caps(public, problem, stop_after_minimum(variance, spread))
     weights = settle_weights(public, path, path.choose(variance, spread))
     released: _ReleasedSums | _ReleasedMeans
@@ -186,7 +187,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(
         released.ate, (released.ate - half, released.ate + half), interval, settings,
         warnings=_warn(public, weights, settings, request),
-        laws=released.laws, variances=variances,
+        laws=released.laws, variances=variances, overlap=problem.overlap,
     )  # fmt: skip
 
 
@@ -203,11 +204,11 @@ def _warn(
     return warn_of_overlap(public, coefficients, weighted, request.estimand)
 
 
-def _noise_variance(study: MatchingStudy, epsilon: Fraction) -> float:
+def _noise_variance(study: MatchingStudy, epsilon: Fraction, outcomes: int) -> float:
     """Return the variance of the estimate's noise, in squared sensitivities; public."""
     if study.domain.outcome.missing == "private":
         return _LAPLACE_VARIANCE / float(epsilon) ** 2
-    return staircase_variance(float(epsilon))
+    return SumLaw.of(outcomes, epsilon).variance
 
 
 class _Missing(TypedDict, total=False):
@@ -312,22 +313,31 @@ class _ReleasedSums:
 
     ate: float
     scales: tuple[float, ...]  # sensitivity of the effect to one outcome, per draw of noise
-    epsilon: float  # of each draw
+    law: SumLaw  # of each draw
     means: _Means
+
+    @property
+    def epsilon(self) -> float:
+        """The ε of each draw."""
+        return float(self.law.epsilon)
 
     @property
     def laws(self) -> tuple[NoiseLaw, ...]:
         """The laws of the effect's independent noises."""
-        return tuple(NoiseLaw("staircase", scale, self.epsilon) for scale in self.scales)
+        return tuple(NoiseLaw.of_sum(self.law, scale) for scale in self.scales)
 
     def noise_half(self, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
+        if self.law.outcomes > 1:
+            return noise_half_width(coverage, self.laws)
         if len(self.scales) == 1:
             return self.scales[0] * staircase_quantile(coverage, self.epsilon)
         return two_staircase_quantile(coverage, self.epsilon, *self.scales)
 
     def half_width(self, coverage: float, deviations: Floats) -> float:
         """Return the half-width that covers the noise and a normal error of unsure size."""
+        if self.law.outcomes > 1:
+            return half_width(coverage, self.laws, [(deviations**2).tolist()], "convolved")
         if len(self.scales) == 1:
             return staircase_and_normal_quantile(coverage, self.epsilon, self.scales[0], deviations)
         # Two draws: the sum of both quantiles, which covers at least as much.
@@ -419,7 +429,7 @@ def _release_sums(
         )
         ate = _clamp(float(Fraction(noisy, 2 * whole)) * unit, bounds.width)
         scale = float(Fraction(largest, whole)) * unit
-        return _ReleasedSums(ate, (scale,), float(epsilon), {})
+        return _ReleasedSums(ate, (scale,), SumLaw.of(noise.outcomes, epsilon), {})
     sensitivities = [
         max(1, rows * largest * kept.width)
         for largest in (sums.largest_treated, sums.largest_control)
@@ -442,7 +452,8 @@ def _release_sums(
     ]
     scales = tuple(float(Fraction(size, whole)) * unit for size in sensitivities)
     means_and_ratios = _means_and_ratios(levels, study)
-    return _ReleasedSums(levels[0] - levels[1], scales, float(epsilon), means_and_ratios)
+    law = SumLaw.of(noise.outcomes, epsilon)
+    return _ReleasedSums(levels[0] - levels[1], scales, law, means_and_ratios)
 
 
 def _means_and_ratios(levels: list[float], study: MatchingStudy) -> _Means:
@@ -510,7 +521,9 @@ def expected_variance(
     squares = [weight**2 for weight in problem.equal_weights]
     whole = sum(weight * problem.rows for weight in problem.equal_weights)
     scale = request.rows_per_person * max(squares) * clip.kept_share**2 / epsilon / whole
-    return PairVariance(AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess)
+    return PairVariance(
+        AMONG_LIKE * guess**2, scale, clip.kept_share**2 / 4, guess, outcomes=request.outcomes
+    )
 
 
 def _outcome_kernel(

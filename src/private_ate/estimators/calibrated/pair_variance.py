@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats
+from private_ate.privacy.cube_law import cube_log_density
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
@@ -85,6 +86,8 @@ class PairVariance:
         The public guess of the outcome's standard deviation, as a share of the range.
     alone : float
         The share of the squared weights that belongs to units without a partner.
+    outcomes : int
+        How many outcomes shared the draw of its noise, which is Laplace's for one.
     """
 
     released: float
@@ -92,14 +95,15 @@ class PairVariance:
     ceiling: float
     guess: float
     alone: float = 0.0
+    outcomes: int = 1
 
     def likely_values(self, slices: int = 40) -> Floats:
         """Return midpoints of equally likely slices of the variance, given what was released.
 
-        The likelihood is Laplace. Before a look the deviation is about the guess, with the
-        tail of a Cauchy law: large values remain possible if the released one says so, but noise
-        alone does not make them likely. Units without a partner have the
-        largest variance that there is.
+        The likelihood is that of the noise. Before a look the deviation is about the guess, with
+        the tail of a Cauchy law: large values remain possible if the released one says so, but
+        noise alone does not make them likely. Units without a partner have the largest variance
+        that there is.
         """
         top = math.sqrt(self.ceiling)
         center = math.sqrt(min(max(self.released, 0.0), self.ceiling))
@@ -108,6 +112,8 @@ class PairVariance:
         grid = center + np.where(steps < 0, -center, top - center) * steps**2
         share = np.minimum(grid / (_EXPECTED * self.guess), 1e50)  # so that powers stay finite
         fit = -np.abs(grid**2 - center**2) / self.scale
+        if self.outcomes > 1:
+            fit = cube_log_density(fit, self.outcomes)
         density = np.exp(fit) * share / (1.0 + share**2) ** 2.5
         mass = np.concatenate([[0.0], np.cumsum(np.diff(grid) * (density[1:] + density[:-1]) / 2)])
         middles = (np.arange(slices) + 0.5) / slices
@@ -150,6 +156,7 @@ def release_pair_variance(
         ceiling=width**2 / 4,
         guess=guess,
         alone=sums.unpaired / (sums.unpaired + squares),
+        outcomes=noise.outcomes,
     )
 
 

@@ -20,7 +20,7 @@ from private_ate.estimators.request import Estimand
 from private_ate.models.folds import FEATURE_ROWS, by_chunks
 from private_ate.study import Block, Study
 
-__all__ = ["SampledUnits", "carries_weight", "sampled_units", "weighted_targets"]
+__all__ = ["SampledUnits", "carries_weight", "sampled_units", "weighted_population"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +118,25 @@ def sampled_units(
 
 
 @dataclass(frozen=True, slots=True)
-class _Tilted:
+class WeightedRows:
     """Sums over rows of features times a weight, shape (p,), and of that weight."""
 
     features: Floats
     weight: float
 
-    def __add__(self, other: _Tilted) -> _Tilted:
-        return _Tilted(self.features + other.features, self.weight + other.weight)
+    def __add__(self, other: WeightedRows) -> WeightedRows:
+        return WeightedRows(self.features + other.features, self.weight + other.weight)
+
+    @property
+    def means(self) -> Floats:
+        """The weighted means of the features, shape (p,)."""
+        return np.asarray(self.features / self.weight)
 
 
-def weighted_targets(
+def weighted_population(
     public: Study, features: FeatureMap | RichFeatureMap, estimand: Estimand
-) -> Floats:
-    """Return the mean features of the population that an estimand speaks of, shape (p,)."""
+) -> WeightedRows:
+    """Return the features of the population that an estimand speaks of, and how large it is."""
 
     def tilt(block: Block) -> Floats:
         match estimand:
@@ -145,12 +150,11 @@ def weighted_targets(
                 chance = features.probability(block.covariates)
                 return np.asarray(chance * (1.0 - chance))
 
-    def kernel(block: Block) -> _Tilted:
+    def kernel(block: Block) -> WeightedRows:
         counted = _weights(block) * tilt(block)
-        return _Tilted(counted @ features.map(block.covariates), float(counted.sum()))
+        return WeightedRows(counted @ features.map(block.covariates), float(counted.sum()))
 
-    sums = public.fold(by_chunks(kernel, FEATURE_ROWS), title="calibration")
-    return np.asarray(sums.features / sums.weight)
+    return public.fold(by_chunks(kernel, FEATURE_ROWS), title="calibration")
 
 
 def _weights(block: Block) -> Floats:

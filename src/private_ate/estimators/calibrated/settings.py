@@ -13,6 +13,7 @@ from private_ate.settings import (
     ArmCounts,
     ArmNumbers,
     ArmsSettings,
+    OutcomeFacts,
     Settings,
     SubgroupsNote,
 )
@@ -137,6 +138,8 @@ class CalibratedSettings(Settings):
     subgroups : object
         How effects in subgroups came about; only where they were asked for. Numbers above then
         speak of all of them: the largest cap, the worst balance.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     notes : list of str
         Warnings.
     budget : mapping
@@ -167,6 +170,7 @@ class CalibratedSettings(Settings):
     left_out_outcome: int | Absent = ABSENT
     observed_share: ArmNumbers | Absent = ABSENT
     subgroups: SubgroupsNote | Absent = ABSENT
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]
 
@@ -216,6 +220,8 @@ class CalibratedArmsSettings(ArmsSettings):
     subgroups : object
         How effects in subgroups came about; only where they were asked for. Numbers above then
         speak of all of them: the largest cap, the worst balance.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     notes : list of str
         Warnings.
     budget : mapping
@@ -243,5 +249,6 @@ class CalibratedArmsSettings(ArmsSettings):
     observed_share: Mapping[str, float] | Absent = ABSENT
     sampling_weights: ArmsSamplingNote | Absent = ABSENT
     subgroups: SubgroupsNote | Absent = ABSENT
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT
     budget: Mapping[str, float]

@@ -17,7 +17,14 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import fixed_uniforms, half_width, law_draws, noise_half_width
+from private_ate.contents.laws import (
+    expected_size,
+    fixed_uniforms,
+    half_width,
+    law_draws,
+    noise_half_width,
+)
+from private_ate.privacy.cube_law import cube_variance
 from private_ate.privacy.quantiles import staircase_variance
 
 __all__ = ["Heterogeneity", "Quantity", "ReleasedCells", "RowWeights"]
@@ -140,13 +147,15 @@ class ReleasedCells:
 
     def half(self, row: RowWeights, coverage: float) -> float:
         """Return the half-width that covers noise and sampling."""
-        variances = [
-            [(weight * factor) ** 2 * value for value in likely]
-            for weight, cell in zip(row.cells, self._variances, strict=True)
-            for factor, likely in zip(row.quantities, cell, strict=True)
-            if weight and factor
-        ]
-        return half_width(coverage, self._laws(row), variances, "convolved")
+        return half_width(coverage, self._laws(row), self._likely(row), "convolved")
+
+    def expected_size(self, row: RowWeights) -> float:
+        """Return the expected size of noise and sampling together."""
+        return expected_size(self._laws(row), self._likely(row))
+
+    def noise_size(self, row: RowWeights) -> float:
+        """Return the expected size of the noise alone."""
+        return expected_size(self._laws(row), ())
 
     def variance(self, row: RowWeights) -> float:
         """Return the row's expected sampling variance."""
@@ -192,13 +201,20 @@ class ReleasedCells:
         larger = int(np.count_nonzero(chance >= found))
         return Heterogeneity(found, count - 1, (1 + larger) / (1 + _DRAWS))
 
+    def _likely(self, row: RowWeights) -> list[list[float]]:
+        return [
+            [(weight * factor) ** 2 * value for value in likely]
+            for weight, cell in zip(row.cells, self._variances, strict=True)
+            for factor, likely in zip(row.quantities, cell, strict=True)
+            if weight and factor
+        ]
+
     def _laws(self, row: RowWeights) -> list[NoiseLaw]:
         found = []
         for source in self._sources:
             moved = row.quantities[source.quantity] * float(np.array(row.cells) @ source.moves)
             if moved:
-                law = source.law
-                found.append(NoiseLaw(law.name, abs(moved) * law.unit, law.epsilon))
+                found.append(source.law.scaled(moved))
         return found
 
     def _errors_of(self, quantities: tuple[float, ...]) -> Floats:
@@ -232,7 +248,7 @@ def _law_variance(law: NoiseLaw) -> float:
     epsilon = float(law.epsilon)
     match law.name:
         case "laplace":
-            return 2 * (law.unit / epsilon) ** 2
+            return cube_variance(law.outcomes) * (law.unit / epsilon) ** 2
         case "staircase":
             return law.unit**2 * staircase_variance(epsilon)
     assert_never(law.name)

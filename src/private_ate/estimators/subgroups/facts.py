@@ -33,12 +33,19 @@ _ROLLED: Final = (
     "the effect of all units is rolled up from {0} subgroups and carries the noise of all of them, "
     "about {1:.1f} times that of one that is estimated directly; overall=True pays for one"
 )
+_TOLD: Final = 2  # cells that a kind of warning is told of one by one
+_NAMED: Final = 4  # cells that a warning names
+_ALIKE: Final = "{0} in {1} of {2} subgroups ({3})"
+_MANY_LEFT_OUT: Final = (
+    "no effect in {0} subgroups that lack units of some arm ({1}); their {2} units are in no row "
+    "of the table"
+)
 _LEFT_OUT: Final = "no effect in {0}: {1}; its {2} units are in no row of the table"
 
 
 def merged_settings(
     settings: Sequence[Settings | Mapping[str, Any]],
-    sizes: Sequence[float],
+    shares: Sequence[float],
     cells: tuple[SubgroupNote, ...],
     request: Request,
 ) -> Merged:
@@ -57,10 +64,10 @@ def merged_settings(
         "notes": _notes(held, request) or ABSENT,
         "budget": _budget(first, request),
         **_counts(held),
-        "sampling_weights": _sampling(held, sizes, cells),
+        "sampling_weights": _sampling(held, cells),
     }
     arms = _summed([_by_arm(one.arms) for one in held])
-    effective = _effective([_by_arm(one.effective_arms) for one in held], sizes)
+    effective = _effective([_by_arm(one.effective_arms) for one in held], shares)
     if isinstance(first, CalibratedSettings):
         return replace(
             first,
@@ -81,15 +88,38 @@ def merged_warnings(
     warnings: Sequence[tuple[str, ...]],
     cells: tuple[SubgroupNote, ...],
 ) -> tuple[str, ...]:
-    """Return the warnings of all cells by their names, and which cells have no effect."""
-    found = [f"{name}: {text}" for name, texts in zip(names, warnings, strict=True)
-             for text in texts]  # fmt: skip
-    for cell in cells:
-        if not cell.estimated:
-            empty = [repr(label) for label, size in cell.arms.items() if not size]
-            reason = f"nobody is in arm {' or '.join(empty)}"
-            found.append(_LEFT_OUT.format(cell.name, reason, f"{cell.units:,}"))
+    """Return the warnings of all cells by their names, and which cells have no effect.
+
+    More than two of a kind are told as one, with the words of the first.
+    """
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for name, texts in zip(names, warnings, strict=True):
+        for text in texts:
+            kinds.setdefault(text.partition(":")[0], []).append((name, text))
+    found = []
+    for kind, told in kinds.items():
+        if len(told) <= _TOLD:
+            found += [f"{name}: {text}" for name, text in told]
+        else:
+            alike = _ALIKE.format(kind, len(told), len(names), _listed([name for name, _ in told]))
+            found.append(f"{alike}. {told[0][0]}: {told[0][1]}")
+    lacking = [cell for cell in cells if not cell.estimated]
+    if len(lacking) > _TOLD:
+        units = sum(cell.units for cell in lacking)
+        where = _listed([cell.name for cell in lacking])
+        found.append(_MANY_LEFT_OUT.format(len(lacking), where, f"{units:,}"))
+        return tuple(found)
+    for cell in lacking:
+        empty = [repr(label) for label, size in cell.arms.items() if not size]
+        reason = f"nobody is in arm {' or '.join(empty)}"
+        found.append(_LEFT_OUT.format(cell.name, reason, f"{cell.units:,}"))
     return tuple(found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name some, and say how many more there are."""
+    more = len(names) - _NAMED
+    return "; ".join(names[:_NAMED]) + (f"; {more} more" if more > 0 else "")
 
 
 def _population(usual: str, cells: tuple[SubgroupNote, ...]) -> str:
@@ -101,18 +131,20 @@ def _population(usual: str, cells: tuple[SubgroupNote, ...]) -> str:
 
 
 def _sampling(
-    held: Sequence[Merged], sizes: Sequence[float], cells: tuple[SubgroupNote, ...]
+    held: Sequence[Merged], cells: tuple[SubgroupNote, ...]
 ) -> SamplingNote | ArmsSamplingNote | Absent:
-    """Return the sampling weights of all cells as one; ``sizes`` are what they add up to."""
+    """Return the sampling weights of all cells as one, each cell by what they add up to there."""
     notes = [one.sampling_weights for one in held]
     found = [one for one in notes if isinstance(one, SamplingNote | ArmsSamplingNote)]
-    if len(found) < len(notes):
+    used = [cell for cell in cells if cell.estimated]
+    sums = [cell.weight for cell in used if isinstance(cell.weight, float)]
+    if len(found) < len(notes) or len(sums) < len(used):
         return ABSENT
-    units = [cell.units for cell in cells if cell.estimated]
-    mean = sum(sizes) / sum(units)
-    means = [size / number for size, number in zip(sizes, units, strict=True)]
+    mean = sum(sums) / sum(cell.units for cell in used)
+    means = [weight / cell.units for weight, cell in zip(sums, used, strict=True)]
     largest = max(one.largest * of / mean for one, of in zip(found, means, strict=True))
-    worth = _effective([_by_arm(one.worth) for one in found], sizes)
+    shares = [weight / sum(sums) for weight in sums]
+    worth = _effective([_by_arm(one.worth) for one in found], shares)
     first = found[0]
     if isinstance(first, SamplingNote):
         return replace(first, largest=largest, worth=ArmNumbers(**worth))
@@ -127,11 +159,10 @@ def _summed(by_arm: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(one[name] for one in by_arm) for name in by_arm[0]}
 
 
-def _effective(by_arm: Sequence[Mapping[str, float]], sizes: Sequence[float]) -> dict[str, float]:
+def _effective(by_arm: Sequence[Mapping[str, float]], shares: Sequence[float]) -> dict[str, float]:
     """Return how many units of equal weight arms are worth: squared weights of cells add up."""
-    whole = sum(sizes)
     return {
-        name: whole**2 / sum(size**2 / one[name] for one, size in zip(by_arm, sizes, strict=True))
+        name: 1 / sum(share**2 / one[name] for one, share in zip(by_arm, shares, strict=True))
         for name in by_arm[0]
     }
 

@@ -7,14 +7,11 @@ units, what the cells released is made to agree with it. Proof: docs/proofs/subg
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-import numpy as np
-
-from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError, SchemaError
@@ -22,53 +19,23 @@ from private_ate.estimators.calibrated.options import CalibratedOptions, plan_cl
 from private_ate.estimators.refusals import refuse_subgroups
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
+from private_ate.estimators.subgroups.cells import divide_rows, groups_of
 from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
 from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
+from private_ate.estimators.subgroups.populations import count_population, roll_up
+from private_ate.estimators.subgroups.private_cells import estimate_private_cells
 from private_ate.estimators.subgroups.table import estimate_rows
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import Estimate
-from private_ate.settings import ABSENT, SubgroupNote
-from private_ate.study import ArmSizes, Block, MatchingStudy
+from private_ate.study import MatchingStudy
 
 __all__ = ["estimate_subgroups"]
 
 _DIRECT: Final = "outcome sums, all units"
-_FACTOR_BITS: Final = 20  # of the grid on which cells count by their sampling weights
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """One of the finest cells: its name, its rows and their arms."""
-
-    name: str
-    study: MatchingStudy = field(repr=False)
-    everyone: ArmSizes
-    present: ArmSizes
-    sampled: tuple[float, ...] | None = None  # sums of the arms' sampling weights
-
-    @property
-    def is_comparable(self) -> bool:
-        """Whether every arm has somebody with an outcome and a weight, as far as is public."""
-        return not self.present.has_empty
-
-    @property
-    def counts(self) -> tuple[float, ...]:
-        """How many units each arm holds, or for how many its sampling weights say they stand."""
-        return self.everyone.counts if self.sampled is None else self.sampled
-
-    def weight(self, request: Request, labels: tuple[str, ...]) -> float:
-        """Return how many units the effect in this cell speaks of."""
-        if request.among is not None:
-            return self.counts[labels.index(request.among)]
-        match request.estimand:
-            case "att":
-                return self.counts[1]
-            case "atc":
-                return self.counts[0]
-            case _:
-                return sum(self.counts)
 
 
 def estimate_subgroups(
@@ -78,12 +45,15 @@ def estimate_subgroups(
 
     Neighbours: one person's outcome replaced, which is in one cell. Cost: ε: every cell spends
     all of it, or half if the other half pays for all units. Sensitivity: as the method has it
-    within a cell; see `Parts.total` for all units. Proof: docs/proofs/subgroups.md.
+    within a cell; see `Parts.total` for all units. Where cells are private: see
+    `estimate_private_cells`. Proof: docs/proofs/subgroups.md.
     """
     refuse_subgroups(method, request, study.domain)
+    if not has_public_covariates(request.level):
+        return estimate_private_cells(study, request, noise)
     _refuse_clipped_means(study, request)
     cells = Cells.of(study.domain, request.by)
-    found = _divide(study, cells)
+    found = divide_rows(study, cells)
     used = [cell for cell in found if cell.is_comparable]
     if not used:
         msg = "no subgroup holds units of every arm; choose coarser ones"
@@ -92,19 +62,24 @@ def estimate_subgroups(
     each = replace(request, by=(), overall=False, epsilon=of_cells)
     parts = Parts(noise)
     runs = [method.run(cell.study, each, parts.within(cell.name)) for cell in used]
+    populations = [
+        count_population(cell.study.public(), request, run.overlap)
+        for cell, run in zip(used, runs, strict=True)
+    ]
+    roll = roll_up(populations, [cell.study.size for cell in used], by_factors=request.overall)
+    names = [cell.name for cell in used]
     direct = None
     if request.overall:
-        direct = _release_direct(study, request, used, parts, request.epsilon - of_cells)
+        factors = dict(zip(names, roll.factors, strict=True))
+        direct = _release_direct(
+            study, request, roll.rows, factors, parts, request.epsilon - of_cells
+        )
+    released = ReleasedCells.reconcile(roll.shares, [_quantities(run) for run in runs], direct)
     labels = study.domain.treatment.coded
-    weights = [cell.weight(request, labels) for cell in used]
-    shares = [weight / sum(weights) for weight in weights]
-    released = ReleasedCells.reconcile(shares, [_quantities(run) for run in runs], direct)
-    names = [cell.name for cell in used]
-    notes = tuple(_note(cell, labels) for cell in found if cell.everyone.total)
-    sizes = [cell.study.size if cell.sampled is None else sum(cell.sampled) for cell in used]
-    settings = merged_settings([run.settings for run in runs], sizes, notes, request)
+    notes = tuple(cell.note(labels) for cell in found if cell.everyone.total)
+    settings = merged_settings([run.settings for run in runs], roll.shares, notes, request)
     return estimate_rows(
-        released, _groups(cells, used), study.domain, request, settings,
+        released, groups_of(cells, used), study.domain, request, settings,
         units=tuple(map(sum, zip(*(cell.present.counts for cell in used), strict=True))),
         warnings=merged_warnings(names, [run.warnings for run in runs], notes),
     )  # fmt: skip
@@ -118,48 +93,6 @@ def _refuse_clipped_means(study: MatchingStudy, request: Request) -> None:
     if plan_clip(study.domain.bounds, options).share and study.domain.treatment.size > 2:
         msg = "several arms are not clipped where all units are paid for; leave out overall"
         raise ArgumentError(msg, parameter="overall")
-
-
-def _divide(study: MatchingStudy, cells: Cells) -> list[_Cell]:
-    """Return all cells with their sizes, which are public at label level."""
-    arms, bound = study.domain.treatment.size, study.domain.weights
-
-    def everyone(block: Block) -> ArmSizes:
-        return ArmSizes.count(block.arm, arms)
-
-    def present(block: Block) -> ArmSizes:
-        return ArmSizes.count(block.arm[block.shares > 0], arms)
-
-    def sampled(block: Block) -> _Sampled:
-        counted = np.bincount(block.arm, weights=block.weights, minlength=arms)
-        return _Sampled(counted.astype(np.float64))
-
-    found = []
-    divided = study.divided(lambda block: cells.codes(block.covariates), cells.count)
-    for name, rows in zip(cells.names, divided, strict=True):
-        nobody = ArmSizes((0,) * arms)
-        cell = _Cell(name, rows, nobody, nobody)
-        if rows.size:
-            public = rows.public()
-            cell = _Cell(name, rows, public.fold(everyone), public.fold(present))
-            if bound is not None:
-                cell = replace(cell, sampled=public.fold(sampled).times(bound.high))
-        found.append(cell)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Sampled:
-    """Sums of the arms' sampling weights, as shares of their bound; adds up over blocks."""
-
-    sums: Floats
-
-    def __add__(self, other: _Sampled) -> _Sampled:
-        return _Sampled(self.sums + other.sums)
-
-    def times(self, bound: float) -> tuple[float, ...]:
-        """Return the sums in units of the weights."""
-        return tuple((bound * self.sums).tolist())
 
 
 def _half(epsilon: Fraction) -> Fraction:
@@ -179,7 +112,8 @@ def _quantities(run: Estimate) -> tuple[Quantity, ...]:
 def _release_direct(
     study: MatchingStudy,
     request: Request,
-    used: list[_Cell],
+    rows: int,
+    factors: dict[str, int],
     parts: Parts,
     epsilon: Fraction,
 ) -> tuple[Quantity, ...]:
@@ -191,18 +125,13 @@ def _release_direct(
     bounds, arms = study.domain.bounds, study.domain.treatment.size
     options = request.options
     apart = arms > 2 or (isinstance(options, CalibratedOptions) and options.means)
-    factors = _factors(used)
-    total = parts.total(
-        _DIRECT, "outcome sums" if apart else "outcome sum", epsilon=epsilon, factors=factors
-    )
-    units = sum(cell.study.size for cell in used)
-    unit, whole = bounds.width / units, 1 << (OUTCOME_BITS + WEIGHT_BITS)
-    if factors is not None:
-        whole <<= _FACTOR_BITS
+    of_step = "outcome sums" if apart else "outcome sum"
+    total = parts.total(_DIRECT, of_step, epsilon=epsilon, factors=factors)
+    unit, whole = bounds.width / rows, 1 << (OUTCOME_BITS + WEIGHT_BITS)
     levels = [float(Fraction(steps, 2 * whole)) * unit for steps in total.noisy]
+    law = SumLaw.of(parts.noise.outcomes, epsilon)
     laws = [
-        NoiseLaw("staircase", float(Fraction(size, whole)) * unit, float(epsilon))
-        for size in total.sensitivities
+        NoiseLaw.of_sum(law, float(Fraction(size, whole)) * unit) for size in total.sensitivities
     ]
     if arms > 2:
         return tuple(
@@ -210,32 +139,3 @@ def _release_direct(
         )
     effect = levels[0] - levels[1] if apart else levels[0]
     return (Quantity(effect, tuple(laws)),)
-
-
-def _factors(used: list[_Cell]) -> dict[str, int] | None:
-    """Return by how much more a row of each cell counts than one of all; None for equal weights."""
-    sums = {cell.name: sum(cell.sampled) for cell in used if cell.sampled is not None}
-    if not sums:
-        return None
-    units, whole = sum(cell.study.size for cell in used), sum(sums.values())
-    return {
-        cell.name: round(sums[cell.name] / whole * units / cell.study.size * (1 << _FACTOR_BITS))
-        for cell in used
-    }
-
-
-def _groups(cells: Cells, used: list[_Cell]) -> list[tuple[str, tuple[int, ...]]]:
-    """Return margins, then cells, with the places of their cells among those that have effects."""
-    places = {cell.name: place for place, cell in enumerate(used)}
-    found = []
-    for name, members in cells.margins:
-        held = tuple(places[cells.names[cell]] for cell in members if cells.names[cell] in places)
-        if held:
-            found.append((name, held))
-    return [*found, *((name, (place,)) for name, place in places.items())]
-
-
-def _note(cell: _Cell, labels: tuple[str, ...]) -> SubgroupNote:
-    sizes = dict(zip(labels, cell.present.counts, strict=True))
-    weight = ABSENT if cell.sampled is None else sum(cell.sampled)
-    return SubgroupNote(cell.name, cell.everyone.total, sizes, cell.is_comparable, weight)

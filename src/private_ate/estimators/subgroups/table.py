@@ -14,13 +14,13 @@ from private_ate.estimators.subgroups.errors import ReleasedCells, RowWeights
 from private_ate.release import Estimate
 from private_ate.settings import ABSENT, EqualEffects, SubgroupsNote
 
-__all__ = ["estimate_rows"]
+__all__ = ["Row", "estimate_rows", "table_rows"]
 
 Quantities = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """A row to be made: of which subgroup, which contrast, and which weighted sum it is."""
 
     subgroup: str | None
@@ -44,20 +44,10 @@ def estimate_rows(
     ``groups`` are the rows' names with the places of the cells in each; ``units`` those of arms.
     """
     treatment = domain.treatment
-    contrasts = _contrasts(treatment.coded)
-    weighted = _weights(released.shares, groups)
-    to_reference = contrasts[: treatment.size - 1]
-    rows = [
-        _Row(None, arm, against, RowWeights(released.shares, sums))
-        for arm, against, sums in contrasts
-    ]
-    rows += [
-        _Row(name, arm, against, RowWeights(cells, sums))
-        for name, cells in weighted
-        for arm, against, sums in to_reference
-    ]
+    to_reference = _contrasts(treatment.coded)[: treatment.size - 1]
+    rows = table_rows(released.shares, groups, treatment.coded)
     pays = request.confidence is not None and released.has_variances
-    made, factor = _made(released, rows, request.coverage, domain.bounds.width, pays=pays)
+    made, factor = _made(released, rows, request, domain.bounds.width, pays=pays)
     headline = made[treatment.size - 2].contrast
     equal = _tests(released, to_reference) if pays else ()
     told = replace(
@@ -90,6 +80,21 @@ def estimate_rows(
     )
 
 
+def table_rows(
+    shares: tuple[float, ...],
+    groups: Sequence[tuple[str, tuple[int, ...]]],
+    labels: tuple[str, ...],
+) -> list[Row]:
+    """Return the rows of a table: all pairs of arms for all units, then groups by the reference."""
+    contrasts = _contrasts(labels)
+    rows = [Row(None, arm, against, RowWeights(shares, sums)) for arm, against, sums in contrasts]
+    return rows + [
+        Row(name, arm, against, RowWeights(cells, sums))
+        for name, cells in _weights(shares, groups)
+        for arm, against, sums in contrasts[: len(labels) - 1]
+    ]
+
+
 def _contrasts(labels: tuple[str, ...]) -> list[tuple[str, str, Quantities]]:
     """Return (arm, against, weights of quantities): against the reference, then other pairs."""
     if len(labels) == 2:
@@ -118,13 +123,14 @@ def _weights(
 
 
 def _made(
-    released: ReleasedCells, rows: Sequence[_Row], coverage: float, width: float, *, pays: bool
+    released: ReleasedCells, rows: Sequence[Row], request: Request, width: float, *, pays: bool
 ) -> tuple[list[SubgroupRow], float | None]:
     """Return the rows with their intervals, and the factor of the simultaneous ones."""
+    coverage, at_once = request.coverage, request.coverage_at_once
     halves = [released.half(row.weights, coverage) for row in rows] if pays else []
     factor = None
     if pays:
-        factor = released.simultaneous_factor([row.weights for row in rows], halves, coverage)
+        factor = released.simultaneous_factor([row.weights for row in rows], halves, at_once)
     made = []
     for place, row in enumerate(rows):
         effect = released.value(row.weights)

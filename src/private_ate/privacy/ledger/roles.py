@@ -31,24 +31,31 @@ class Use:
     outcome: str
     covariates: tuple[str, ...] = ()
     rows_per_person: int = 1
+    further: tuple[str, ...] = ()  # outcomes after the first
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """All outcomes."""
+        return (self.outcome, *self.further)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The use as plain JSON values."""
-        return {
+        """The use as plain JSON values; one outcome as every ledger before said it."""
+        plain: dict[str, Any] = {
             "level": self.level,
             "treatment": self.treatment,
             "outcome": self.outcome,
             "covariates": list(self.covariates),
             "rows_per_person": self.rows_per_person,
         }
+        return {**plain, "further": list(self.further)} if self.further else plain
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Use:
         """Read back what :attr:`plain` gave."""
         return cls(
             plain["level"], plain["treatment"], plain["outcome"], tuple(plain["covariates"]),
-            plain["rows_per_person"],
+            plain["rows_per_person"], tuple(plain.get("further", ())),
         )  # fmt: skip
 
 
@@ -117,13 +124,14 @@ class Roles:
             _require_public(bound, use.treatment, "treatment", dataset)
             for column in use.covariates:
                 _require_public(bound, column, "covariate", dataset)
-        if use.outcome in bound.public:
+        public = next((column for column in use.outcomes if column in bound.public), None)
+        if public is not None:
             msg = (
-                f"column {use.outcome!r} is public in data set {dataset!r}, so it cannot be an "
+                f"column {public!r} is public in data set {dataset!r}, so it cannot be an "
                 "outcome: exact facts about it may have been released"
             )
             raise LedgerError(msg)
-        return replace(bound, private=bound.private | {use.outcome}, rows_per_person=rows)
+        return replace(bound, private=bound.private | set(use.outcomes), rows_per_person=rows)
 
     def declare(self, wanted: Roles, dataset: str) -> Roles:
         """Return the roles after its holder said more of them; nothing said is ever unsaid."""

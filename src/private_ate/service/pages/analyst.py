@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.markup import Markup, element, join
 from private_ate.service.desk import Balance, Desk
 from private_ate.service.pages.doors import Filled, Here, to
 from private_ate.service.pages.frame import (
     button,
-    choice,
     clock_text,
-    field,
     form,
     may_change,
     respond,
     show_table,
+    turn_pages,
 )
+from private_ate.service.pages.questions import (
+    FIELDS,
+    ask_plainly,
+    question_form,
+    question_text,
+    read_number,
+)
+from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import Dataset
-from private_ate.service.store.people import Session
 from private_ate.service.store.requests import RequestRow
 from private_ate.service.web.api import plan_out, release_page, time_text
 from private_ate.service.web.identity import desk_of
@@ -38,6 +43,8 @@ router = APIRouter(include_in_schema=False)
 At = Annotated[Desk, Depends(desk_of)]
 DatasetName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 RequestName = Annotated[str, Path(pattern=r"^r[0-9a-f]{31}$")]
+Skip = Annotated[int, Query(ge=0, le=10**9)]
+_ROWS: Final = 50  # on a page
 
 STATES: Final = {
     "waiting": "waits for a curator",
@@ -48,13 +55,6 @@ STATES: Final = {
     "refused": "refused",
     "cancelled": "cancelled",
 }
-_ESTIMANDS: Final = (
-    ("ate", "ATE: everybody"), ("att", "ATT: the treated"), ("atc", "ATC: the untreated"),
-    ("ato", "ATO: where arms overlap"),
-)  # fmt: skip
-_DESIGNS: Final = (
-    ("unknown", "I do not say"), ("observational", "observational"), ("randomized", "randomised"),
-)  # fmt: skip
 
 
 @router.get("/")
@@ -67,17 +67,20 @@ def catalogue(session: Here, desk: At) -> HTMLResponse:
 
 
 @router.get("/datasets/{name}")
-def dataset(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
+def dataset(name: DatasetName, request: Request, session: Here, desk: At) -> HTMLResponse:
     """Describe a data set, and let an analyst plan a question."""
     found, balance = desk.dataset(name)
     domain = found.domain
     facts = [
         ("Protected", _protection(found)),
         ("Rows", f"{found.size:,}"),
-        ("Treatment", domain.treatment.column),
+        ("Treatment", f"{domain.treatment.column}: {', '.join(domain.treatment.labels)}"),
         ("Outcome", f"{domain.outcome.column}, {domain.bounds.low:g} to {domain.bounds.high:g}"),
         ("Covariates", ", ".join(domain.covariates)),
     ]
+    facts.append(("Approved at once", _at_once(found.policy)))
+    if domain.weights is not None:
+        facts.append(("Sampling weights", f"{domain.weights.column}, in force"))
     parts = [
         budget_bar(found.population, balance),
         show_table("What is public about it", ("Fact", "Value"), facts),
@@ -90,7 +93,8 @@ def dataset(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
         parts.append(element("p", "This data set is closed: it takes no more requests.",
                              class_="warning"))  # fmt: skip
     elif session.actor.role == "analyst" and may_change(session.actor):
-        parts += [element("h2", "Plan a question"), _question_form(found, session)]
+        before = {key: text[:500] for key, text in request.query_params.items() if key in FIELDS}
+        parts += [element("h2", "Plan a question"), question_form(found, session, before)]
     return respond(f"Data set {name}", *parts, session=session)
 
 
@@ -108,20 +112,21 @@ def dummy(name: DatasetName, session: Here, desk: At) -> Response:
 def plan(name: DatasetName, fields: Filled, session: Here, desk: At) -> HTMLResponse:
     """Show what to expect of a question, with the button that asks it."""
     session.actor.require("analyst")
-    asked = _asked(name, fields)
-    wanted = _number("half-width", fields.get("half_width", ""))
+    asked = ask_plainly(name, fields)
+    wanted = read_number("half-width", fields.get("half_width", ""))
     told = plan_out(session.actor, desk, Question.read(asked), wanted)
     parts: list[str] = [_expected(told), _price(told)]
     if not told.automatic:
         why = "; ".join(told.objections)
         parts.append(element("p", f"A curator will look at it first: {why}.", class_="promise"))
-    hidden = {key: str(value) for key, value in fields.items() if key not in ("form", "key")}
+    hidden = {key: str(value) for key, value in fields.items() if key in FIELDS}
+    before = urlencode({key: text for key, text in hidden.items() if text and key in FIELDS})
     hidden |= {"dataset": name, "key": secrets.token_hex(16)}
     parts += [
         form("/requests", session, button("Ask, and spend this budget"), **hidden),
         form("/requests", session, button("Try it on made-up people first", quiet=True),
              **{**hidden, "dummy": "yes", "key": secrets.token_hex(16)}),
-        element("p", element("a", "Change the question", href=f"/datasets/{name}")),
+        element("p", element("a", "Change the question", href=f"/datasets/{name}?{before}")),
     ]  # fmt: skip
     return respond("Your plan", *parts, session=session)
 
@@ -129,19 +134,20 @@ def plan(name: DatasetName, fields: Filled, session: Here, desk: At) -> HTMLResp
 @router.post("/requests")
 def ask(fields: Filled, session: Here, desk: At) -> Response:
     """Keep a request; a form that is sent twice is one request."""
-    asked = _asked(fields.get("dataset", ""), fields)
+    asked = ask_plainly(fields.get("dataset", ""), fields)
     asked["dummy"] = fields.get("dummy", "") == "yes"
     row = desk.submit(session.actor, Question.read(asked), fields.get("key", ""))
     return to(f"/requests/{row.id}")
 
 
 @router.get("/requests")
-def requests(session: Here, desk: At) -> HTMLResponse:
-    """List requests."""
-    rows = desk.requests(session.actor)
+def requests(session: Here, desk: At, skip: Skip = 0) -> HTMLResponse:
+    """List requests, some to a page."""
+    rows = desk.requests(session.actor, most=_ROWS + 1, skip=skip)
     title = "My requests" if session.actor.role == "analyst" else "Requests"
-    part = request_rows(rows, desk) if rows else element("p", "There is none yet.")
-    return respond(title, part, session=session, here="/requests")
+    part = request_rows(rows[:_ROWS], desk) if rows else element("p", "There is none.")
+    turn = turn_pages("/requests", skip, _ROWS, more=len(rows) > _ROWS)
+    return respond(title, part, turn, session=session, here="/requests")
 
 
 @router.get("/requests/{name}")
@@ -154,6 +160,7 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
         ("State", STATES.get(state, state)),
         ("Data set", row.dataset + (" (made-up people)" if row.dummy else "")),
         ("Cost", "nothing" if row.dummy else str(row.cost)),
+        ("Question", question_text(row.asked)),
         ("Asked", clock_text(time_text(row.submitted))),
         ("Plan", element("code", row.plan)),
     ]
@@ -215,7 +222,10 @@ def request_rows(rows: list[RequestRow], desk: Desk) -> Markup:
     lines = [
         (
             element(
-                "a", time_text(row.submitted)[:16].replace("T", " "), href=f"/requests/{row.id}"
+                "a",
+                time_text(row.submitted)[:16].replace("T", " "),
+                href=f"/requests/{row.id}",
+                class_="time",
             ),
             row.dataset + (" (made-up)" if row.dummy else ""),
             row.analyst,
@@ -247,36 +257,14 @@ def _protection(found: Dataset) -> str:
     return "Outcomes are private" if public else "Whole records are private"
 
 
-def _question_form(found: Dataset, session: Session) -> Markup:
-    typical = found.policy.epsilon_per_request
-    return form(
-        f"/datasets/{found.name}/plan", session,
-        field("epsilon", "ε of the answer", "What it may cost, for example 0.3.",
-              "0.1" if typical == "0" else typical, required="required", inputmode="decimal"),
-        field("half_width", "Wanted half-width of the interval",
-              "Optional: the plan then says which ε it takes, in units of the outcome.",
-              inputmode="decimal"),
-        choice("estimand", "Whose effect", _ESTIMANDS),
-        choice("design", "How treatment was given", _DESIGNS),
-        button("Show the plan"),
-    )  # fmt: skip
-
-
-def _asked(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "dataset": name, "epsilon": fields.get("epsilon", ""),
-        "estimand": fields.get("estimand", "ate"), "design": fields.get("design", "unknown"),
-    }  # fmt: skip
-
-
-def _number(name: str, text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        return float(text.replace(",", "."))
-    except ValueError as cause:
-        msg = f"the {name} is a number such as 1.5"
-        raise ArgumentError(msg) from cause
+def _at_once(policy: Policy) -> str:
+    """Say what waits for nobody."""
+    if not policy.automatic:
+        return "nothing; a curator looks at every plan"
+    return (
+        f"up to ε = {policy.epsilon_per_request} a request and {policy.epsilon_per_month} in "
+        "thirty days; the rest waits for a curator"
+    )
 
 
 def _expected(told: PlanOut) -> Markup:
@@ -286,11 +274,20 @@ def _expected(told: PlanOut) -> Markup:
     facts = [
         ("Half-width of the interval", f"{row.half_width:.3g}"),
         ("Expected error", f"{row.error:.3g}"),
-        ("of which privacy noise", f"{row.noise_error:.3g}"),
+        ("… of which privacy noise", f"{row.noise_error:.3g}"),
         ("Smallest effect that would show", f"{row.detectable_effect:.3g}"),
         ("Adjusted for covariates", "yes" if row.adjusted else "no"),
     ]
     table = show_table("What to expect, in units of the outcome", ("Number", "Value"), facts)
+    if told.contrasts:
+        rows = [
+            (f"{each.arm} against {each.against}", f"{each.half_width:.3g}", f"{each.error:.3g}")
+            for each in told.contrasts
+        ]
+        table = show_table(
+            "What to expect of each contrast, in units of the outcome",
+            ("Contrast", "Half-width", "Expected error"), rows,
+        )  # fmt: skip
     answer = [element("p", _sentence(told), class_="promise")] if told.answer else []
     return join(*answer, table, element("p", f"It {told.caveat}.", class_="soft"))
 

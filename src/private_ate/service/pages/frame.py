@@ -7,19 +7,23 @@ from typing import Final
 
 from fastapi.responses import HTMLResponse
 
+from private_ate.errors import ArgumentError
 from private_ate.report.markup import STYLE, Markup, element, join
 from private_ate.service.store.people import Actor, Session
 
 __all__ = [
     "SHEET",
     "button",
+    "checkbox",
     "choice",
     "clock_text",
     "field",
     "form",
     "may_change",
+    "read_whole",
     "respond",
     "show_table",
+    "turn_pages",
 ]
 
 _LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
@@ -29,7 +33,7 @@ _LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         ("/queue", "Queue"),
         ("/requests", "Requests"),
         ("/manage", "Manage"),
-        ("/tokens", "Tokens"),
+        ("/tokens", "People"),
         ("/history", "History"),
     ),
     "auditor": (("/", "Data sets"), ("/requests", "Requests"), ("/history", "History")),
@@ -50,6 +54,9 @@ select:focus-visible, textarea:focus-visible, summary:focus-visible { outline: 3
   padding: .3rem .6rem; }
 .skip:not(:focus) { clip-path: inset(50%); height: 1px; overflow: hidden; white-space: nowrap; }
 label { display: block; margin: .8rem 0 .15rem; font-weight: 600; }
+.time, .scroll code.id { white-space: nowrap; }
+.turn a { margin-right: 1.2rem; }
+label.beside { display: inline; font-weight: 400; }
 .hint { color: var(--soft); font-size: .875rem; margin: .1rem 0 .2rem; }
 input, select, textarea { font: inherit; width: 100%; max-width: 26rem; padding: .45rem .5rem;
   border: 1px solid #77828e; border-radius: .25rem; background: #fff; color: var(--ink); }
@@ -130,11 +137,25 @@ def field(name: str, label: str, hint: str = "", value: str = "", **attributes: 
     )
 
 
-def choice(name: str, label: str, options: Iterable[tuple[str, str]], *, place: str = "") -> Markup:
+def choice(
+    name: str, label: str, options: Iterable[tuple[str, str]], *, place: str = "", chosen: str = ""
+) -> Markup:
     """Return a labelled list to choose from; ``place`` is its id where a page has several."""
     here = place or name
-    entries = [element("option", text, value=value) for value, text in options]
+    entries = [
+        element(
+            "option", text, value=value, **({"selected": "selected"} if value == chosen else {})
+        )
+        for value, text in options
+    ]
     return join(element("label", label, for_=here), element("select", *entries, id=here, name=name))
+
+
+def checkbox(name: str, label: str, *, checked: bool = False) -> Markup:
+    """Return a box to tick; its value is yes."""
+    mark = {"checked": "checked"} if checked else {}
+    box = element("input", type="checkbox", id=name, name=name, value="yes", **mark)
+    return element("p", box, " ", element("label", label, for_=name, class_="beside"))
 
 
 def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:
@@ -158,6 +179,16 @@ def show_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]
     return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
+def turn_pages(path: str, skip: int, size: int, *, more: bool) -> Markup:
+    """Return links to newer and older lines of a list; nothing if all of it is there."""
+    links = []
+    if skip:
+        links.append(element("a", "Newer", href=f"{path}?skip={max(skip - size, 0)}"))
+    if more:
+        links.append(element("a", "Older", href=f"{path}?skip={skip + size}"))
+    return element("nav", *links, class_="turn", aria_label="More") if links else join()
+
+
 def clock_text(moment: str) -> str:
     """Return a time of ISO 8601 as people read it, to the second."""
     return f"{moment[:19].replace('T', ' ')} UTC"
@@ -166,3 +197,11 @@ def clock_text(moment: str) -> str:
 def may_change(actor: Actor) -> bool:
     """Say whether forms are of use to somebody."""
     return actor.scope == "full"
+
+
+def read_whole(text: str) -> int:
+    """Read a whole number of a form."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 13):
+        msg = "a whole number is wanted"
+        raise ArgumentError(msg)
+    return int(text)

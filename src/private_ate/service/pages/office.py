@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
-from private_ate.errors import ArgumentError, LedgerError
+from private_ate.errors import ArgumentError
 from private_ate.report.markup import Markup, element
 from private_ate.service.desk import REASONS
 from private_ate.service.heads import visible_heads
-from private_ate.service.pages.analyst import At, DatasetName, RequestName, budget_bar
+from private_ate.service.pages.analyst import At, DatasetName, RequestName, Skip, budget_bar
 from private_ate.service.pages.doors import Filled, Here, to
 from private_ate.service.pages.frame import (
     button,
@@ -22,18 +23,15 @@ from private_ate.service.pages.frame import (
     field,
     form,
     may_change,
+    read_whole,
     respond,
     show_table,
+    turn_pages,
 )
 from private_ate.service.store.catalogue import add_dataset, add_population, close_dataset
-from private_ate.service.store.events import read_events, verify_events
+from private_ate.service.store.events import read_events
 from private_ate.service.store.people import (
     Session,
-    TokenNote,
-    add_user,
-    issue_token,
-    list_tokens,
-    revoke_token,
 )
 from private_ate.service.store.requests import RequestRow
 from private_ate.service.web.api import audit_lines, dataset_from, time_text
@@ -42,9 +40,7 @@ from private_ate.service.web.models import DatasetBody
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-TokenName = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
-_ROLES: Final = (("analyst", "analyst"), ("curator", "curator"), ("auditor", "auditor"))
-_SCOPES: Final = (("full", "full"), ("read", "read only"))
+_EVENTS: Final = 100  # on a page
 _LEVELS: Final = (("label", "outcomes are private"), ("sample", "whole records are private"))
 
 
@@ -85,6 +81,7 @@ def manage(session: Here, desk: At) -> HTMLResponse:
     rows = [
         (
             found.name, found.population, "closed" if found.closed else "open",
+            element("a", "Policy", href=f"/datasets/{found.name}/policy"),
             "" if found.closed or not may_change(session.actor)
             else form(f"/datasets/{found.name}/close", session, button("Close", quiet=True)),
         )
@@ -93,7 +90,10 @@ def manage(session: Here, desk: At) -> HTMLResponse:
     parts = [
         element("h2", "Budgets"), *bars,
         element("h2", "Data sets"),
-        show_table("Closing cannot be undone", ("Data set", "Population", "State", "Action"), rows),
+        show_table(
+            "Closing cannot be undone", ("Data set", "Population", "State", "Policy", "Action"),
+            rows,
+        ),
     ]  # fmt: skip
     if may_change(session.actor):
         parts += [element("h2", "Add a data set"), _dataset_form(session)]
@@ -125,65 +125,35 @@ def close(name: DatasetName, fields: Filled, session: Here, desk: At) -> Respons
     return to("/manage")
 
 
-@router.get("/tokens")
-def tokens(session: Here, desk: At) -> HTMLResponse:
-    """Show tokens without their secrets."""
-    session.actor.require("curator")
-    return _tokens(session, desk)
-
-
-@router.post("/tokens")
-def issue(fields: Filled, session: Here, desk: At) -> HTMLResponse:
-    """Issue a token and show it once."""
-    session.actor.require("curator", write=True)
-    owner = fields.get("owner", "")
-    with desk.store.transaction() as execute:
-        moment = desk.clock()
-        add_user(execute, owner, fields.get("role", ""), session.actor.name, moment)
-        made = issue_token(
-            execute, owner, session.actor.name, moment, days=_whole(fields.get("days", "")),
-            scope=fields.get("scope", "full"),
-        )  # fmt: skip
-    return _tokens(session, desk, made)
-
-
-@router.post("/tokens/{name}/revoke")
-def revoke(name: TokenName, fields: Filled, session: Here, desk: At) -> Response:
-    """Revoke a token."""
-    _ = fields
-    session.actor.require("curator", write=True)
-    with desk.store.transaction() as execute:
-        revoke_token(execute, name, session.actor.name, desk.clock())
-    return to("/tokens")
-
-
 @router.get("/history")
-def history(session: Here, desk: At) -> HTMLResponse:
+def history(session: Here, desk: At, skip: Skip = 0) -> HTMLResponse:
     """Show the newest events and heads, and whether both histories verify."""
     session.actor.require("curator", "auditor")
     with desk.store.snapshot() as execute:
-        events = read_events(execute)
-    try:
-        found = desk.ledger().verify()
-        verify_events(events)
-        words, look = f"Both histories verify: {found.entries} entries, {len(events)} events.", ""
-    except LedgerError as error:
-        words, look = f"A history does not verify: {error}.", "warning"
+        events = read_events(execute, _EVENTS + 1, skip)
+    check = desk.checks.look()
+    when = clock_text(time_text(check.at))
+    words, look = f"A history does not verify: {check.problem}", "warning"
+    if not check.problem:
+        words = f"Both histories verify: {check.entries} entries, {check.events} events"
+        look = "promise"
     export = element("a", "Export everything (one JSON object a line)", href="/audit.ndjson")
     heads = [
         (clock_text(head.at), str(head.entries), element("code", head.hash))
         for head in visible_heads(desk.store, desk.clock(), 5)
     ]
+    shown = events[-_EVENTS:]
     rows = [
-        (clock_text(event.at), event.kind, element("code", event.subject), event.actor)
-        for event in events[:-101:-1]
+        (clock_text(event.at)[:-4], event.kind, element("code", event.subject), event.actor)
+        for event in reversed(shown)
     ]
     return respond(
         "History",
-        element("p", words, class_=look or "promise"),
+        element("p", f"{words}. Checked at {when}.", class_=look),
         element("p", export),
         show_table("Newest public heads of the ledger", ("Since", "Entries", "Hash"), heads),
-        show_table("The last hundred events", ("At", "What", "About", "By"), rows),
+        show_table("Events, the newest first", ("At (UTC)", "What", "About", "By"), rows),
+        turn_pages("/history", skip, _EVENTS, more=len(events) > _EVENTS),
         session=session, here="/history",
     )  # fmt: skip
 
@@ -201,6 +171,16 @@ def _waiting(row: RequestRow, session: Session) -> Markup:
         ("Analyst", row.analyst), ("Data set", row.dataset), ("Cost", str(row.cost)),
         ("Estimand", asked.estimand.upper()), ("Method", asked.method), ("Design", asked.design),
         ("Covariates", "all" if asked.covariates is None else ", ".join(asked.covariates)),
+        *(
+            (name, str(value))
+            for name, value in (
+                ("Among", asked.among), ("Subgroups", ", ".join(asked.by)),
+                ("Probability of treatment", asked.probability),
+                ("Confidence", "no interval" if asked.confidence is None else asked.confidence),
+                ("Options", json.dumps(dict(asked.options)) if asked.options else ""),
+            )
+            if value
+        ),
         ("Why it waits", row.reason), ("Plan", element("code", row.plan)),
         ("Approved by", ", ".join(row.has_approved) or "nobody yet"),
     ]  # fmt: skip
@@ -214,49 +194,6 @@ def _waiting(row: RequestRow, session: Session) -> Markup:
             form(f"/requests/{row.id}/refuse", session, reasons, button("Refuse", quiet=True)),
         ]
     return element("section", *parts, class_="card")
-
-
-def _tokens(session: Session, desk: At, made: str = "") -> HTMLResponse:
-    with desk.store.snapshot() as execute:
-        found = list_tokens(execute)
-    parts: list[str] = []
-    if made:
-        parts += [
-            element("p", "Copy it now; it is not shown again:", class_="promise"),
-            element("code", made, class_="token"),
-        ]
-    parts.append(
-        show_table(
-            "Tokens", ("Owner", "Role", "Scope", "Until", "Id", "Action"),
-            [_token_row(item, session) for item in found],
-        )
-    )  # fmt: skip
-    if may_change(session.actor):
-        parts += [
-            element("h2", "Issue a token"),
-            form(
-                "/tokens", session,
-                field("owner", "Whose", "A name; all its spellings are one.", required="required"),
-                choice("role", "Role", _ROLES), choice("scope", "Scope", _SCOPES),
-                field("days", "Days until it ends", value="90", inputmode="numeric"),
-                button("Issue it"),
-            ),
-        ]  # fmt: skip
-    return respond("Tokens", *parts, session=session, here="/tokens")
-
-
-def _token_row(item: TokenNote, session: Session) -> tuple[str, ...]:
-    act: str = "revoked" if item.revoked else ""
-    if not item.revoked and may_change(session.actor):
-        act = form(f"/tokens/{item.id}/revoke", session, button("Revoke", quiet=True))
-    return (
-        item.owner,
-        item.role,
-        item.scope,
-        time_text(item.expires)[:10],
-        element("code", item.id),
-        act,
-    )
 
 
 def _dataset_form(session: Session) -> Markup:
@@ -285,16 +222,10 @@ def _dataset_body(fields: Mapping[str, str]) -> DatasetBody:
             name=fields.get("name", ""), population=fields.get("population", ""),
             level=fields.get("level", ""),  # type: ignore[arg-type]  # checked by the model
             epsilon=fields.get("epsilon") or None, domain=fields.get("domain", ""),
-            columns=columns, rows=_whole(fields.get("rows", "")), source=fields.get("source", ""),
+            columns=columns, rows=read_whole(fields.get("rows", "")),
+            source=fields.get("source", ""),
         )  # fmt: skip
     except ValidationError as cause:
         places = sorted({str(found["loc"][0]) for found in cause.errors()})
         msg = f"please look again at: {', '.join(places)}"
         raise ArgumentError(msg) from cause
-
-
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 13):
-        msg = "a whole number is wanted"
-        raise ArgumentError(msg)
-    return int(text)

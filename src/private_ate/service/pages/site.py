@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from private_ate.report.markup import element
 from private_ate.service.desk import Desk
-from private_ate.service.pages import analyst, office
+from private_ate.service.pages import analyst, office, people, policies
 from private_ate.service.pages.doors import (
     Filled,
     RawForm,
@@ -31,7 +31,8 @@ At = Annotated[Desk, Depends(desk_of)]
 
 def add_pages(app: FastAPI) -> None:
     """Add the pages to an application."""
-    for part in (router, analyst.router, office.router):
+    parts = (analyst.router, office.router, people.router, policies.router)
+    for part in (router, *parts):
         app.include_router(part)
 
 
@@ -39,8 +40,10 @@ def error_page(request: Request, status: int, detail: str) -> Response:
     """Show an error to a person; a stranger is led to the door."""
     if status == 401 and request.method == "GET":
         return to("/login")
-    words = element("p", f"{detail[0].upper()}{detail[1:]}.", class_="warning", role="alert")
-    back = element("p", element("a", "Back to the data sets", href="/"))
+    first = detail if "_" in detail.split(maxsplit=1)[0] else f"{detail[0].upper()}{detail[1:]}"
+    words = element("p", f"{first}.", class_="warning", role="alert")
+    again = "Go back in your browser to correct it, or " if request.method == "POST" else ""
+    back = element("p", again, element("a", "go to the data sets", href="/"), ".")
     return respond("That did not work", words, back, status=status)
 
 

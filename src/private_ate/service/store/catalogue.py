@@ -16,7 +16,7 @@ from typing import Final, cast, get_args
 
 from private_ate.arguments import one_of, whole_number
 from private_ate.charging import binding_of
-from private_ate.domain import Domain
+from private_ate.domain import Domain, require_one_outcome
 from private_ate.errors import ArgumentError
 from private_ate.privacy.ledger.chain import canonical
 from private_ate.privacy.ledger.cost import Amount, BudgetUnits
@@ -238,12 +238,18 @@ def _dataset(row: Sequence[object]) -> Dataset:
 def _open_account(execute: Execute, new: Dataset, population: Population) -> None:
     public = None
     if has_public_covariates(new.level):
-        public = [new.domain.treatment.column, *new.domain.covariates]
+        public = list(_public_columns(new.domain))
     said = declared_roles(new.level, public, new.rows_per_person)
     private = Roles(private=frozenset({new.domain.outcome.column}))
     roles = private.declare(said, new.name)
     bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
     grant_dataset(execute, new.name, population.total, bound)
+
+
+def _public_columns(domain: Domain) -> tuple[str, ...]:
+    """Return the columns that label level holds public: all that are declared but the outcome."""
+    weights = () if domain.weights is None else (domain.weights.column,)
+    return (domain.treatment.column, *domain.covariates, *weights)
 
 
 def _check_columns(new: Dataset) -> None:
@@ -254,7 +260,8 @@ def _check_columns(new: Dataset) -> None:
     for name in new.columns:
         check_name("column", name)
     domain = new.domain
-    needed = (domain.treatment.column, domain.outcome.column, *domain.covariates)
+    require_one_outcome(domain, "a data set of a service")
+    needed = (domain.outcome.column, *_public_columns(domain))
     lacking = next((name for name in needed if name not in new.columns), None)
     if lacking is not None:
         msg = f"the domain declares column {lacking!r}, which is not among the columns"
@@ -281,8 +288,7 @@ def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
         if not has_public_covariates(new.level):
             continue
         for first, second in ((new, other), (other, new)):
-            public = {second.domain.treatment.column, *second.domain.covariates}
-            if first.domain.outcome.column in public:
+            if first.domain.outcome.column in _public_columns(second.domain):
                 msg = (
                     f"column {first.domain.outcome.column!r} is private in {first.name!r} and "
                     f"public in {second.name!r}; leave it out of the covariates there"

@@ -63,13 +63,14 @@ def last_event(execute: Execute) -> tuple[int, str]:
     return (int(rows[0][0]), str(rows[0][1])) if rows else (0, GENESIS)
 
 
-def read_events(execute: Execute, last: int | None = None) -> list[Event]:
-    """Return the history in order, all of it or its last entries."""
-    after = 0 if last is None else last_event(execute)[0] - last
+def read_events(execute: Execute, last: int | None = None, skip: int = 0) -> list[Event]:
+    """Return the history in order: all of it, or its last entries but those to skip."""
+    end = last_event(execute)[0] - skip
+    after = 0 if last is None else end - last
     rows = execute(
         f"SELECT {_NAMES} FROM service_events "  # noqa: S608  # constants
-        "WHERE sequence > ? ORDER BY sequence",
-        (after,),
+        "WHERE sequence > ? AND sequence <= ? ORDER BY sequence",
+        (after, end),
     ).rows
     return [Event(*row) for row in rows]
 

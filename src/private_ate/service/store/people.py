@@ -1,13 +1,15 @@
 """Users, their tokens and sessions: only hashes are kept, and all of them can be revoked.
 
 A token is ``pate_<id>_<256 random bits>`` and is shown once. Looking one up takes the same steps
-whether its id is known or not, and secrets are compared in constant time.
+whether its id is known or not: the first id that is not below it is read, of which there is always
+one, and both its id and its secret are compared in constant time.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Final, Literal, cast, get_args
@@ -17,7 +19,7 @@ from private_ate.privacy.ledger.names import check_analyst, fold_name
 from private_ate.privacy.ledger.store import Execute
 from private_ate.service.refusals import Conflict, Forbidden, Missing, Unauthorized
 from private_ate.service.store.events import write_event
-from private_ate.service.store.tables import one, rows_of
+from private_ate.service.store.tables import DECOY, one, rows_of
 
 __all__ = [
     "Actor",
@@ -25,12 +27,14 @@ __all__ = [
     "Scope",
     "Session",
     "TokenNote",
+    "UserNote",
     "add_user",
     "close_session",
     "find_session",
     "find_user",
     "issue_token",
     "list_tokens",
+    "list_users",
     "open_session",
     "read_token",
     "revoke_token",
@@ -40,6 +44,14 @@ __all__ = [
 Role = Literal["analyst", "curator", "auditor"]
 Scope = Literal["full", "read"]
 
+_TOKEN: Final = re.compile(r"[0-9a-f]{12}")
+_NO_TOKEN: Final = "0" * 12
+# The row of the decoy comes after every id, so that something is always found.
+_LOOK_UP: Final = (
+    "SELECT t.secret, t.id, t.expires, t.revoked, u.revoked, u.name, u.role, t.scope "
+    "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id >= ? "
+    "ORDER BY t.id LIMIT 1"
+)
 DAY: Final = 24 * 3600 * 1000
 SESSION: Final = 8 * 3600 * 1000
 
@@ -82,6 +94,17 @@ class TokenNote:
     created: int
     expires: int
     revoked: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserNote:
+    """A user: since when, until when if revoked, and how many tokens hold now."""
+
+    name: str
+    role: str
+    created: int
+    revoked: int
+    tokens: int
 
 
 def add_user(execute: Execute, name: str, role: str, actor: str, now: int) -> None:
@@ -158,28 +181,33 @@ def list_tokens(execute: Execute) -> list[TokenNote]:
     found = rows_of(
         execute,
         "SELECT t.id, t.owner, u.role, t.scope, t.created, t.expires, t.revoked "
-        "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id <> 'decoy' "
+        "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id <> ? "
         "ORDER BY t.created, t.id",
+        DECOY,
     )
     return [TokenNote(*cast("tuple[str, str, str, str, int, int, int]", row)) for row in found]
+
+
+def list_users(execute: Execute, now: int) -> list[UserNote]:
+    """Return all users; those who were revoked stay in the list."""
+    found = rows_of(
+        execute,
+        "SELECT u.name, u.role, u.created, u.revoked, (SELECT COUNT(*) FROM service_tokens t "
+        "WHERE t.owner = u.name AND t.revoked = 0 AND t.expires > ?) FROM service_users u "
+        "WHERE u.name <> 'nobody' ORDER BY u.revoked, u.role, u.name",
+        now,
+    )
+    return [UserNote(*cast("tuple[str, str, int, int, int]", row)) for row in found]
 
 
 def read_token(execute: Execute, token: str, now: int) -> Actor:
     """Return whose token it is; every reason against it gives the same answer."""
     mark, _, rest = token.partition("_")
     name, _, secret = rest.partition("_")
-    known = name if name.isascii() and name.isalnum() else "unknown"
-    found = one(
-        execute,
-        "SELECT t.secret, t.expires, t.revoked, u.revoked, u.name, u.role, t.scope "
-        "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id = "
-        "COALESCE((SELECT id FROM service_tokens WHERE id = ?), 'decoy')",
-        known[:64],
-    )
-    if found is None:
-        raise _unknown()
-    kept, expires, gone, left, owner, role, scope = found
-    same = hmac.compare_digest(_hash(secret), str(kept))
+    shown = name if _TOKEN.fullmatch(name) else _NO_TOKEN
+    kept, known, expires, gone, left, owner, role, scope = execute(_LOOK_UP, (shown,)).rows[0]
+    # Both in one text of one length: nothing tells which of them is wrong.
+    same = hmac.compare_digest(shown + _hash(secret), f"{known}{kept}")
     if not same or mark != "pate" or cast("int", expires) <= now or gone or left:
         raise _unknown()
     return Actor(str(owner), cast("Role", role), cast("Scope", scope), name)

@@ -139,9 +139,14 @@ def find_request(execute: Execute, name: str) -> RequestRow:
 
 
 def list_requests(
-    execute: Execute, *, analyst: str = "", states: Iterable[State] = (), last: int = 200
+    execute: Execute,
+    *,
+    analyst: str = "",
+    states: Iterable[State] = (),
+    last: int = 200,
+    skip: int = 0,
 ) -> list[RequestRow]:
-    """Return the newest requests first, of one analyst or in some states."""
+    """Return the newest requests first but those to skip, of one analyst or in some states."""
     wanted = tuple(states)
     conditions = ["analyst = ?"] * bool(analyst)
     if wanted:
@@ -150,8 +155,8 @@ def list_requests(
     found = rows_of(
         execute,
         f"SELECT {_NAMES} FROM service_requests {where}"  # noqa: S608  # constants
-        "ORDER BY submitted DESC, id LIMIT ?",
-        *((analyst,) if analyst else ()), *wanted, last,
+        "ORDER BY submitted DESC, id LIMIT ? OFFSET ?",
+        *((analyst,) if analyst else ()), *wanted, last, skip,
     )  # fmt: skip
     return [RequestRow(*cast("Any", row)) for row in found]
 

@@ -15,7 +15,9 @@ from typing import Final
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.store import TABLES, Execute, Store, store_for
 
-__all__ = ["connect", "create", "one", "rows_of"]
+__all__ = ["DECOY", "connect", "create", "one", "rows_of"]
+
+DECOY: Final = "z" * 12  # after every token's id, which is hexadecimal
 
 _SERVICE: Final = (
     (
@@ -63,14 +65,14 @@ _SERVICE: Final = (
         "at TEXT NOT NULL, previous TEXT NOT NULL UNIQUE, hash TEXT NOT NULL UNIQUE)"
     ),
     "CREATE TABLE IF NOT EXISTS service_workers (name TEXT PRIMARY KEY, beat BIGINT NOT NULL)",
-    # What a token with an unknown id is compared with, so that it takes as long as any other.
+    # What a token is compared with whose id comes after all others.
     (
         "INSERT INTO service_users (name, role, created, revoked) "
         "VALUES ('nobody', 'analyst', 0, 1) ON CONFLICT DO NOTHING"
     ),
     (
         "INSERT INTO service_tokens (id, owner, secret, scope, created, expires, revoked) "  # noqa: S608
-        f"VALUES ('decoy', 'nobody', '{'0' * 64}', 'read', 0, 0, 1) ON CONFLICT DO NOTHING"
+        f"VALUES ('{DECOY}', 'nobody', '{'0' * 64}', 'read', 0, 0, 1) ON CONFLICT DO NOTHING"
     ),
 )
 _SQLITE: Final = tuple(

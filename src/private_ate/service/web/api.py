@@ -15,12 +15,12 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from private_ate.domain import Domain
-from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.chain import Entry, verify_chain
+from private_ate.planning import PlanRow
+from private_ate.privacy.ledger.chain import Entry
 from private_ate.release import Release
 from private_ate.report.markup import STYLE
 from private_ate.service.desk import Balance, Desk
-from private_ate.service.heads import visible_heads
+from private_ate.service.heads import holds_head, visible_heads
 from private_ate.service.planner import expect
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
@@ -37,6 +37,7 @@ from private_ate.service.store.people import (
     add_user,
     issue_token,
     list_tokens,
+    list_users,
     revoke_token,
     revoke_user,
 )
@@ -60,6 +61,7 @@ from private_ate.service.web.models import (
     TokenBody,
     TokenIssued,
     TokenOut,
+    UserOut,
     VerifyOut,
 )
 
@@ -83,6 +85,8 @@ UserName = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f/]{1,200}$")]
 TokenName = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 HeadHash = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Offset = Annotated[int, Query(ge=0, le=10**9)]
 _MOST_DUMMIES: Final = 10_000
 
 
@@ -169,10 +173,16 @@ def plan(body: PlanBody, actor: Who, desk: At) -> PlanOut:
 
 
 @router.get("/requests")
-def requests(actor: Who, desk: At) -> list[RequestOut]:
-    """List the newest requests: an analyst's own, or all of them."""
+def requests(
+    actor: Who, desk: At, response: Response, limit: Limit = 200, offset: Offset = 0
+) -> list[RequestOut]:
+    """List requests, the newest first: an analyst's own, or all; Link names the next ones."""
     actor.require("analyst", "curator", "auditor")
-    return [request_out(row, desk) for row in desk.requests(actor)]
+    rows = desk.requests(actor, most=limit + 1, skip=offset)
+    if len(rows) > limit:
+        following = f"/v1/requests?limit={limit}&offset={offset + limit}"
+        response.headers["Link"] = f'<{following}>; rel="next"'
+    return [request_out(row, desk) for row in rows[:limit]]
 
 
 @router.post("/requests", status_code=202)
@@ -233,6 +243,18 @@ def token(body: TokenBody, actor: Who, desk: At) -> TokenIssued:
     return TokenIssued(token=made)
 
 
+@router.get("/users")
+def users(actor: Who, desk: At) -> list[UserOut]:
+    """List users, those who were revoked too."""
+    actor.require("curator")
+    with desk.store.snapshot() as execute:
+        found = list_users(execute, desk.clock())
+    return [
+        UserOut(name=item.name, role=item.role, revoked=bool(item.revoked), tokens=item.tokens)
+        for item in found
+    ]
+
+
 @router.get("/tokens")
 def tokens(actor: Who, desk: At) -> list[TokenOut]:
     """List tokens without their secrets."""
@@ -259,17 +281,20 @@ def revoke(name: TokenName, actor: Who, desk: At) -> Response:
 
 @router.get("/ledger/verify")
 def verify(actor: Who, desk: At, head: HeadHash = None) -> VerifyOut:
-    """Check the whole ledger, and that it holds a hash that somebody kept."""
+    """Check both histories, and that the ledger holds a hash that somebody kept.
+
+    A check holds for a minute; ``checked`` says when it was made.
+    """
     actor.require("analyst", "curator", "auditor")
     newest = visible_heads(desk.store, desk.clock(), 1)
     entries, end = (newest[0].entries, newest[0].hash) if newest else (0, "")
-    try:
-        ledger = desk.ledger()
-        ledger.verify()
-        verify_chain(ledger.history()[:entries], head)
-    except LedgerError as error:
-        return VerifyOut(verified=False, reason=str(error), entries=entries, head=end)
-    return VerifyOut(verified=True, reason="", entries=entries, head=end)
+    check = desk.checks.look()
+    reason = check.problem
+    if not reason and head is not None and not holds_head(desk.store, head, entries):
+        reason = f"no visible entry has the hash {head}: the end of the history is missing"
+    return VerifyOut(
+        verified=not reason, reason=reason, entries=entries, head=end, checked=time_text(check.at)
+    )
 
 
 @router.get("/audit.ndjson", response_class=Response)
@@ -338,11 +363,17 @@ def plan_out(actor: Actor, desk: Desk, question: Question, half_width: float | N
         delta=cost.delta_text, answer=expected.answer, epsilon_needed=expected.epsilon_needed,
         caveat=expected.caveat, automatic=not objections, objections=list(objections),
         budget=_budget(found, balance), answers_left=max(balance.left.epsilon, 0) // cost.epsilon,
-        expected=None if row is None else ExpectedOut(
-            error=row.expected_error, noise_error=row.noise_error,
-            sampling_error=row.sampling_error, half_width=row.half_width,
-            detectable_effect=row.detectable_effect, adjusted=row.adjusted, note=row.note,
-        ),
+        expected=None if row is None else _expected(row),
+        contrasts=[_expected(each) for each in expected.contrasts],
+    )  # fmt: skip
+
+
+def _expected(row: PlanRow) -> ExpectedOut:
+    return ExpectedOut(
+        error=row.expected_error, noise_error=row.noise_error,
+        sampling_error=row.sampling_error, half_width=row.half_width,
+        detectable_effect=row.detectable_effect, adjusted=row.adjusted, note=row.note,
+        arm=row.arm, against=row.against,
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "TokenBody",
     "TokenIssued",
     "TokenOut",
+    "UserOut",
     "VerifyOut",
 ]
 
@@ -56,6 +57,13 @@ class QuestionBody(_In):
     among: str | None = Field(default=None, max_length=200)
     target: Literal["balance", "track"] = "balance"
     design: Literal["unknown", "observational", "randomized"] = "unknown"
+    probability: (
+        Annotated[float, Field(gt=0, lt=1)] | Annotated[str, Field(max_length=200)] | None
+    ) = None
+    by: list[Annotated[str, Field(max_length=200)]] = Field(
+        default_factory=list, max_length=20, examples=[["sex", "age<65"]]
+    )
+    overall: bool = False
     confidence: float | None = Field(default=0.95, ge=0.5, le=0.9999)
     neighbors: int = Field(default=5, ge=1, le=1000)
     covariates: list[Annotated[str, Field(max_length=200)]] | None = Field(
@@ -89,6 +97,12 @@ class PolicyModel(_In):
     automatic: bool = True
     methods: list[str] = Field(default=["calibrated", "blocks"], max_length=40)
     estimands: list[str] = Field(default=["ate", "att", "atc", "ato"], max_length=10)
+    outcomes: list[Annotated[str, Field(max_length=200)]] | None = Field(
+        default=None, max_length=1000
+    )
+    subgroups: list[Annotated[str, Field(max_length=200)]] | None = Field(
+        default=None, max_length=1000
+    )
     epsilon_per_request: Exact = "0.5"
     epsilon_per_month: Exact = "1"
     needs_interval: bool = False
@@ -136,6 +150,8 @@ class ExpectedOut(BaseModel):
     detectable_effect: float
     adjusted: bool
     note: str
+    arm: str | None = None
+    against: str | None = None
 
 
 class PlanOut(BaseModel):
@@ -146,6 +162,7 @@ class PlanOut(BaseModel):
     epsilon: str
     delta: str
     expected: ExpectedOut | None
+    contrasts: list[ExpectedOut]
     answer: str
     epsilon_needed: float | None
     caveat: str
@@ -212,6 +229,15 @@ class TokenOut(BaseModel):
     revoked: bool
 
 
+class UserOut(BaseModel):
+    """A user, and how many of her tokens hold now."""
+
+    name: str
+    role: str
+    revoked: bool
+    tokens: int
+
+
 class CloseOut(BaseModel):
     """A data set that takes no more requests."""
 
@@ -220,12 +246,13 @@ class CloseOut(BaseModel):
 
 
 class VerifyOut(BaseModel):
-    """Whether the ledger's history verifies, and its end as far as answers are visible."""
+    """Whether both histories verify, and the ledger's end as far as answers are visible."""
 
     verified: bool
     reason: str
     entries: int
     head: str
+    checked: str
 
 
 class HeadOut(BaseModel):

@@ -116,7 +116,8 @@ def _estimate(order: Order) -> Report:
             "domain": dataset.domain, "level": dataset.level, "epsilon": request.epsilon,
             "method": settled.method.name, "target": request.target,
             "neighbors": request.neighbors, "estimand": request.estimand, "among": request.among,
-            "design": request.design, "confidence": request.confidence,
+            "design": request.design, "probability": request.probability, "by": request.by,
+            "overall": request.overall, "confidence": request.confidence,
             "rows_per_person": request.rows_per_person, "covariates": question.covariates,
             "options": request.options, "leave_out_undeclared": question.leave_out_undeclared,
         }  # fmt: skip
@@ -142,7 +143,10 @@ def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401 
     from private_ate.datasets.dummy import DUMMY_NOTE, draw_dummy
     from private_ate.estimation import estimate_ate
 
-    study = draw_dummy(dataset.domain, min(dataset.size, 10_000))
+    trial = None
+    if asked["design"] == "randomized":
+        trial = 0.5 if asked["probability"] is None else asked["probability"]
+    study = draw_dummy(dataset.domain, min(dataset.size, 10_000), trial=trial)
     made = estimate_ate(study.frame, **asked, dataset=dataset.name, seed=1)
     told = f"dummy data: made-up people with a known effect of {study.effect:g}"
     return replace(made, guarantee=DUMMY_NOTE, warnings=(told, *made.warnings)).to_json()

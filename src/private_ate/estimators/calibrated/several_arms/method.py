@@ -81,8 +81,8 @@ def estimate_several_arms(
     guess = outcome_share(domain.bounds, options)
     public = study.public()
     phase = pose_arms(public, request)
-    rule = StairRule.of(rows, domain.treatment.size, float(epsilon))
-    variance = rule.variance(float(epsilon)) * clip.kept_share**2
+    rule = StairRule.of(rows, domain.treatment.size, float(epsilon), noise.outcomes)
+    variance = rule.variance(float(epsilon), noise.outcomes) * clip.kept_share**2
     weights = weigh_arms(public, phase, variance, guess)
     kept, clipped = release_clip(study, clip, request, noise)
     spread = None

@@ -8,6 +8,7 @@ of two or so, and not in step with the weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +22,7 @@ from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.estimators.calibrated.likeness import order_along
 from private_ate.estimators.calibrated.pair_variance import SQUARE_BITS, squared_differences
 from private_ate.estimators.calibrated.several_arms.design import Designs, members_of
+from private_ate.privacy.cube_law import cube_variance
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study
@@ -149,9 +151,10 @@ def release_variances(
         "variances", sums.totals, sensitivities=sensitivities, epsilon=epsilon
     )
     grid = 1 << SQUARE_BITS
+    wider = math.sqrt(cube_variance(noise.outcomes) / 2)  # than Laplace's, if outcomes share it
     return PooledVariance.shrink(
         [float(Fraction(steps, 4 * grid)) for steps in noisy],
-        [float(Fraction(size, 2 * grid) / epsilon) for size in sensitivities],
+        [wider * float(Fraction(size, 2 * grid) / epsilon) for size in sensitivities],
         sums.pairs,
         (kept.width / OUTCOME_STEPS) ** 2 / 4,
     )

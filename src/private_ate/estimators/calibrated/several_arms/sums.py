@@ -14,7 +14,7 @@ from private_ate.domain import Interval
 from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.estimators.calibrated.several_arms.weights import ArmWeights
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantiles import staircase_variance
+from private_ate.privacy.sum_law import SumLaw
 from private_ate.privacy.sums import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
@@ -54,14 +54,20 @@ class StairRule:
     rows: int
 
     @classmethod
-    def of(cls, rows_per_person: int, arms: int, epsilon: float) -> StairRule:
+    def of(
+        cls, rows_per_person: int, arms: int, epsilon: float | Fraction, outcomes: int = 1
+    ) -> StairRule:
         """Return the rule whose noise has the smaller variance."""
         rules = (cls(rows_per_person, 1), cls(min(rows_per_person, arms), rows_per_person))
-        return min(rules, key=lambda rule: rule.variance(epsilon))
+        return min(rules, key=lambda rule: rule.variance(epsilon, outcomes))
 
-    def variance(self, epsilon: float) -> float:
+    def variance(self, epsilon: float | Fraction, outcomes: int = 1) -> float:
         """Return the variance of an arm's noise in squared one-row sensitivities."""
-        return self.rows**2 * staircase_variance(epsilon / self.moves)
+        return self.rows**2 * self.law(Fraction(epsilon), outcomes).variance
+
+    def law(self, epsilon: Fraction, outcomes: int) -> SumLaw:
+        """Return the law of an arm's noise, for what one move changes."""
+        return SumLaw.of(outcomes, epsilon, self.moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +123,13 @@ def release_means(
             "outcome sums", sums.totals,
             sensitivities=sensitivities, moves=rule.moves, epsilon=epsilon,
         )  # fmt: skip
+    law = rule.law(epsilon, noise.outcomes)
     unit, whole = bounds.width / size, 1 << (OUTCOME_BITS + WEIGHT_BITS)
     middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
     return tuple(
         ReleasedMean(
             min(max(middle + float(Fraction(total, 2 * whole)) * unit, bounds.low), bounds.high),
-            NoiseLaw("staircase", float(Fraction(sensitivity, whole)) * unit, epsilon / rule.moves),
+            NoiseLaw.of_sum(law, float(Fraction(sensitivity, whole)) * unit),
         )
         for total, sensitivity in zip(noisy, sensitivities, strict=True)
     )

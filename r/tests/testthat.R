@@ -1,0 +1,4 @@
+library(testthat)
+library(privateATE)
+
+test_check("privateATE")

@@ -1,0 +1,110 @@
+"""Table 1 of a study: how its arms compare in public covariates, before and after weighting.
+
+Everything here is a function of public columns, or of what only a curator sees.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Final, Literal
+
+__all__ = ["CovariateRow", "Moments", "TableOne", "Verdict"]
+
+Verdict = Literal["balanced", "nearly", "not balanced"]
+_BALANCED: Final = 0.1  # standardised difference that is usually called balanced
+_NEARLY: Final = 0.25
+_LEAST_RATIO: Final = 0.5  # of variances; its inverse is the greatest
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Mean and standard deviation of a covariate in one arm, in its own units."""
+
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class CovariateRow:
+    """One covariate in every arm.
+
+    Attributes
+    ----------
+    name : str
+        The covariate, or one of its categories.
+    is_share : bool
+        Whether its means are shares of an arm.
+    before, after : tuple of Moments
+        One for each arm, the reference first; ``after`` is empty where weights are not known.
+    """
+
+    name: str
+    is_share: bool
+    before: tuple[Moments, ...] = field(repr=False)
+    after: tuple[Moments, ...] = field(default=(), repr=False)
+
+    def difference(self, moments: tuple[Moments, ...]) -> float:
+        """Return the standardised difference of means; of several arms the greatest of any pair."""
+        found = [
+            _standardised(first, second, was_first, was_second)
+            for (first, was_first), (second, was_second) in combinations(
+                zip(moments, self.before, strict=True), 2
+            )
+        ]
+        return max(found, key=abs)
+
+    def variance_ratio(self, moments: tuple[Moments, ...]) -> float | None:
+        """Return the ratio of variances; of several arms the greatest by the least.
+
+        None for a share, whose variance follows from its mean, and where an arm does not vary.
+        """
+        spreads = [one.deviation**2 for one in moments]
+        if self.is_share or min(spreads) == 0:
+            return None
+        return spreads[1] / spreads[0] if len(spreads) == 2 else max(spreads) / min(spreads)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Say whether the arms are alike, after weighting where that is known."""
+        moments = self.after or self.before
+        far = abs(self.difference(moments))
+        ratio = self.variance_ratio(moments)
+        alike = ratio is None or _LEAST_RATIO <= ratio <= 1 / _LEAST_RATIO
+        if far <= _BALANCED and alike:
+            return "balanced"
+        return "nearly" if far <= _NEARLY and alike else "not balanced"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOne:
+    """Every covariate in every arm, the reference first.
+
+    Public at label level, where covariates and treatment are; the curator's otherwise. Its repr
+    shows no value.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The arms.
+    sizes : tuple of int
+        How many units each arm holds.
+    effective : tuple of float
+        How many units of equal weight each is worth; empty where weights are not known.
+    rows : tuple of CovariateRow
+        The covariates, a row for each category.
+    """
+
+    labels: tuple[str, ...]
+    sizes: tuple[int, ...] = field(repr=False)
+    effective: tuple[float, ...] = field(repr=False)
+    rows: tuple[CovariateRow, ...] = field(repr=False)
+
+
+def _standardised(
+    first: Moments, second: Moments, was_first: Moments, was_second: Moments
+) -> float:
+    """Return second less first, in deviations before weighting."""
+    spread = math.sqrt((was_first.deviation**2 + was_second.deviation**2) / 2) or 1.0
+    return (second.mean - first.mean) / spread

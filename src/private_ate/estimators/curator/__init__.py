@@ -1,0 +1,1 @@
+"""The curator's doors to released estimators: they read tables themselves, release nothing."""

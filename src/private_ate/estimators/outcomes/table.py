@@ -1,0 +1,100 @@
+"""One estimate from the runs of several outcomes: rows of each, intervals that cover at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from private_ate.contents.arms import Contrast, Pair, SubgroupRow
+from private_ate.contents.laws import half_width
+from private_ate.domain import Domain
+from private_ate.estimators.request import Request
+from private_ate.release import Estimate
+from private_ate.settings import ABSENT, Absent, Facts, OutcomeFacts, plain_settings
+
+__all__ = ["merge_outcomes"]
+
+_TOGETHER: Final = (
+    "effects on {0} outcomes of the same people, drawn together; the headline is {1}, and settings "
+    "that outcomes have of their own are its"
+)
+
+
+def merge_outcomes(
+    runs: Sequence[Estimate], domain: Domain, request: Request, *, bounds_are_declared: bool
+) -> Estimate:
+    """Return the headline's estimate with the rows of all outcomes; all of it is post-processing.
+
+    Intervals that cover at once have room for all outcomes, by Bonferroni's rule between outcomes:
+    nothing is assumed about how outcomes hang together.
+    """
+    told = [_with_row(run, domain, place, request) for place, run in enumerate(runs)]
+    columns = [one.column for one in domain.outcomes]
+    first, *others = told
+    held: Any = first.settings  # a frozen dataclass that has room for outcomes
+    texts = held.notes if isinstance(held.notes, tuple) else ()
+    settings = replace(
+        held,
+        notes=(_TOGETHER.format(len(runs), columns[0]), *texts),
+        outcomes=tuple(
+            _facts(run, domain, place, bounds_are_declared=bounds_are_declared)
+            for place, run in enumerate(told)
+        ),
+    )
+    return replace(
+        first,
+        settings=settings,
+        warnings=_warnings(columns, [run.warnings for run in told]),
+        further=tuple(zip(columns[1:], others, strict=True)),
+    )
+
+
+def _with_row(run: Estimate, domain: Domain, place: int, request: Request) -> Estimate:
+    """Return an outcome's estimate with its effect of two arms as a row, where it has none."""
+    if run.comparison is not None or run.subgroups:
+        return run
+    control, treated = domain.treatment.coded
+    width = domain.of_outcome(place).bounds.width
+    at_once = replace(request, outcomes=len(domain.outcomes)).coverage_at_once
+    together: Pair | None = None
+    if run.interval is not None:
+        half = half_width(at_once, run.laws, [run.variances], "convolved")
+        low, high = (min(max(end, -width), width) for end in (run.ate - half, run.ate + half))
+        together = (min(low, run.interval[0]), max(high, run.interval[1]))
+    row = Contrast(treated, control, run.ate, run.interval, together, run.noise_interval)
+    return replace(run, subgroups=(SubgroupRow(None, row),))
+
+
+def _facts(run: Estimate, domain: Domain, place: int, *, bounds_are_declared: bool) -> OutcomeFacts:
+    outcome = domain.outcomes[place]
+    ends: Pair | None = None
+    if bounds_are_declared and outcome.bounds is not None:
+        ends = (outcome.bounds.low, outcome.bounds.high)
+    return OutcomeFacts(outcome.column, ends, outcome.unit, _means(run), _left_out(run))
+
+
+def _means(run: Estimate) -> dict[str, float] | Absent:
+    """Return mean outcomes by arm, where they were released."""
+    if run.comparison is not None:
+        found = {arm.label: arm.mean for arm in run.comparison.arms if arm.mean is not None}
+        return found or ABSENT
+    means = Facts.of(plain_settings(run.settings)).means
+    return ABSENT if means is None else {"treated": means.treated, "control": means.control}
+
+
+def _left_out(run: Estimate) -> int | Absent:
+    counted = Facts.of(plain_settings(run.settings)).left_out_outcome
+    return ABSENT if counted is None else counted
+
+
+def _warnings(columns: Sequence[str], warnings: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return what all outcomes warn of once, and what some do with their names."""
+    shared = [text for text in warnings[0] if all(text in texts for texts in warnings)]
+    own = [
+        f"{column}: {text}"
+        for column, texts in zip(columns, warnings, strict=True)
+        for text in texts
+        if text not in shared
+    ]
+    return (*shared, *own)

@@ -1,0 +1,83 @@
+"""One figure of all settings at one ε: our default beside the best of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, get_args
+
+from private_ate.experiments.plots import plain_ticks, require_plots, save_figure
+from private_ate.experiments.referee.families import setting_named
+from private_ate.experiments.referee.tables import setting_words
+from private_ate.experiments.referee.verdicts import Cell, Standing
+from private_ate.privacy.levels import Level
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_overview"]
+
+_EPSILON: Final = "1"
+_OURS, _OTHERS, _REST = "#c0392b", "#08306b", "#bbbbbb"
+_LARGEST: Final = 10.0  # errors beyond so many effects end at the edge
+
+
+def draw_overview(cells: Sequence[Cell], folder: Path) -> list[Path]:
+    """Draw a panel for each level, a line for each setting; nothing if ε = 1 was not run."""
+    shown = [cell for cell in cells if cell.epsilon == _EPSILON and cell.default is not None]
+    if not shown:
+        return []
+    require_plots()
+    from matplotlib import pyplot as plt  # an extra
+
+    levels = [level for level in get_args(Level) if any(cell.level == level for cell in shown)]
+    names = list(dict.fromkeys(cell.setting for cell in shown))
+    size = (4.2 * len(levels) + 2.4, 1.6 + 0.27 * len(names))
+    figure, axes = plt.subplots(1, len(levels), squeeze=False, sharey=True, figsize=size)
+    for axis, level in zip(axes[0], levels, strict=True):
+        _draw_level(axis, [cell for cell in shown if cell.level == level], names)
+        axis.set_title(f"{level} level, ε = {_EPSILON}", fontsize=10)
+        axis.set_xlabel("mean error / true effect")
+    axes[0][0].set_yticks(range(len(names)), [setting_words(setting_named(name)) for name in names])
+    axes[0][0].invert_yaxis()
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9)
+    path = folder / "figure-overview"
+    save_figure(figure, path)
+    return [path]
+
+
+def _draw_level(axis: Axes, cells: Sequence[Cell], names: Sequence[str]) -> None:
+    """Draw all other arms as grey ticks, the best of them and our default as points."""
+    places = {name: place for place, name in enumerate(names)}
+    ours: list[tuple[float, int]] = []
+    best: list[tuple[float, int]] = []
+    rest: list[tuple[float, int]] = []
+    for cell in cells:
+        place, default = places[cell.setting], cell.default
+        others = sorted(_others(cell), key=lambda one: one.mean)
+        if default is not None and default.errors:
+            ours.append((min(default.mean, _LARGEST), place))
+        if others:
+            best.append((min(others[0].mean, _LARGEST), place))
+        rest += [(min(one.mean, _LARGEST), place) for one in others[1:]]
+    axis.plot(*_columns(rest), "|", color=_REST, markersize=9, label="other methods")
+    axis.plot(
+        *_columns(best), "o", color=_OTHERS, markersize=6, fillstyle="none",
+        label="the best of the others",
+    )  # fmt: skip
+    label = "our default, with its interval"
+    axis.plot(*_columns(ours), "s", color=_OURS, markersize=4.5, label=label)
+    axis.set_xscale("log")
+    plain_ticks(axis.xaxis, axis.get_xlim())
+    axis.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def _others(cell: Cell) -> list[Standing]:
+    return [one for one in cell.standings if one is not cell.default and one.errors]
+
+
+def _columns(points: Sequence[tuple[float, int]]) -> tuple[list[float], list[int]]:
+    return [point[0] for point in points], [point[1] for point in points]

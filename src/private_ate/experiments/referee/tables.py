@@ -1,0 +1,240 @@
+"""The referee's numbers as Markdown tables and as rows of comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+
+from private_ate.experiments.arms import ALL_ARMS
+from private_ate.experiments.claims import name_arm, number
+from private_ate.experiments.markdown import markdown_table
+from private_ate.experiments.referee.costs import Audited, Memory
+from private_ate.experiments.referee.families import Setting, setting_named
+from private_ate.experiments.referee.reasons import reason_of
+from private_ate.experiments.referee.verdicts import Cell, Standing, lost_to, verdict_of
+
+__all__ = [
+    "results_csv",
+    "setting_words",
+    "summary_csv",
+    "table_of_audits",
+    "table_of_costs",
+    "table_of_design",
+    "table_of_errors",
+    "table_of_intervals",
+    "table_of_lost_cells",
+    "table_of_winners",
+]
+
+_MARKS = {"best": "**ours**", "tie": "tie", "beaten": "not ours", "too few draws": "?"}
+
+
+def setting_words(setting: Setting) -> str:
+    """Name a setting by what differs from n = 10 000, d = 20, half treated, uniform outcome."""
+    kind = {"linear": "linear", "nonlinear": "non-linear", "none": "trial"}[setting.confounding]
+    law = {"rare": "rare binary", "heavy": "heavy tails", "zeros": "many zeros", "uniform": ""}
+    words = [
+        kind,
+        f"n = {setting.size}" if setting.size != 10_000 else "",
+        f"d = {setting.dimension}" if setting.dimension != 20 else "",
+        f"{setting.share:.0%} treated" if setting.share != 0.5 else "",
+        law[setting.outcome],
+        "varying effects" if setting.varying else "",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def table_of_design(families: dict[str, tuple[Setting, ...]], cells: Sequence[Cell]) -> str:
+    """List the settings with how many studies were drawn and what misses without privacy."""
+    rows = []
+    for family, settings in families.items():
+        for setting in settings:
+            members = [cell for cell in cells if cell.setting == setting.name]
+            drawn = max((_draws(cell) for cell in members), default=0)
+            errors = (members[0].plain, members[0].adjusted) if members else (math.nan, math.nan)
+            rows.append(
+                [family, setting_words(setting), f"`{setting.name}`", str(drawn)]
+                + [number(error) for error in errors]
+            )
+    header = ["family", "setting", "name", "studies", "plain difference", "AIPW"]
+    return markdown_table(header, rows)
+
+
+def table_of_winners(cells: Sequence[Cell]) -> str:
+    """Name the winner of each cell and how our default stands, a column per ε."""
+    epsilons = sorted({cell.epsilon for cell in cells}, key=float)
+
+    def entry(cell: Cell) -> str:
+        winner, default = cell.winner, cell.default
+        if winner is None or default is None:
+            return "–"
+        verdict = verdict_of(cell)
+        shown = f"{name_arm(winner.arm)} {number(winner.mean)}"
+        if winner is default:
+            return f"**{shown}**"
+        return f"{shown}; ours {number(default.mean)}, {_MARKS[verdict]}"
+
+    return _by_setting(cells, epsilons, entry)
+
+
+def table_of_lost_cells(cells: Sequence[Cell]) -> str:
+    """List every cell in which the default is behind by more than two standard errors."""
+    rows = []
+    for cell in cells:
+        ahead, default = lost_to(cell), cell.default
+        if verdict_of(cell) == "beaten" and default is not None:
+            rows.append(
+                [
+                    cell.level,
+                    setting_words(setting_named(cell.setting)),
+                    cell.epsilon,
+                    _mean(default),
+                    "–" if ahead is None else f"{name_arm(ahead.arm)} {_mean(ahead)}",
+                    reason_of(default, ahead),
+                ]
+            )
+    if not rows:
+        return "There is none."
+    return markdown_table(["level", "setting", "ε", "ours", "ahead", "why"], rows)
+
+
+def table_of_errors(cells: Sequence[Cell]) -> str:
+    """Write mean ± standard error for each setting and arm, a column per ε."""
+    return _by_arm(cells, _mean)
+
+
+def table_of_intervals(cells: Sequence[Cell]) -> str:
+    """Write coverage and mean width for each setting and arm that has intervals."""
+
+    def entry(standing: Standing) -> str:
+        if not standing.covered:
+            return "–"
+        held = f"{sum(standing.covered)}/{len(standing.covered)}"
+        return f"{held}, {number(standing.width)}"
+
+    return _by_arm(cells, entry, lambda standing: bool(standing.covered))
+
+
+def table_of_costs(cells: Sequence[Cell], memories: Sequence[Memory]) -> str:
+    """Write the median processor seconds of a release and its largest memory by n and d."""
+    seconds: dict[tuple[str, int, int], list[float]] = {}
+    for cell in cells:
+        setting = setting_named(cell.setting)
+        for standing in cell.standings:
+            key = (standing.arm, setting.size, setting.dimension)
+            seconds.setdefault(key, []).extend(standing.cpu)
+    peaks = {(one.arm, one.size, one.dimension): one.megabytes for one in memories}
+    shapes = sorted({key[1:] for key in seconds})
+
+    def entry(arm: str, shape: tuple[int, int]) -> str:
+        key = (arm, *shape)
+        if key not in seconds:
+            return "–"
+        peak = peaks.get(key)
+        memory = "" if peak is None else f", {peak:.0f} MB"
+        return f"{number(median(seconds[key]))} s{memory}"
+
+    known = {key[0] for key in seconds}
+    header = ["method", *(f"n = {size}, d = {dimension}" for size, dimension in shapes)]
+    rows = [
+        [arm.display, *(entry(arm.label, shape) for shape in shapes)]
+        for arm in ALL_ARMS
+        if arm.label in known
+    ]
+    return markdown_table(header, rows)
+
+
+def table_of_audits(audits: Sequence[Audited]) -> str:
+    """Write what each arm claims and what the audit bounds from below."""
+    rows = [
+        [name_arm(one.arm), one.claimed, one.measured, str(one.runs), "yes" if one.passed else "NO"]
+        for one in audits
+    ]
+    return markdown_table(["method", "claims", "audit", "releases a side", "agrees"], rows)
+
+
+def summary_csv(cells: Sequence[Cell]) -> str:
+    """Write one line for each cell and arm."""
+    header = (
+        "setting", "level", "epsilon", "method", "draws", "refused", "error", "standard_error",
+        "bias", "spread", "coverage", "width", "cpu_seconds", "verdict_of_default",
+    )  # fmt: skip
+    rows = [
+        (
+            cell.setting, cell.level, cell.epsilon, one.arm, len(one.errors), one.refused,
+            one.mean, one.standard_error, one.bias, one.spread, one.coverage, one.width,
+            median(one.cpu), verdict_of(cell) if one is cell.default else "",
+        )
+        for cell in cells
+        for one in cell.standings
+    ]  # fmt: skip
+    return results_csv(header, rows)
+
+
+def results_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write comma-separated values; numbers have six digits, unknown ones are empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([_plain(value) for value in row])
+    return text.getvalue()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.6g}"
+    return "" if value is None else value
+
+
+def _draws(cell: Cell) -> int:
+    return max((len(one.errors) + one.refused for one in cell.standings), default=0)
+
+
+def _mean(standing: Standing) -> str:
+    if math.isnan(standing.mean):
+        return "refused"
+    error = standing.standard_error
+    return number(standing.mean) + ("" if math.isnan(error) else f" ± {number(error)}")
+
+
+def _by_setting(
+    cells: Sequence[Cell], epsilons: Sequence[str], entry: Callable[[Cell], str]
+) -> str:
+    places = {(cell.setting, cell.epsilon): cell for cell in cells}
+    rows = [
+        [
+            setting_words(setting_named(setting)),
+            *(
+                entry(places[setting, epsilon]) if (setting, epsilon) in places else "–"
+                for epsilon in epsilons
+            ),
+        ]
+        for setting in dict.fromkeys(cell.setting for cell in cells)
+    ]
+    return markdown_table(["setting", *(f"ε = {epsilon}" for epsilon in epsilons)], rows)
+
+
+def _by_arm(
+    cells: Sequence[Cell],
+    entry: Callable[[Standing], str],
+    wanted: Callable[[Standing], bool] = lambda _: True,
+) -> str:
+    epsilons = sorted({cell.epsilon for cell in cells}, key=float)
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for cell in cells:
+        for standing in cell.standings:
+            if wanted(standing):
+                found.setdefault((cell.setting, standing.arm), {})[cell.epsilon] = entry(standing)
+    rows = [
+        [
+            setting_words(setting_named(setting)), name_arm(arm),
+            *(entries.get(epsilon, "–") for epsilon in epsilons),
+        ]
+        for (setting, arm), entries in found.items()
+    ]  # fmt: skip
+    header = ["setting", "method", *(f"ε = {epsilon}" for epsilon in epsilons)]
+    return markdown_table(header, rows)

@@ -1,0 +1,148 @@
+"""Losses whose minimum balances covariates between arms, under objective perturbation.
+
+With f = z·w and p = σ(f), the derivatives of a treated and of a control row's loss are
+
+    ATE: −1/p and 1/(1 − p)        ATT: −1 and p/(1 − p)        ATC: −(1 − p)/p and 1,
+
+so that the gradient vanishes exactly where the weighted sums of z agree in both arms. Beyond
+|f| = log((1 − η)/η) a loss goes on along its tangent: it stays convex, and one row's slope and
+bend are bounded. Proof: section 12 of docs/proofs/baselines.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, assert_never
+
+import numpy as np
+
+from private_ate.arrays import Bits, Floats
+from private_ate.models.folds import LossSums, by_chunks
+from private_ate.models.private_logistic import PrivateFit
+from private_ate.privacy.objective import Steepness, Tilt
+from private_ate.study import Block, Study
+
+__all__ = ["Balanced", "BalancingObjective", "RowLoss", "row_losses", "steepness_of"]
+
+Balanced = Literal["ate", "att", "atc"]
+
+_NO_HESSIAN: Floats = np.zeros((0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class RowLoss:
+    """Loss, slope and bend of rows by their predictors, shape (m,) each."""
+
+    value: Floats
+    slope: Floats
+    bend: Floats
+
+
+def steepness_of(estimand: Balanced, truncation: float) -> Steepness:
+    """Return what one row's loss can do: its slope is at most 1/η (ATE) or (1 − η)/η."""
+    least = Fraction(truncation)
+    odds = (1 - least) / least
+    return Steepness(math.ceil(1 + odds if estimand == "ate" else odds), odds, None)
+
+
+def row_losses(estimand: Balanced, predictors: Floats, treated: Bits, truncation: float) -> RowLoss:
+    """Return the loss of each row with its derivatives, along the tangent beyond the knots."""
+    knot = math.log((1 - truncation) / truncation)
+    inside = np.clip(predictors, -knot, knot)
+    sign = np.where(treated, -1.0, 1.0)
+    growing = np.exp(sign * inside)  # (1 − p)/p of a treated row, p/(1 − p) of a control
+    match estimand:
+        case "ate":
+            curved, straight = np.ones_like(growing), np.ones_like(growing)
+        case "att":
+            curved, straight = (~treated).astype(np.float64), treated.astype(np.float64)
+        case "atc":
+            curved, straight = treated.astype(np.float64), (~treated).astype(np.float64)
+        case _:
+            assert_never(estimand)
+    slope = sign * (curved * growing + straight)
+    value = curved * growing + straight * sign * inside + slope * (predictors - inside)
+    bend = curved * growing * (np.abs(predictors) <= knot)
+    return RowLoss(value, slope, bend)
+
+
+@dataclass(frozen=True, slots=True)
+class BalancingObjective(PrivateFit):
+    """The sum of losses whose stationary point balances the features between arms."""
+
+    estimand: Balanced
+    truncation: float
+
+    @property
+    def dimension(self) -> int:
+        """The number of weights (p): one per feature and the intercept, which comes first."""
+        return self.scaling.columns
+
+    @property
+    def steepness(self) -> Steepness:
+        """How steep and how bent the loss of one row can be."""
+        return steepness_of(self.estimand, self.truncation)
+
+    def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
+        """Return sums over rows of the loss and its derivatives."""
+        return rows.fold(by_chunks(_kernel(self, point, curved=curved)), title="balancing weights")
+
+    def reach(self, direction: Floats) -> float:
+        """Return the L1 norm, which bounds ``|z·direction|``."""
+        return float(np.abs(direction).sum())
+
+    def minimize(self, tilt: Tilt) -> Floats:
+        """Run damped Newton, and accelerated gradient steps where it did not arrive.
+
+        At the knots the bend jumps, so nothing proves that Newton's steps arrive; the others do,
+        after a number of them that the least and the largest bend bound.
+        """
+        point = PrivateFit.minimize(self, tilt)
+        gradient = self._tilted(point, tilt)
+        if float(np.linalg.norm(gradient)) <= tilt.tolerance:
+            return point
+        return self._walk(point, gradient, tilt)
+
+    def _walk(self, start: Floats, gradient: Floats, tilt: Tilt) -> Floats:
+        """Walk by Nesterov's steps until the gradient norm is within the tolerance."""
+        bend = float(self.steepness.curvature)
+        smoothness = self.size * bend * self.dimension + tilt.ridge
+        root = math.sqrt(tilt.ridge / smoothness)
+        momentum = (1 - root) / (1 + root)
+        distance = float(np.linalg.norm(gradient)) / tilt.tolerance
+        steps = math.ceil(math.log(2 / root**2 * distance**2) / -math.log1p(-root))
+        previous = current = start
+        for _ in range(steps):
+            ahead = current + momentum * (current - previous)
+            slope = self._tilted(ahead, tilt)
+            if float(np.linalg.norm(slope)) <= tilt.tolerance:
+                return ahead
+            previous, current = current, ahead - slope / smoothness
+        return current
+
+    def _tilted(self, point: Floats, tilt: Tilt) -> Floats:
+        """Return the gradient of the tilted loss; no progress is told of it."""
+        loss = self.sums(self.study.unannounced(), point).gradient
+        gradient: Floats = loss + tilt.ridge * point + tilt.linear
+        return gradient
+
+
+def _kernel(
+    objective: BalancingObjective, point: Floats, *, curved: bool
+) -> Callable[[Block], LossSums]:
+    scaling, estimand, truncation = objective.scaling, objective.estimand, objective.truncation
+
+    def kernel(block: Block) -> LossSums:
+        features = scaling.features(block)
+        found = row_losses(estimand, point @ features, block.treatment, truncation)
+        present = block.present
+        loss, gradient = float(found.value @ present), features @ (found.slope * present)
+        if not curved:
+            return LossSums(block.arm.size, loss, gradient, _NO_HESSIAN)
+        features *= np.sqrt(found.bend) * present  # in place: no second large array
+        return LossSums(block.arm.size, loss, gradient, features @ features.T)
+
+    return kernel

@@ -1,0 +1,224 @@
+"""Predictions for subgroups at label level: the public phase in every cell, then their table.
+
+Cells are those of the public columns, in their proportions. What is expected of them is put
+together as a release does it, so that rows add up and intervals are made alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from private_ate.contents.arms import NoiseLaw
+from private_ate.domain.subgroups import Cells
+from private_ate.engines.local import LocalStudy
+from private_ate.errors import SchemaError
+from private_ate.estimators.calibrated.method import pose_caps
+from private_ate.estimators.calibrated.options import CalibratedOptions
+from private_ate.estimators.guesses import POWER
+from private_ate.estimators.request import Request
+from private_ate.estimators.subgroups.cells import CellRows, divide_rows, groups_of
+from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
+from private_ate.estimators.subgroups.populations import Roll, count_population, roll_up
+from private_ate.estimators.subgroups.table import Row, table_rows
+from private_ate.planning.answers import Planner
+from private_ate.planning.arms import label_arms
+from private_ate.planning.label import foresee_effect, people_like
+from private_ate.planning.plan import PlanRow
+
+__all__ = ["subgroup_planner"]
+
+_MANY: Final = 3  # cells above which all units are better paid for
+_FEWEST: Final = 8  # rows of a cell, where a plan scales the cells
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreseen:
+    """What to expect of one cell: each quantity as it errs, and as its interval will show it."""
+
+    erring: tuple[Quantity, ...]
+    shown: tuple[Quantity, ...]
+    notes: tuple[str, ...]
+
+
+Foresee = Callable[[int, float], _Foreseen]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Cells put together at one ε, from which every row follows.
+
+    ``erring`` has what sampling is thought to be, ``shown`` what intervals will be made of.
+    """
+
+    erring: ReleasedCells
+    shown: ReleasedCells
+    counts: Sequence[int]
+    notes: Sequence[str]
+    epsilon: float
+    coverage: float
+    several: bool
+
+    def half(self, row: Row) -> float:
+        """Return the half-width of a row."""
+        return self.shown.half(row.weights, self.coverage)
+
+    def row(self, row: Row) -> PlanRow:
+        """Return a row of the plan."""
+        held = [place for place, weight in enumerate(row.weights.cells) if weight]
+        half = self.half(row)
+        return PlanRow(
+            self.epsilon,
+            self.erring.noise_size(row.weights),
+            float(np.sqrt(self.erring.variance(row.weights))),
+            self.erring.expected_size(row.weights),
+            half,
+            self.notes[held[0]] if len(held) == 1 else f"{len(held)} cells",
+            half + self.erring.half(row.weights, 2 * POWER - 1),
+            sum(self.counts[place] for place in held),
+            True,
+            row.arm if self.several else None,
+            row.against if self.several else None,
+            subgroup=row.subgroup,
+        )
+
+
+def subgroup_planner(
+    study: LocalStudy,
+    request: Request,
+    options: CalibratedOptions,
+    alike_share: float,
+    caveat: str,
+) -> Planner:
+    """Return predictions for every row of the table that a request for subgroups releases.
+
+    ``alike_share`` is the share of the outcome's variance that like units are thought to have.
+    """
+    cells = Cells.of(study.domain, request.by)
+    found = divide_rows(study, cells)
+    used = [cell for cell in found if cell.is_comparable]
+    if not used:
+        msg = "no subgroup holds units of every arm; choose coarser ones"
+        raise SchemaError(msg)
+    sizes = [cell.study.size for cell in used]
+    overlaps = [_overlap(cell, request) for cell in used]
+    populations = [
+        count_population(cell.study.public(), request, overlap)
+        for cell, overlap in zip(used, overlaps, strict=True)
+    ]
+    roll = roll_up(populations, sizes, by_factors=request.overall)
+    foresee = [_foresee(cell, request, options, alike_share) for cell in used]
+    labels = study.domain.treatment.coded
+    rows = table_rows(roll.shares, groups_of(cells, used), labels)
+    whole = study.size
+
+    def foreseen(size: int, epsilon: float) -> _Table:
+        each = epsilon / 2 if request.overall else epsilon
+        counts = [_scaled(part, size, whole) for part in sizes]
+        expected = [one(count, each) for one, count in zip(foresee, counts, strict=True)]
+        both = _reconciled(expected, roll, epsilon - each if request.overall else None)
+        notes = [one.notes[-1] for one in expected]
+        return _Table(*both, counts, notes, epsilon, request.coverage, several=len(labels) > 2)
+
+    def table(size: int, epsilon: float) -> tuple[PlanRow, ...]:
+        made = foreseen(size, epsilon)
+        return tuple(made.row(row) for row in rows)
+
+    def widest(size: int, epsilon: float) -> PlanRow:
+        made = foreseen(size, epsilon)
+        return made.row(max(rows, key=made.half))
+
+    return Planner(
+        "calibrated",
+        widest,
+        whole,
+        caveat + _advice(used, found, request),
+        table,
+        every="row of the table",
+    )
+
+
+def _foresee(
+    cell: CellRows, request: Request, options: CalibratedOptions, alike_share: float
+) -> Foresee:
+    """Return what to expect of one cell, of two arms or of several."""
+    study = cell.study
+    if not isinstance(study, LocalStudy):
+        msg = "subgroups are planned for tables in memory"
+        raise TypeError(msg)
+    people = people_like(study)
+    if study.domain.treatment.size > 2:
+        arms = label_arms(people, request, options, alike_share)
+
+        def of_arms(rows: int, epsilon: float) -> _Foreseen:
+            expected = arms(rows, epsilon)
+            each = list(zip(expected.laws, expected.sampling, expected.likely, strict=True))
+            return _Foreseen(
+                tuple(Quantity(0.0, (law,), (variance,)) for law, variance, _ in each),
+                tuple(Quantity(0.0, (law,), likely) for law, _, likely in each),
+                expected.notes,
+            )
+
+        return of_arms
+    effect = foresee_effect(people, request, options, alike_share)
+
+    def of_two(rows: int, epsilon: float) -> _Foreseen:
+        expected = effect(rows, epsilon)
+        likely = tuple((expected.likely**2).tolist()) or (expected.sampling**2,)
+        return _Foreseen(
+            (Quantity(0.0, (expected.law,), (expected.sampling**2,)),),
+            (Quantity(0.0, (expected.law,), likely),),
+            (f"cap {expected.cap:.3g}",),
+        )
+
+    return of_two
+
+
+def _overlap(cell: CellRows, request: Request) -> float | None:
+    """Return what the units of a cell count for the ATO; the score is fitted there."""
+    if request.estimand != "ato":
+        return None
+    return pose_caps(cell.study.public(), request).overlap
+
+
+def _scaled(part: int, size: int, whole: int) -> int:
+    return part if size == whole else max(round(part * size / whole), _FEWEST)
+
+
+def _reconciled(
+    expected: Sequence[_Foreseen], roll: Roll, direct_epsilon: float | None
+) -> tuple[ReleasedCells, ReleasedCells]:
+    """Put cells together as a release does, as they err and as intervals will show them."""
+    direct = None
+    if direct_epsilon is not None:
+        direct = [
+            Quantity(
+                0.0, (_direct_law([one.erring[place] for one in expected], roll, direct_epsilon),)
+            )
+            for place in range(len(expected[0].erring))
+        ]
+    return (
+        ReleasedCells.reconcile(roll.shares, [one.erring for one in expected], direct),
+        ReleasedCells.reconcile(roll.shares, [one.shown for one in expected], direct),
+    )
+
+
+def _direct_law(quantities: Sequence[Quantity], roll: Roll, epsilon: float) -> NoiseLaw:
+    """Return the law of the sum over all cells: the largest sensitivity that one of them has."""
+    sizes = [share * one.laws[0].unit for share, one in zip(roll.shares, quantities, strict=True)]
+    return NoiseLaw("staircase", max(sizes), epsilon)
+
+
+def _advice(used: Sequence[CellRows], found: Sequence[CellRows], request: Request) -> str:
+    """Say which cells have no row, and that many cells are better paid for together too."""
+    lacking = [cell.name for cell in found if cell.everyone.total and not cell.is_comparable]
+    text = f"; no effect in {'; '.join(lacking)}: an arm is missing there" if lacking else ""
+    if len(used) > _MANY and not request.overall:
+        text += (
+            f"; all units are rolled up from {len(used)} cells, about {len(used) ** 0.5:.1f} times "
+            "as noisy as asked for alone: above three cells overall=True is recommended"
+        )
+    return text

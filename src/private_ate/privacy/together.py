@@ -1,0 +1,174 @@
+"""Runs of one method on several outcomes, side by side: what all of them ask for is drawn at once.
+
+Every run has a choke point of its own and stops where it asks for noise. When all have asked for
+the same step, one joint draw answers them. Only one run computes at a time: threads are nothing
+but places where runs wait. Proof: docs/proofs/outcomes.md.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Semaphore, Thread
+from typing import Any, Final, Generic, TypeVar
+
+from private_ate.errors import NumericRangeError
+from private_ate.privacy.entropy import Entropy
+from private_ate.privacy.noise import Noise, Spend
+from private_ate.privacy.sum_law import SumLaw
+
+__all__ = ["run_together"]
+
+Result = TypeVar("Result")
+Output = TypeVar("Output")
+
+_SUMS: Final = ("staircase", "staircase_disjoint", "staircase_by_arm")
+_SPREADS: Final = ("laplace", "laplace_disjoint")
+
+
+def run_together(noise: Noise, jobs: Sequence[Callable[[Noise], Result]]) -> list[Result]:
+    """Run a job per outcome on choke points that draw together; return what each came to.
+
+    Neighbours: one person's record replaced, which may move the input of every job. A job's answer
+    must be a function of its own outcome and of public columns. Cost: what one job says it spends,
+    because numbers of all jobs that belong together are drawn by `Noise.cubes`, or by staircases
+    that share ε. Proof: docs/proofs/outcomes.md.
+    """
+    runs = [_Run(job, noise.entropy, len(jobs)) for job in jobs]
+    try:
+        _resume(runs, [None] * len(runs))
+        while not all(run.is_done for run in runs):
+            if any(run.is_done for run in runs):
+                msg = "an outcome was finished while others still asked for noise"
+                raise NumericRangeError(msg)
+            _resume(runs, _answer(noise, [run.asked for run in runs if run.asked is not None]))
+        return [run.result for run in runs]
+    finally:
+        for run in runs:
+            run.stop()
+
+
+def _resume(runs: Sequence[_Run[Any]], answers: Sequence[object]) -> None:
+    """Let one run after the other go on to its next question or to its end."""
+    for run, answer in zip(runs, answers, strict=True):
+        run.go_on(answer)
+        if run.error is not None:
+            raise run.error
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a run asks for: the step as it would cost alone, and what goes in."""
+
+    spend: Spend
+    values: tuple[int, ...] = field(repr=False)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What must be alike in all runs; sensitivities may differ."""
+        spend = self.spend
+        return spend.step, spend.mechanism, spend.epsilon, spend.size, spend.part, spend.moves
+
+
+class _StoppedError(BaseException):
+    """Ends a run that nobody waits for any more; no method may catch it."""
+
+
+@dataclass(slots=True)
+class _OutcomeNoise(Noise):
+    """The choke point of one outcome: it draws nothing, asks and waits."""
+
+    ask: Callable[[_Asked], Any] = field(default=lambda _: None, repr=False)
+
+    def _release(self, spend: Spend, values: Any, draw: Callable[[], Output]) -> Output:  # noqa: ANN401, ARG002  # whatever goes in; drawn for all at once
+        self.spends.append(spend)
+        held = (values,) if isinstance(values, int) else tuple(values)
+        answer: Output = self.ask(_Asked(spend, held))
+        return answer
+
+    def _secret(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401, ARG002  # as above
+        msg = "outcomes that are drawn together have no secrets of their own"
+        raise NumericRangeError(msg)
+
+
+class _Run(Generic[Result]):
+    """One job in a thread that only goes on when it is told to."""
+
+    result: Result
+
+    def __init__(self, job: Callable[[Noise], Result], entropy: Entropy, outcomes: int) -> None:
+        self.asked: _Asked | None = None
+        self.error: BaseException | None = None
+        self.is_done = False
+        self._job = job
+        self._noise = _OutcomeNoise(entropy, outcomes=outcomes, ask=self._wait_for)
+        self._answer: object = None
+        self._is_stopped = False
+        self._go, self._back = Semaphore(0), Semaphore(0)
+        context = contextvars.copy_context()  # settings of numpy and decimal among others
+        self._thread = Thread(target=context.run, args=(self._work,), daemon=True)
+        self._thread.start()
+
+    def go_on(self, answer: object) -> None:
+        """Answer, and wait until the run asks again or ends."""
+        self._answer = answer
+        self._go.release()
+        self._back.acquire()
+
+    def stop(self) -> None:
+        """End a run that still waits."""
+        if not self.is_done:
+            self._is_stopped = True
+            self.go_on(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            self._pause()
+            self.result = self._job(self._noise)
+        except BaseException as error:  # noqa: BLE001  # raised again by whoever waits
+            self.error = error
+        finally:
+            self.is_done = True
+            self._back.release()
+
+    def _wait_for(self, asked: _Asked) -> object:
+        self.asked = asked
+        self._back.release()
+        self._pause()
+        return self._answer
+
+    def _pause(self) -> None:
+        self._go.acquire()
+        if self._is_stopped:
+            raise _StoppedError
+
+
+def _answer(noise: Noise, asked: Sequence[_Asked]) -> list[Any]:
+    """Draw for all runs at once; return what each of them asked for."""
+    spend = asked[0].spend
+    if len({one.kind for one in asked}) != 1:
+        msg = f"outcomes ask for different steps beside {spend.step!r}"
+        raise NumericRangeError(msg)
+    is_sum = spend.mechanism in _SUMS
+    if not is_sum and (spend.mechanism not in _SPREADS or len(spend.sensitivity) != spend.size):
+        msg = f"step {spend.step!r} ({spend.mechanism}) is not drawn for several outcomes at once"
+        raise NumericRangeError(msg)
+    rows = list(zip(*(one.values for one in asked), strict=True))
+    sizes = list(zip(*(one.spend.sensitivity for one in asked), strict=True))
+    law = SumLaw.of(len(asked), spend.epsilon, spend.moves)
+    if is_sum and law.name == "staircase":
+        flat = noise.staircase_by_arm(
+            spend.step, [value for row in rows for value in row],
+            sensitivities=[size for row in sizes for size in row],
+            moves=spend.moves * len(asked), epsilon=spend.epsilon, part=spend.part,
+        )  # fmt: skip
+        noisy = [flat[first : first + len(asked)] for first in range(0, len(flat), len(asked))]
+    else:
+        noisy = noise.cubes(
+            spend.step, rows, sensitivities=[[spend.moves * size for size in row] for row in sizes],
+            epsilon=spend.epsilon, part=spend.part,
+        )  # fmt: skip
+    columns = [list(column) for column in zip(*noisy, strict=True)]
+    return [column[0] for column in columns] if spend.mechanism == "staircase" else columns

@@ -1,0 +1,111 @@
+"""The page of a data set's policy: what is approved by itself, as a form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, Response
+
+from private_ate.estimators.registry import METHODS, known_estimands
+from private_ate.report.markup import Markup, element
+from private_ate.service.pages.analyst import At, DatasetName
+from private_ate.service.pages.doors import Filled, Here, to
+from private_ate.service.pages.frame import (
+    button,
+    checkbox,
+    field,
+    form,
+    may_change,
+    respond,
+    show_table,
+)
+from private_ate.service.policy import Policy
+from private_ate.service.store.catalogue import Dataset, set_policy
+from private_ate.service.store.people import Session
+
+__all__ = ["router"]
+
+router = APIRouter(include_in_schema=False)
+_SWITCHES = ("automatic", "needs_interval", "two_persons")
+_LISTS = ("methods", "estimands", "outcomes", "subgroups")
+
+
+@router.get("/datasets/{name}/policy")
+def policy(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
+    """Show a policy, and let a curator replace it."""
+    session.actor.require("curator", "auditor")
+    found, _ = desk.dataset(name)
+    words = (
+        "Plans within these limits are approved at once; all others wait for a curator. What was "
+        "asked before keeps what was decided."
+    )
+    changes = session.actor.role == "curator" and may_change(session.actor)
+    part = _policy_form(found, session) if changes else _policy_table(found.policy)
+    return respond(f"Policy of {name}", element("p", words), part, session=session)
+
+
+@router.post("/datasets/{name}/policy")
+def replace_policy(name: DatasetName, fields: Filled, session: Here, desk: At) -> Response:
+    """Replace a policy."""
+    session.actor.require("curator", write=True)
+    new = Policy.read(_plain(fields))
+    with desk.store.transaction() as execute:
+        set_policy(execute, name, new, session.actor.name)
+    return to("/manage")
+
+
+def _policy_form(found: Dataset, session: Session) -> Markup:
+    held, columns = found.policy, ", ".join(found.domain.covariates)
+    return form(
+        f"/datasets/{found.name}/policy", session,
+        checkbox("automatic", "Approve within the limits below", checked=held.automatic),
+        field("epsilon_per_request", "Most ε of one request", value=held.epsilon_per_request,
+              inputmode="decimal", required="required"),
+        field("epsilon_per_month", "Most ε of one analyst in thirty days",
+              "Of all data sets about the same people.", held.epsilon_per_month,
+              inputmode="decimal", required="required"),
+        field("methods", "Methods", f"With commas, of {', '.join(METHODS)}.",
+              ", ".join(held.methods)),
+        field("estimands", "Estimands", f"With commas, of {', '.join(known_estimands())}.",
+              ", ".join(held.estimands)),
+        field("outcomes", "Outcomes", "With commas; all for every one that is declared.",
+              _listed(held.outcomes)),
+        field("subgroups", "Columns that people may be divided by",
+              f"With commas, of {columns}; all for every one, empty for none.",
+              _listed(held.subgroups)),
+        checkbox("needs_interval", "Only with a confidence interval", checked=held.needs_interval),
+        checkbox("two_persons", "Two curators approve what waits", checked=held.two_persons),
+        button("Replace the policy"),
+    )  # fmt: skip
+
+
+def _policy_table(held: Policy) -> Markup:
+    rows = []
+    for name, value in held.plain.items():
+        told = {True: "yes", False: "no", None: "all"}.get(value) if _is_word(value) else value
+        shown = ", ".join(told) if isinstance(told, list) else str(told)
+        rows.append((name.replace("_", " "), shown or "none"))
+    return show_table("What is approved at once", ("Limit", "Value"), rows)
+
+
+def _is_word(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _listed(names: tuple[str, ...] | None) -> str:
+    return "all" if names is None else ", ".join(names)
+
+
+def _plain(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Read the form as the values of a policy."""
+    plain: dict[str, Any] = {name: fields.get(name, "") == "yes" for name in _SWITCHES}
+    for name in _LISTS:
+        text = fields.get(name, "")
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        open_list = name in ("outcomes", "subgroups") and parts == ["all"]
+        plain[name] = None if open_list else parts
+    for name in ("epsilon_per_request", "epsilon_per_month"):
+        plain[name] = fields.get(name, "")
+    return plain

@@ -1,0 +1,134 @@
+"""Neighbours that differ in all outcomes of one person, outputs replayed: one ε pays for all."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import replay
+from private_ate.engines.local import single_threaded_blas
+from private_ate.estimators.calibrated.options import CalibratedOptions
+from private_ate.estimators.outcomes.method import estimate_outcomes
+from private_ate.estimators.registry import METHODS
+from private_ate.estimators.request import Request
+from private_ate.privacy import together
+from private_ate.privacy.sums import OUTCOME_STEPS
+from several_outcomes import outcome_study, replaced
+
+ASKED = [
+    {},
+    {"confidence": None},
+    {"target": "track"},
+    {"options": CalibratedOptions(means=True)},
+    {"epsilon": Fraction(60)},  # where staircases that share ε are quieter than a cube
+    {"rows_per_person": 3},
+    {"rows_per_person": 3, "epsilon": Fraction(200)},
+    {"rows_per_person": 2, "options": CalibratedOptions(means=True)},
+    {"by": ("x0<0.5",)},
+    {"by": ("x0<0.5",), "overall": True},
+]
+
+
+def run(study, request, noise):
+    with single_threaded_blas():  # as the front door has it
+        return estimate_outcomes(study, request, METHODS["calibrated"], noise)
+
+
+def asked_for(asked):
+    return Request("label", **{"epsilon": Fraction(1), **asked})
+
+
+def neighbours(study, rows):
+    """Move all outcomes of some rows from one end to the other, by turns up and down."""
+    count = len(study.domain.outcomes)
+    ends = [OUTCOME_STEPS * (place % 2) for place in range(count)]
+    low, high = study, study
+    for row in rows:
+        low = replaced(low, row, ends)
+        high = replaced(high, row, [OUTCOME_STEPS - end for end in ends])
+    return low, high
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+@pytest.mark.parametrize("arms", [2, 3])
+def test_no_input_moves_further_than_declared(arms, asked):
+    study = outcome_study(arms, 2 if asked else 3, rows=60)
+    request = asked_for(asked)
+    first = int(np.argmax(np.abs(study.covariates[0] - 0.5)))
+    rows = [(first + place) % study.size for place in range(request.rows_per_person)]
+
+    assert replay.replay_findings(run, *neighbours(study, rows), request) == []
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_public_missingness_of_each_outcome_is_followed(arms):
+    study = outcome_study(arms, 2, rows=100, missing="public")
+    both = study.observed & study.further[0].observed
+    row = int(np.flatnonzero(both)[0])
+
+    assert replay.replay_findings(run, *neighbours(study, [row]), asked_for({})) == []
+
+
+def test_one_step_of_the_tape_holds_all_outcomes():
+    study = outcome_study(2, 4, rows=60)
+    recorded = replay.record(run, study, asked_for({}))
+
+    assert [call.spend.mechanism for call in recorded.tape] == ["cubes", "cubes"]
+    assert [call.values.shape for call in recorded.tape] == [(1, 4), (1, 4)]
+    assert recorded.noise.cost.epsilon == 1
+
+
+def test_arms_are_rows_of_the_draw_and_cells_are_parts():
+    study = outcome_study(3, 2, rows=100)
+    recorded = replay.record(run, study, asked_for({"by": ("x0<0.5",)}))
+
+    assert {call.values.shape for call in recorded.tape} == {(3, 2)}
+    assert {call.spend.groups for call in recorded.tape} == {3}
+    assert {call.spend.part for call in recorded.tape} == {"x0<0.5", "x0≥0.5"}
+    assert recorded.noise.cost.epsilon == 1
+
+
+def test_a_person_with_rows_in_several_arms_uses_up_one_share():
+    study = outcome_study(3, 2, rows=60)
+    rows = [int(np.flatnonzero(study.arm == arm)[0]) for arm in range(3)]
+    request = asked_for({"rows_per_person": 3})
+
+    assert replay.replay_findings(run, *neighbours(study, rows), request) == []
+
+
+def test_an_outcome_whose_sensitivity_is_left_out_is_found(monkeypatch):
+    honest = together._answer
+
+    def halved(one):
+        sizes = tuple(max(size // 2, 1) for size in one.spend.sensitivity)
+        return replace(one, spend=replace(one.spend, sensitivity=sizes))
+
+    def careless(noise, asked):
+        first, *others = asked
+        return honest(noise, [first, *map(halved, others)])
+
+    monkeypatch.setattr(together, "_answer", careless)
+    study = outcome_study(2, 2, rows=60)
+    found = [
+        finding
+        for row in range(8)
+        for finding in replay.replay_findings(
+            run, *neighbours(study, [row]), asked_for({"confidence": None})
+        )
+    ]
+    assert any("'outcome sum' moves by" in finding for finding in found)
+
+
+def test_a_draw_that_is_not_shared_costs_too_much():
+    study = outcome_study(2, 2, rows=60)
+
+    def apart(held, request, noise):
+        runs = [
+            METHODS["calibrated"].run(held.with_outcome(place), request, noise)
+            for place in range(2)
+        ]
+        return runs[0]
+
+    found = replay.replay_findings(apart, *neighbours(study, [0]), asked_for({}))
+    assert any("add up" in finding for finding in found)

@@ -1,0 +1,67 @@
+"""Intervals of ratios and of numbers needed to treat, from released risks."""
+
+import math
+
+import numpy as np
+import pytest
+
+from private_ate.contents.ratios import invert_effect, odds_interval, risk_interval
+
+
+def test_the_interval_of_a_risk_ratio_holds_one_exactly_if_that_of_the_effect_holds_zero():
+    generator = np.random.default_rng(1)
+    for first, second, half in generator.random((500, 3)) * (1, 1, 0.5) + (0, 1e-3, 1e-6):
+        low, high = risk_interval(first, second, half)
+        assert (low <= 1 <= high) == (abs(first - second) <= half)
+        assert low <= first / second <= high
+
+
+def test_the_ends_of_a_risk_ratio_solve_fiellers_equation():
+    for first, second, half in ((0.3, 0.2, 0.05), (0.2, 0.3, 0.05), (0.21, 0.2, 0.05)):
+        for end in risk_interval(first, second, half):
+            assert abs(first - end * second) == pytest.approx(max(1, end) * half)
+
+
+def test_a_control_risk_within_its_error_of_zero_leaves_the_ratio_open_above():
+    assert risk_interval(0.3, 0.04, 0.05)[1] == math.inf
+    assert risk_interval(0.3, 0.0, 0.05) is None
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_intervals_of_ratios_cover_at_least_as_often_as_promised(laplace):
+    generator = np.random.default_rng(2)
+    risks, scales = np.array([0.35, 0.2]), np.array([0.01, 0.02])
+    draw = generator.laplace if laplace else generator.normal
+    errors = draw(size=(4000, 2)) * scales
+    half = np.quantile(np.abs(errors @ [1, -1]), 0.95)
+    ratio = risks[0] / risks[1]
+    odds = ratio * (1 - risks[1]) / (1 - risks[0])
+
+    held = np.array([
+        [low[0] <= ratio <= low[1], other is None or other[0] <= odds <= other[1]]
+        for first, second in risks + errors
+        for low, other in [(risk_interval(first, second, half), odds_interval(first, second, half))]
+    ])  # fmt: skip
+
+    assert held.mean(axis=0).min() > 0.94
+    assert held.mean(axis=0).max() < 1  # wide, not useless
+
+
+def test_odds_have_no_interval_where_a_risk_is_within_its_error_of_an_end():
+    assert odds_interval(0.5, 0.04, 0.05) is None
+    assert odds_interval(0.97, 0.5, 0.05) is None
+    low, high = odds_interval(0.5, 0.4, 0.05)
+    assert low < 1.5 < high
+
+
+def test_a_number_needed_to_treat_inverts_the_effect_and_its_interval():
+    found = invert_effect(0.1, (0.05, 0.2))
+    assert (found.estimate, found.interval, found.holds_none) == (10, (5, 20), False)
+    assert invert_effect(-0.1, (-0.2, -0.05)).interval == (-20, -5)
+
+
+def test_an_interval_that_holds_no_effect_becomes_two_rays():
+    found = invert_effect(0.1, (-0.05, 0.2))
+    assert found.interval == (-20, 5)
+    assert found.holds_none
+    assert invert_effect(0.0, None).estimate == math.inf
