@@ -34,7 +34,8 @@ def count_public(
     reading: Reading,
 ) -> PublicCounts | None:
     """Return what the public columns hold that was not declared; None if a task failed."""
-    columns = [name for name in domain.columns if name != domain.outcome.column]
+    private = {outcome.column for outcome in domain.outcomes}
+    columns = [name for name in domain.columns if name not in private]
     if lines is not None:
         found = lines.look(columns, _looker(domain, reading))
     else:

@@ -13,7 +13,7 @@ from private_ate.effects import (
     risk_ratio_interval,
 )
 from private_ate.report.markup import Markup, element
-from private_ate.report.words import number_text, percent, uncertainty
+from private_ate.report.words import number_text, percent, sampling_words, uncertainty
 from private_ate.settings import Facts, LedgerNote
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def _people(release: Release) -> Iterator[tuple[str, str]]:
             text += f"; worth {worth.treated:,.0f} and {worth.control:,.0f} of equal weight"
     yield "units", text
     yield "speaks of", facts.population or "all n units (ATE)"
+    if facts.sampling is not None:
+        yield "weights", sampling_words(facts.sampling)
     if facts.left_out_outcome:
         yield "left out", f"{facts.left_out_outcome:,} units without an outcome"
 

@@ -41,7 +41,6 @@ from private_ate.report.words import (
     plain_promise,
     publishable_sentence,
     python_call,
-    sampling_words,
 )
 from private_ate.settings import Facts
 
@@ -184,8 +183,6 @@ def _arms(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
     """Return how the arms compare: sizes, covariates and scores, as far as they are public."""
     known = Facts.of(release.settings)
     parts: list[Markup] = []
-    if known.sampling is not None:
-        parts.append(element("p", f"Sampling weights: {sampling_words(known.sampling)}."))
     if release.arms:
         parts += arms_part(release)
     if facts.table is not None:
