@@ -1,7 +1,5 @@
 """Sampling weights on a cluster: the same shares, sums and releases as on one machine."""
 
-import os
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -18,24 +16,11 @@ from private_ate.estimators.blocks.partition import Shuffle
 from private_ate.models.folds import Total
 
 ROWS = 6000
+PARTITION_BYTES = 60_000
 DOMAIN = Domain(
     "t", ("y", Interval(0, 1)), {"x1": Interval(0, 1), "x2": Interval(0, 1)},
     weights=("w", Interval(0, 5)),
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def session():
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.sql.files.maxPartitionBytes", "60000")
-    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="module")

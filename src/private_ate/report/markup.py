@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-__all__ = ["STYLE", "Markup", "card", "element", "join", "page"]
+__all__ = ["STYLE", "Markup", "card", "element", "join", "page", "stacked"]
 
 _VOID = frozenset({"meta", "br", "line", "rect", "circle", "path", "input", "link"})
 
@@ -61,6 +61,15 @@ def page(title: str, *parts: str, watermark: str = "") -> str:
     )  # fmt: skip
     body = element("body", *marks, element("main", *parts))
     return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+
+
+def stacked(texts: tuple[str, ...]) -> list[Markup]:
+    """Return texts one below the other, the first of them in full colour."""
+    first, *others = texts
+    parts = [element("span", first)]
+    for text in others:
+        parts += [element("br"), element("span", text, class_="soft")]
+    return parts
 
 
 def _plain(value: str | float) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from private_ate.contents.about import OutcomeNote
-from private_ate.report.markup import Markup, element
+from private_ate.report.markup import Markup, element, stacked
 from private_ate.report.several import Cells, smallest_error
 from private_ate.report.words import noun, number_text, outcome_names, percent
 from private_ate.settings import Facts, OutcomeFacts, settings_of_outcome
@@ -87,16 +87,16 @@ def outcome_part(release: Release) -> list[Markup]:
     rows = [
         element(
             "tr",
-            element("th", *_below(row[:names]), scope="row"),
+            element("th", *stacked(row[:names]), scope="row"),
             element("td", row[names], class_="number"),
-            element("td", *_below(row[names + 1 :]), class_="number"),
+            element("td", *stacked(row[names + 1 :]), class_="number"),
         )
         for row in cells.rows
     ]
     head = [
         element("th", "outcome", scope="col"),
         element("th", cells.head[names], scope="col", class_="number"),
-        element("th", *_below(cells.head[names + 1 :]), scope="col", class_="number"),
+        element("th", *stacked(cells.head[names + 1 :]), scope="col", class_="number"),
     ]
     caption = "Each in units of its own outcome."
     if release.interval is not None:
@@ -110,14 +110,6 @@ def outcome_part(release: Release) -> list[Markup]:
             element("tbody", *rows),
         ),
     ]
-
-
-def _below(texts: tuple[str, ...]) -> list[Markup]:
-    first, *others = texts
-    parts = [element("span", first)]
-    for text in others:
-        parts += [element("br"), element("span", text, class_="soft")]
-    return parts
 
 
 def _pair(pair: tuple[float, float] | None, error: float) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.drawings import ForestMark, draw_forest, short_name
-from private_ate.report.markup import Markup, element
+from private_ate.report.markup import Markup, element, stacked
 from private_ate.report.several import Cells, smallest_error
 from private_ate.report.words import noun, number_text, percent
 from private_ate.settings import Facts
@@ -144,7 +144,7 @@ def _table(cells: Cells) -> Markup:
     head = [
         element("th", "subgroup", scope="col"),
         element("th", cells.head[texts + 1], scope="col", class_="number"),
-        element("th", *_below(cells.head[texts + 2 :]), scope="col", class_="number"),
+        element("th", *stacked(cells.head[texts + 2 :]), scope="col", class_="number"),
     ]
     rows = []
     for row in cells.rows:
@@ -152,9 +152,9 @@ def _table(cells: Cells) -> Markup:
         rows.append(
             element(
                 "tr",
-                element("th", *_below((row[0], *row[1:texts], *units)), scope="row"),
+                element("th", *stacked((row[0], *row[1:texts], *units)), scope="row"),
                 element("td", row[texts + 1], class_="number"),
-                element("td", *_below(row[texts + 2 :]), class_="number"),
+                element("td", *stacked(row[texts + 2 :]), class_="number"),
             )
         )
     caption = "In units of the outcome. Intervals “all at once” cover all rows together."
@@ -164,11 +164,3 @@ def _table(cells: Cells) -> Markup:
         element("thead", element("tr", *head)),
         element("tbody", *rows),
     )
-
-
-def _below(texts: tuple[str, ...]) -> list[Markup]:
-    first, *others = texts
-    parts = [element("span", first)]
-    for text in others:
-        parts += [element("br"), element("span", text, class_="soft")]
-    return parts

@@ -7,7 +7,7 @@ zero carries none. Everything is computed from public columns; see docs/proofs/w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,14 @@ from private_ate.estimators.request import Estimand
 from private_ate.models.folds import FEATURE_ROWS, by_chunks
 from private_ate.study import Block, Study
 
-__all__ = ["SampledUnits", "carries_weight", "sampled_units", "weighted_population"]
+__all__ = [
+    "SampledUnits",
+    "WeightSums",
+    "carries_weight",
+    "sampled_units",
+    "weighted_population",
+    "weights_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class SampledUnits:
 
     def of(self, block: Block) -> Floats:
         """Return each row's sampling weight over the mean, shape (m,)."""
-        return np.asarray(_weights(block) / self.mean)
+        return np.asarray(weights_of(block) / self.mean)
 
 
 def carries_weight(block: Block) -> Bits | None:
@@ -66,8 +73,8 @@ def carries_weight(block: Block) -> Bits | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums of weights and of their squares over rows that carry any, of treated and control."""
+class WeightSums:
+    """Sums of weights of all rows, and of those that carry weight in each arm, shape (K,)."""
 
     rows: int
     everyone: float
@@ -75,8 +82,19 @@ class _Sums:
     second: Floats
     largest: Floats
 
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
+    @classmethod
+    def of(cls, weights: Floats, arms: Sequence[Floats]) -> WeightSums:
+        """Add up the weights of some rows, and of those in each arm."""
+        return cls(
+            weights.size,
+            float(weights.sum()),
+            np.array([values.sum() for values in arms]),
+            np.array([values @ values for values in arms]),
+            np.array([values.max(initial=0.0) for values in arms]),
+        )
+
+    def __add__(self, other: WeightSums) -> WeightSums:
+        return WeightSums(
             self.rows + other.rows,
             self.everyone + other.everyone,
             self.first + other.first,
@@ -92,16 +110,9 @@ def sampled_units(
     if public.domain.weights is None:
         return None
 
-    def kernel(block: Block) -> _Sums:
-        weights, arms = _weights(block), members_of(block)
-        kept = [weights[arm] for arm in arms]
-        return _Sums(
-            weights.size,
-            float(weights.sum()),
-            np.array([values.sum() for values in kept]),
-            np.array([values @ values for values in kept]),
-            np.array([values.max(initial=0.0) for values in kept]),
-        )
+    def kernel(block: Block) -> WeightSums:
+        weights = weights_of(block)
+        return WeightSums.of(weights, [weights[arm] for arm in members_of(block)])
 
     sums = public.fold(kernel, title="sampling weights")
     if not (sums.first > 0).all():
@@ -151,13 +162,14 @@ def weighted_population(
                 return np.asarray(chance * (1.0 - chance))
 
     def kernel(block: Block) -> WeightedRows:
-        counted = _weights(block) * tilt(block)
+        counted = weights_of(block) * tilt(block)
         return WeightedRows(counted @ features.map(block.covariates), float(counted.sum()))
 
     return public.fold(by_chunks(kernel, FEATURE_ROWS), title="calibration")
 
 
-def _weights(block: Block) -> Floats:
+def weights_of(block: Block) -> Floats:
+    """Return the sampling weights of a block as shares of their bound."""
     if block.weights is None:
         msg = "the domain declares sampling weights, but the study holds none"
         raise TypeError(msg)

@@ -24,13 +24,9 @@ from private_ate.estimators.calibrated.cap_path import (
     stop_after_minimum,
 )
 from private_ate.estimators.calibrated.features import UNEXPLAINED
-from private_ate.estimators.calibrated.sampled_units import carries_weight
+from private_ate.estimators.calibrated.sampled_units import carries_weight, weights_of
 from private_ate.estimators.calibrated.several_arms.features import ArmFeatures, FeatureSet
-from private_ate.estimators.calibrated.several_arms.sampled import (
-    SampledArm,
-    sampled_arms,
-    weights_of,
-)
+from private_ate.estimators.calibrated.several_arms.sampled import SampledArm, sampled_arms
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
     ArmProblem,

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from private_ate.arrays import Floats, Indices
+from private_ate.estimators.calibrated.sampled_units import WeightSums, weights_of
 from private_ate.study import Block, Study
 
-__all__ = ["SampledArm", "sampled_arms", "weights_of"]
+__all__ = ["SampledArm", "sampled_arms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +49,6 @@ class SampledArm:
         return np.asarray(weights_of(block)[rows] / self.mean)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums of weights of all rows, and of those that carry weight in each arm, shape (K,)."""
-
-    rows: int
-    everyone: float
-    first: Floats
-    second: Floats
-    largest: Floats
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.rows + other.rows,
-            self.everyone + other.everyone,
-            self.first + other.first,
-            self.second + other.second,
-            np.maximum(self.largest, other.largest),
-        )
-
-
 def sampled_arms(
     public: Study, members_of: Callable[[Block, int], Indices]
 ) -> tuple[SampledArm, ...] | None:
@@ -76,16 +57,9 @@ def sampled_arms(
         return None
     arms = public.domain.treatment.size
 
-    def kernel(block: Block) -> _Sums:
+    def kernel(block: Block) -> WeightSums:
         weights = weights_of(block)
-        kept = [weights[members_of(block, arm)] for arm in range(arms)]
-        return _Sums(
-            weights.size,
-            float(weights.sum()),
-            np.array([values.sum() for values in kept]),
-            np.array([values @ values for values in kept]),
-            np.array([values.max(initial=0.0) for values in kept]),
-        )
+        return WeightSums.of(weights, [weights[members_of(block, arm)] for arm in range(arms)])
 
     sums = public.fold(kernel, title="sampling weights")
     mean = sums.everyone / sums.rows
@@ -94,11 +68,3 @@ def sampled_arms(
         SampledArm(mean, sums.rows * mean / first, first**2 / second, largest / mean)
         for first, second, largest in parts
     )
-
-
-def weights_of(block: Block) -> Floats:
-    """Return the sampling weights of a block as shares of their bound."""
-    if block.weights is None:
-        msg = "the domain declares sampling weights, but the study holds none"
-        raise TypeError(msg)
-    return block.weights
