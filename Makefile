@@ -46,6 +46,7 @@ lint: $(STAMP)
 # Long statistical audits: the nightly run.
 audit: $(STAMP) data
 	@.ci/timed audit $(BIN)/pytest -m "audit or coverage_cell" -n 2
+	@.ci/on_python 3.12 tests/unit tests/golden tests/integrations
 
 # One coverage cell of each interval that ε pays for.
 test-coverage: $(STAMP)
@@ -105,10 +106,9 @@ test-wheel: java
 test-oldest:
 	@.ci/oldest $(PYTHON)
 
-# Other Pythons, where the machine has them: the newest with units and attacks, the one between
-# with whole releases alone, as what passes on both its neighbours seldom fails on it.
+# The newest Python, where the machine has it. What passes on both of its neighbours seldom fails on
+# the one between, which the nightly run tests.
 test-pythons:
-	@.ci/on_python 3.12 tests/golden tests/integrations tests/unit/data tests/unit/cli
 	@.ci/on_python 3.13 tests/unit tests/golden tests/integrations tests/attacks
 
 bench: $(STAMP) data bench-peers

@@ -141,11 +141,13 @@ def address(site):
     server.server_close()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_site_loads_quietly_alone_and_readably(browser, inspection, site, address, width):
+@pytest.mark.parametrize(("width", "every"), [(360, 1), (1280, 3)])  # trouble is narrow
+def test_the_site_loads_quietly_alone_and_readably(
+    browser, inspection, site, address, width, every
+):
     pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
     assert len(pages) > 20
-    for page in pages:
+    for page in pages[::every]:
         visit = browser.open(f"{address}/{page}", width)
 
         assert visit.problems == [] or page == "404.html", page
