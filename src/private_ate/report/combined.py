@@ -168,7 +168,7 @@ def _heterogeneity(effect: CombinedEffect) -> str:
         digits = number_text(spread, effect.standard_error) if spread else "0"
         parts.append(f"τ = {digits} between sites")
     parts.append(f"I² = {100 * found.i_squared:.3g} %")
-    tested = f"Q = {found.q:.3g} on {found.degrees} degrees of freedom"
+    tested = f"Q = {found.q:.3g} on {found.degrees} degree{'s' * (found.degrees > 1)} of freedom"
     parts.append(tested if found.p_value is None else f"{tested} (p = {found.p_value:.2g})")
     return ", ".join(parts)
 
