@@ -74,7 +74,8 @@ def equal_effects_lines(release: Release) -> list[str]:
     tests = note.equal_effects if note is not None else ()
     return [
         f"{f'{one.arm} against {one.against}: ' if release.arms else ''}"
-        f"Q = {one.statistic:.3g} on {one.degrees} degree{'s' * (one.degrees > 1)} of freedom, p = {one.p_value:.2g}"
+        f"Q = {one.statistic:.3g} on {one.degrees} degree{'s' * (one.degrees > 1)} of freedom, "
+        f"p = {one.p_value:.2g}"
         for one in (tests if isinstance(tests, tuple) else ())
     ]
 
