@@ -42,6 +42,7 @@ Cdf = Callable[[Floats], Floats]
 _POINTS: Final = 1 << 13  # of the grid, for two or three errors; more have more
 _STEEP: Final = 10.0
 _BEYOND: Final = 1e-7  # the chance that one error lies beyond its part of the grid
+_ROUNDING: Final = 1e-12  # an error smaller than this share of the largest is none
 _LEAST: Final = 1e-9  # the least chance that is told
 _TABLE: Final = 4096  # quantiles of a staircase from which simulations draw
 
@@ -96,7 +97,7 @@ def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
     Exact for one noise and for two Laplace ones; within a few parts in a thousand for two
     staircases above ε = 10, whose stairs no grid resolves; otherwise as :func:`half_width`.
     """
-    felt = [law for law in noises if _is_felt(law)]
+    felt = _felt(noises)
     names = [law.name for law in felt]
     if not felt:
         return 0.0
@@ -130,6 +131,13 @@ def law_quantile(law: NoiseLaw, coverage: float) -> float:
         case "staircase":
             return staircase_quantile(coverage, epsilon)
     assert_never(law.name)
+
+
+def _felt(noises: Sequence[NoiseLaw]) -> list[NoiseLaw]:
+    """Return the noises that move a sum; weights that cancel leave some that are rounding alone."""
+    felt = [law for law in noises if _is_felt(law)]
+    largest = max((law.unit for law in felt), default=0.0)
+    return [law for law in felt if law.unit > _ROUNDING * largest]
 
 
 def _is_felt(law: NoiseLaw) -> bool:
@@ -178,8 +186,9 @@ def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -
     1e-7 for each error. Measured against closed forms and simulations it is right to four digits
     at ε up to 10.
     """
-    felt = [law for law in noises if _is_felt(law)]
-    normals = [np.asarray(likely, dtype=np.float64) for likely in variances if max(likely) > 0]
+    felt = _felt(noises)
+    most = _ROUNDING * max((max(likely) for likely in variances), default=0.0)
+    normals = [np.asarray(likely, dtype=np.float64) for likely in variances if max(likely) > most]
     reach = float(ndtri(1 - _BEYOND / 2))
     sizes = [law.unit * law_quantile(law, 1 - _BEYOND) for law in felt]
     sizes += [reach * math.sqrt(float(likely.max())) for likely in normals]

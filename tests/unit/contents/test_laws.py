@@ -82,3 +82,12 @@ def test_without_any_error_the_half_width_is_zero():
     assert half_width(0.95, [NoiseLaw("staircase", 1.0, 1e6)], [(1.0,)], "convolved") == (
         pytest.approx(1.96, abs=1e-3)
     )
+
+
+def test_errors_that_are_rounding_alone_change_no_half_width():
+    laws = [NoiseLaw("staircase", 0.5, 0.7), NoiseLaw("staircase", 0.2, 0.7)]
+    alone = half_width(0.95, laws, [(1.0, 2.0)], "convolved")
+    residue = NoiseLaw("staircase", 1e-17, 0.7)
+
+    assert half_width(0.95, [*laws, residue], [(1.0, 2.0), (1e-17,)], "convolved") == alone
+    assert half_width(0.95, laws, [(1.0, 2.0), (1e-3,)], "convolved") > alone
