@@ -28,6 +28,9 @@ def reason_of(default: Standing, ahead: Standing | None) -> str:
             f"effect; ours spread further ({ours})"
         )
     if abs(default.bias) > _MOSTLY * default.spread:
-        kind = "ours is off on one side: confounding that it could not afford to remove, or not bend to"
+        kind = (
+            "ours is off on one side: confounding that it could not afford to remove, "
+            "or not bend to"
+        )
         return f"{kind} ({ours}; ahead: {theirs})"
     return f"ours spreads more by noise and sampling ({ours}; ahead: {theirs})"
