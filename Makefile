@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/private-ate demo
 
-# Some six minutes on two cores. What it skips for want of a part, the suites below run.
+# Some seven minutes on two cores. What it skips for want of a part, the suites below run.
 test: $(STAMP) data
 	@.ci/timed lint $(MAKE) --no-print-directory lint
 	@PRIVATE_ATE_REQUIRE=accounting,data,plots,serve,sklearn .ci/timed test $(BIN)/pytest -n 2
