@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
+from private_ate.estimators.blocks.bends import Bends
 from private_ate.estimators.blocks.centre import centre_rule, expected_size, noise_quantile
 from private_ate.estimators.blocks.method import (
     MODELS,
@@ -131,7 +132,7 @@ def expected_centre(asked: Asked, plan: BlocksPlan, guess: PeopleGuess) -> Expec
     """Return what to expect of the centre of block effects."""
     length = asked.worth / plan.blocks
     blocks = _MadeUpBlocks.like(
-        _Inside(plan.model, plan.rich, asked.dimension, asked.estimand), length, guess
+        _Inside(plan.model, plan.bends, asked.dimension, asked.estimand), length, guess
     )
     spread = blocks.variance(math.inf)
     released = spread
@@ -166,10 +167,10 @@ def expected_centre(asked: Asked, plan: BlocksPlan, guess: PeopleGuess) -> Expec
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """What is fitted inside a block: model, whether it is rich, covariates, and the estimand."""
+    """What is fitted inside a block: model, bends, covariates, and the estimand."""
 
     model: Model
-    rich: bool
+    bends: Bends
     dimension: int
     estimand: Estimand
 
@@ -218,7 +219,7 @@ def _variances(inside: _Inside, length: int, guess: PeopleGuess) -> Floats:
             np.rint(outcome * OUTCOME_STEPS).astype(np.int32).reshape(shape),
             np.ones(shape, dtype=np.bool_),
         ),
-        rich=inside.rich,
+        bends=inside.bends,
         estimand=inside.estimand,
     )
     fine = effects.usable & np.isfinite(effects.variance)

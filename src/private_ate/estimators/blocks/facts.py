@@ -6,6 +6,7 @@ from typing import Final, Required, TypedDict
 
 from private_ate.domain import SamplingWeights
 from private_ate.domain.weights import WEIGHTED
+from private_ate.estimators.blocks.bends import Bends
 from private_ate.estimators.blocks.plan import BlocksPlan, Model
 from private_ate.estimators.blocks.settings import ReleasedWeights
 from private_ate.estimators.blocks.unadjusted import Count
@@ -29,6 +30,11 @@ _UNEVEN: Final = (
     "sampling weights count inside each block, and blocks count alike: where effects go with the "
     "weights, the effect leans to that of the sample, the less the more rows a block has"
 )
+_BENDS: Final[dict[Bends, str]] = {
+    "squares": "",
+    "chosen": " with products and hinges that each block chooses",
+    "all": " with products and hinges",
+}
 _TARGETS: Final[dict[Estimand, str]] = {
     "ate": "all n units",
     "att": "the treated units",
@@ -59,7 +65,7 @@ def adjusted_facts(
     """Tell of an effect that was adjusted inside blocks; numbers in units of the outcome."""
     return {
         "adjusted": True,
-        "model": plan.model.replace("_", " ") + (" with products and hinges" if plan.rich else ""),
+        "model": plan.model.replace("_", " ") + _BENDS[plan.bends],
         "blocks": plan.blocks,
         "block_rows": plan.rows,
         "partitions": plan.partitions,

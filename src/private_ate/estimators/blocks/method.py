@@ -386,11 +386,11 @@ def _block_values(study: Study, estimand: Estimand, cut: _Cut, bits: int) -> Int
     """Return the effect and the variance of every block of every partition, in steps."""
     start = round(cut.start.value * cut.steps)
     cap = 1.0 if cut.cap is None else cut.cap
-    inside, rich, rows = MODELS[cut.plan.model], cut.plan.rich, cut.block_rows
+    inside, bends, rows = MODELS[cut.plan.model], cut.plan.bends, cut.block_rows
 
     def kernel(groups: Groups) -> Integers:
         held = groups if rows is None else packed(groups, packed_length(rows))
-        effects = inside(held, rich=rich, estimand=estimand, length=rows)
+        effects = inside(held, bends=bends, estimand=estimand, length=rows)
         return _quantized(effects, start, cut.steps, cap, 1 << bits)
 
     parts = [study.by_groups(shuffle, kernel, title="blocks") for shuffle in cut.shuffles]

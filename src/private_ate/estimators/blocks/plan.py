@@ -8,12 +8,12 @@ rows that a person may have.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
 from private_ate.arguments import one_of, settle, truth_value, whole_number
-from private_ate.estimators.blocks.models import rich_columns
+from private_ate.estimators.blocks.bends import Bends, bends_to_choose_from, rich_columns
 from private_ate.estimators.request import Design, Estimand
 
 __all__ = [
@@ -37,8 +37,11 @@ _FEW_ROWS: Final = 1000  # below this, sampling error is as large as the bias on
 _MANY_ROWS: Final = 20_000  # from here on three partitions do; more only cost time
 _MOST_ROWS: Final = 200_000  # from here on one does
 _LARGER_RANKS: Final = 60  # blocks times ε from which a larger model inside costs little noise
-_FEWER_RANKS: Final = 45  # the same for products and hinges where rows are many
+_FEWER_RANKS: Final = 45  # the same where bias that stays is worse than some noise
 _MOST_COLUMNS: Final = 120  # of the rich basis: beyond this its cost in time is out of proportion
+_CHOOSING_ROWS: Final = 500  # of a block, with which it finds almost all bends that matter
+_FEWEST_CHOOSING_ROWS: Final = 30  # below this, chance decides which bends a block chooses
+_MANY_BENDS: Final = 600  # to choose from, beyond which three partitions have to do
 _FINE_ROWS: Final = 50_000  # from here on the peak needs a finer grid of candidates
 
 
@@ -55,11 +58,16 @@ class BlocksOptions:
     model : str or None
         The model inside a block: "linear", "overlap" or "doubly_robust". None: by the size that
         blocks can have.
+    bends : str or None
+        What a model sees of the covariates beside themselves: "squares", the squares, products,
+        hinges and jumps that each block has "chosen" from its own rows, or "all" squares,
+        products and hinges. None: by the size that blocks can have.
     """
 
     adjust: bool | None = None
     partitions: int | None = None
     model: Model | None = None
+    bends: Bends | None = None
 
     def __post_init__(self) -> None:
         if self.adjust is not None:
@@ -68,6 +76,8 @@ class BlocksOptions:
             settle(self, partitions=whole_number("partitions", self.partitions, 1, 100))
         if self.model is not None:
             one_of("model", self.model, get_args(Model))
+        if self.bends is not None:
+            one_of("bends", self.bends, get_args(Bends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +114,8 @@ class BlocksPlan:
         Shares of ε for the unadjusted starting point and for the effect.
     enough : bool
         Whether adjusting can pay.
-    model, rich : str, bool
-        The model inside a block, and whether it sees products and hinges of the covariates.
+    model, bends : str
+        The model inside a block, and which bends of the covariates it sees.
     candidate_bits, value_bits : int
         Logarithms of the number of candidates and of the steps across the outcome's range.
     """
@@ -117,7 +127,7 @@ class BlocksPlan:
     effect: Fraction
     enough: bool
     model: Model
-    rich: bool
+    bends: Bends
     candidate_bits: int
     value_bits: int
 
@@ -168,12 +178,12 @@ def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
     return BlocksPlan(
         blocks=blocks,
         rows=inside.rows,
-        partitions=options.partitions or _partitions(many, rich=inside.rich),
+        partitions=options.partitions or _partitions(many, dimension, inside.bends),
         centre=centre,
         effect=effect,
         enough=dimension > 0 and (pays if options.adjust is None else options.adjust),
         model=inside.model,
-        rich=inside.rich,
+        bends=inside.bends,
         candidate_bits=20 if fine else 14,
         value_bits=30 if fine else 20,
     )
@@ -184,7 +194,7 @@ class _Inside:
     """A model inside a block and the rows it needs."""
 
     model: Model
-    rich: bool
+    bends: Bends
     rows: int
 
 
@@ -215,15 +225,32 @@ def _choose_model(
     # Three rows of the smaller arm; the rarer it is the more, as far as ranks are to spare.
     arm = max(3 / scarce, min(25 * (1 / scarce - 2), size * epsilon / _LARGER_RANKS))
     least = math.ceil(max(best, arm, dimension + 4, min(growing / 2, modelled)))
-    plain = _Inside(larger, False, math.ceil(needed))
+    plain = math.ceil(needed)
+    if options.bends == "squares" or (options.bends is None and options.model == "linear"):
+        return _squared(size, epsilon, plain, least, larger, options)
+    rich = _rich_rows(size, rich_columns(dimension), epsilon, scarce, plain)
+    if options.bends == "all":
+        rich = max(plain, math.ceil(1.25 * rich_columns(dimension) / scarce))
+    if rich is not None and options.bends != "chosen":
+        return _Inside(options.model or larger, "all", rich)
+    # Bias that stays is worse than noise, so blocks are as large as the ranks allow.
+    allowed = math.floor(size * epsilon / _FEWER_RANKS)
+    fewest = least if options.model in (None, "linear") else plain
+    rows = max(min(max(plain, _CHOOSING_ROWS), allowed), fewest)
+    if rows < _FEWEST_CHOOSING_ROWS and options.bends is None:
+        return _squared(size, epsilon, plain, least, larger, options)
+    return _Inside(options.model or (larger if rows >= plain else "linear"), "chosen", rows)
+
+
+def _squared(  # noqa: PLR0913  # sizes that were worked out before
+    size: int, epsilon: float, plain: int, least: int, larger: Model, options: BlocksOptions
+) -> _Inside:
+    """Take no more than squares: a larger model if ranks are left for it, the linear one else."""
     if options.model == "linear":
-        return _Inside("linear", False, least)
-    rich = _rich_rows(size, rich_columns(dimension), epsilon, scarce, plain.rows)
-    if rich is not None:
-        return _Inside(options.model or larger, True, rich)
-    if options.model is not None or size // plain.rows * epsilon >= _LARGER_RANKS:
-        return replace(plain, model=options.model or larger)
-    return _Inside("linear", False, least)
+        return _Inside("linear", "squares", least)
+    if options.model is not None or size // plain * epsilon >= _LARGER_RANKS:
+        return _Inside(options.model or larger, "squares", plain)
+    return _Inside("linear", "squares", least)
 
 
 def _rich_rows(size: int, columns: int, epsilon: float, scarce: float, fewest: int) -> int | None:
@@ -241,9 +268,10 @@ def _rich_rows(size: int, columns: int, epsilon: float, scarce: float, fewest: i
     return None
 
 
-def _partitions(size: int, *, rich: bool) -> int:
+def _partitions(size: int, dimension: int, bends: Bends) -> int:
     """Return how often to cut the rows: more partitions even out the luck of one."""
-    if size <= _MANY_ROWS and not rich:
+    slow = bends == "all" or (bends == "chosen" and bends_to_choose_from(dimension) > _MANY_BENDS)
+    if size <= _MANY_ROWS and not slow:
         return 10
     return 3 if size < _MOST_ROWS else 1
 
