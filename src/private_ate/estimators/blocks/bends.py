@@ -38,7 +38,7 @@ _LINEAR_RIDGE: Final = 0.08  # times covariates over rows, as is the next
 _CHOSEN_RIDGE: Final = 0.02
 _RICH_RIDGE: Final = 0.03
 _ROWS_PER_CHOICE: Final = 25
-_MOST_CHOICES: Final = 10
+_MOST_CHOICES: Final = 12
 _LEAST_STRENGTH: Final = 9.0  # squared standard errors from which a bend is asked for
 _LEAST_NEWS: Final = 0.04  # of a bend's square that covariates do not say already
 _LEAST_OWN: Final = 0.09  # of that, what bends chosen earlier do not say already
@@ -107,7 +107,10 @@ def _squares(rows: Rows) -> Floats:
 def _products_and_hinges(rows: Rows) -> Floats:
     dimension = rows.covariates.shape[2]
     first, second = np.triu_indices(dimension, 1)
-    parts = [standardize(np.maximum(rows.covariates - knot, 0.0), rows) for knot in _KNOTS]
+    present = rows.weight[..., None]
+    parts = [
+        standardize(np.maximum(rows.covariates - knot, 0.0) * present, rows) for knot in _KNOTS
+    ]
     if len(first) <= _MOST_PRODUCTS:
         products = rows.covariates[..., first] * rows.covariates[..., second]
         parts.insert(0, standardize(np.clip(products, -4.0, 4.0), rows))

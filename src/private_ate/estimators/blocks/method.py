@@ -81,7 +81,7 @@ _LARGEST_PARTITIONS: Final = 100
 # covariates explain two thirds of the outcome the true value is about as large as the noise, and
 # without the floor one interval in ten would be less than half as wide as it should be.
 _SHIFT: Final = 1.5
-_FLOOR: Final = 1.25
+_FLOOR: Final = 1.4
 MODELS: Final[dict[Model, Callable[..., BlockEffects]]] = {
     "linear": linear_effects,
     "overlap": overlap_effects,

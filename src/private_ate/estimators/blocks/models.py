@@ -75,10 +75,10 @@ def linear_effects(
     """Regress the outcome's residuals on those of treatment, both after a ridge regression.
 
     Controls are the covariates, their squares and, in blocks of more rows than covariates, their
-    products with treatment, centred where the estimand's units lie; ``bends`` says which
-    bends of the covariates are added. Penalties fade as the block grows; the ridge is used twice, so that
-    the bias it leaves is of second order in the shrinkage. ``length`` is how many rows a block is
-    expected to hold, where that is not the number of its places.
+    products with treatment, centred where the estimand's units lie; ``bends`` says what is
+    added to them. Penalties fade as the block grows; the ridge is used twice, so that the bias it
+    leaves is of second order in the shrinkage. ``length`` is how many rows a block is expected to
+    hold, where that is not the number of its places.
     """
     rows = prepare(groups)
     dimension = groups.covariates.shape[2]

@@ -40,7 +40,7 @@ _LARGER_RANKS: Final = 60  # blocks times ε from which a larger model inside co
 _FEWER_RANKS: Final = 45  # the same where bias that stays is worse than some noise
 _MOST_COLUMNS: Final = 120  # of the rich basis: beyond this its cost in time is out of proportion
 _CHOOSING_ROWS: Final = 500  # of a block, with which it finds almost all bends that matter
-_FEWEST_CHOOSING_ROWS: Final = 30  # below this, chance decides which bends a block chooses
+_FEWEST_CHOOSING_ROWS: Final = 20  # below this, chance decides which bends a block chooses
 _MANY_BENDS: Final = 600  # to choose from, beyond which three partitions have to do
 _FINE_ROWS: Final = 50_000  # from here on the peak needs a finer grid of candidates
 
@@ -234,7 +234,7 @@ def _choose_model(
     if rich is not None and options.bends != "chosen":
         return _Inside(options.model or larger, "all", rich)
     # Bias that stays is worse than noise, so blocks are as large as the ranks allow.
-    allowed = math.floor(size * epsilon / _FEWER_RANKS)
+    allowed = size // math.ceil(_FEWER_RANKS / epsilon)
     fewest = least if options.model in (None, "linear") else plain
     rows = max(min(max(plain, _CHOOSING_ROWS), allowed), fewest)
     if rows < _FEWEST_CHOOSING_ROWS and options.bends is None:

@@ -85,6 +85,7 @@ def _penalties(controls: Controls, squares: Floats) -> Floats:
 
 
 def add_to_diagonal(systems: Floats, values: Floats) -> None:
+    """Add values of shape (g, p) to the diagonals of systems of shape (g, p, p), in place."""
     places = np.arange(systems.shape[1])
     systems[:, places, places] += values
 
