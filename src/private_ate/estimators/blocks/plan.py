@@ -242,7 +242,7 @@ def _choose_model(
     return _Inside(options.model or (larger if rows >= plain else "linear"), "chosen", rows)
 
 
-def _squared(  # noqa: PLR0913  # sizes that were worked out before
+def _squared(  # sizes that were worked out before
     size: int, epsilon: float, plain: int, least: int, larger: Model, options: BlocksOptions
 ) -> _Inside:
     """Take no more than squares: a larger model if ranks are left for it, the linear one else."""
