@@ -106,7 +106,7 @@ def test_the_exact_laws_of_neighbours_stay_within_their_share_and_come_near_it(s
     rule = midpoint_rule(-BOUND, BOUND, values.size)
     ratios = log_law(rule, values, epsilon) - log_law(rule, neighbour, epsilon)
     largest = [np.abs(ratios).max()]
-    distances = spread_rule(2 * BOUND, values.size)
+    distances = spread_rule(2 * BOUND, values.size, 2 * epsilon)
     for midpoint in rule.candidates[::256]:
         laws = [log_law(distances, np.abs(v - midpoint), epsilon) for v in (values, neighbour)]
         largest.append(np.abs(laws[0] - laws[1]).max())
@@ -197,7 +197,7 @@ def test_too_few_groups_for_their_ranks_have_a_plain_mean_and_the_release_says_s
 
 def test_the_noise_follows_the_spread_and_not_the_range():
     plain, winsorized = (
-        release(draw_study(5, 4000), epsilon="4", options=GroupedOptions(ridge=1.0, centre=centre))
+        release(draw_study(5, 4000), epsilon="4", options=GroupedOptions(60, centre=centre))
         for centre in ("mean", "winsorized")
     )
 
@@ -231,6 +231,15 @@ def test_the_variance_that_is_counted_upon_falls_to_that_of_normal_effects_and_n
     assert found[0] == pytest.approx((4 * spread) ** 2 * 100 / 99)  # the most that a window holds
     assert found == sorted(found, reverse=True)
     assert normal < found[-1] < 1.01 * normal
+
+
+def test_the_window_may_become_the_narrower_the_more_effects_and_epsilon_there_are():
+    least = [
+        int(spread_rule(2 * BOUND, size, Fraction(epsilon)).candidates[0])
+        for size, epsilon in ((10, "0.1"), (100, "0.3"), (100, "0.6"), (100, 2), (10**6, 1000))
+    ]
+
+    assert least == [2 * BOUND >> octaves for octaves in (6, 6, 10, 16, 16)]
 
 
 def test_an_unknown_centre_is_refused():

@@ -221,7 +221,7 @@ def estimate_grouped(study: Study, request: Request, noise: Noise) -> Estimate:
     limits = Limits.of(options, width)
     count = number_of_groups(study.size, study.dimension, request, options, limits)
     effects = _effects(study, request, options, limits, count, draw_keys(1, noise))
-    if options.centre == "winsorized" and can_choose_window(count, request.epsilon):
+    if options.centre == "winsorized" and can_choose_window(count, request.epsilon * _WINDOW_SHARE):
         centre = _release_winsorized(effects, limits, request, noise)
     else:
         centre = _release_plain(effects, limits, request, noise)

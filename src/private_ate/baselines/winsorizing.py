@@ -33,14 +33,17 @@ __all__ = [
 _WIDENING: Final = 4  # median distances to either side: 2.7 standard deviations of a normal law
 _MIDPOINTS: Final = 1 << 12
 _BASE_SCALE: Final = 0.03  # of the limits' distance: how far candidates spread around their middle
-# Between the least and the largest candidate for the spread. More would let a draw fall short of
-# numbers that are far apart: of 16, and 55/ε numbers, one in four intervals missed.
-_OCTAVES: Final = 8
+# Between the least and the largest candidate for the spread, by the number of numbers times ε: what
+# lies below all distances is ruled out by ranks alone, and with candidates too many for them a draw
+# falls short of numbers that are far apart (at 16 octaves and 27 one interval in four missed).
+_PRODUCT_PER_OCTAVE: Final = 6
+_FEWEST_OCTAVES: Final = 6
+_MOST_OCTAVES: Final = 16
 _PER_OCTAVE: Final = 8
-_SURELY: Final = 0.1  # how often the spread may lie further below its truth than is allowed for
+_SURELY: Final = 0.05  # how often the spread may lie further below its truth than is allowed for
 
 
-_LEAST_NUMBERS: Final = 50  # over ε: with fewer numbers draws reach past all of their ranks
+_LEAST_PRODUCT: Final = 25  # with fewer numbers times ε, draws reach past all of their ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class Window:
 
 
 def can_choose_window(size: int, epsilon: Fraction) -> bool:
-    """Say whether so many numbers have ranks enough, for a window by half of ε; public numbers."""
-    return size * epsilon >= _LEAST_NUMBERS
+    """Say whether so many numbers have ranks enough to be told apart by ε; public numbers."""
+    return size * epsilon >= _LEAST_PRODUCT
 
 
 def release_window(
@@ -75,7 +78,7 @@ def release_window(
     )  # fmt: skip
     spread = noise.trimmed_centre(
         "distance from the midpoint", np.abs(values - midpoint),
-        rule=spread_rule(high - low, values.size), changes=1, epsilon=epsilon - half,
+        rule=spread_rule(high - low, values.size, epsilon), changes=1, epsilon=epsilon - half,
     )  # fmt: skip
     reach = _WIDENING * spread
     return Window(midpoint, spread, max(midpoint - reach, low), min(midpoint + reach, high))
@@ -93,10 +96,15 @@ def midpoint_rule(low: int, high: int, size: int) -> CentreRule:
     return CentreRule(candidates, max(abs(low), abs(high)), size)
 
 
-def spread_rule(width: int, size: int) -> CentreRule:
-    """Return candidates for a median distance: as many in every octave below the width."""
-    octaves = np.arange(_OCTAVES * _PER_OCTAVE + 1) / _PER_OCTAVE - _OCTAVES
-    candidates = np.maximum(np.rint(width * np.exp2(octaves)), 1.0).astype(np.int64)
+def spread_rule(width: int, size: int, epsilon: Fraction) -> CentreRule:
+    """Return candidates for a median distance: as many in every octave below the width.
+
+    The more numbers there are, and the more ε for the window, the narrower it may become.
+    """
+    room = math.floor(min(size * epsilon / _PRODUCT_PER_OCTAVE, _MOST_OCTAVES))
+    octaves = max(room, _FEWEST_OCTAVES)
+    below = np.arange(octaves * _PER_OCTAVE + 1) / _PER_OCTAVE - octaves
+    candidates = np.maximum(np.rint(width * np.exp2(below)), 1.0).astype(np.int64)
     return CentreRule(candidates, width, size)
 
 
@@ -104,7 +112,7 @@ def variance_bound(window: Window, size: int, epsilon: Fraction) -> float:
     """Return what numbers kept in the window vary by, in squared steps, rather too high.
 
     Half of the distances are thought below the released spread; but its draw (half of ε) misses
-    that rank by more than ``log(10)·4/ε`` once in ten, so a share less so many ranks is what is
+    that rank by more than ``log(20)·4/ε`` once in twenty, so a share less so many ranks is what is
     counted upon, and normal numbers whose distances are that small. Numbers in a window never vary
     by more than a quarter of its squared width.
     """
