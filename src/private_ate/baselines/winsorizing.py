@@ -101,8 +101,8 @@ def spread_rule(width: int, size: int, epsilon: Fraction) -> CentreRule:
 
     The more numbers there are, and the more ε for the window, the narrower it may become.
     """
-    room = math.floor(min(size * epsilon / _PRODUCT_PER_OCTAVE, _MOST_OCTAVES))
-    octaves = max(room, _FEWEST_OCTAVES)
+    room = math.floor(size * epsilon / _PRODUCT_PER_OCTAVE)
+    octaves = min(max(room, _FEWEST_OCTAVES), _MOST_OCTAVES)
     below = np.arange(octaves * _PER_OCTAVE + 1) / _PER_OCTAVE - octaves
     candidates = np.maximum(np.rint(width * np.exp2(below)), 1.0).astype(np.int64)
     return CentreRule(candidates, width, size)
