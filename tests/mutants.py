@@ -270,15 +270,15 @@ MUTANTS = (
     Mutant(
         "the distances of a window are paid for with ε that the midpoint has spent",
         "baselines/winsorizing.py",
-        "changes=1, epsilon=epsilon - half,",
-        "changes=1, epsilon=epsilon,",
+        "changes=1, epsilon=spread,",
+        "changes=1, epsilon=midpoint + spread,",
         "tests/baselines/test_winsorizing.py",
     ),
     Mutant(
         "distances are measured from the middle of the effects, which nobody released",
         "baselines/winsorizing.py",
-        "np.abs(values - midpoint)",
-        "np.abs(values - int(np.median(values)))",
+        "np.abs(values - midpoint), np.full",
+        "np.abs(values - int(np.median(values))), np.full",
         "tests/baselines/test_winsorizing.py",
     ),
     Mutant(

@@ -8,12 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, estimate_ate
 from private_ate.audit.replay import Tape
 from private_ate.baselines.winsorizing import (
     Window,
     midpoint_rule,
+    padded_distances,
     release_window,
     spread_rule,
     variance_bound,
@@ -56,7 +58,8 @@ def draw_effects(seed, size=40, centre=0.1, spread=0.05):
 
 
 def window_of(values, seed=1, epsilon=Fraction(10**6), limits=(-BOUND, BOUND)):
-    return release_window(values, *limits, Noise(SeededEntropy(seed)), epsilon)
+    noise = Noise(SeededEntropy(seed))
+    return release_window(values, limits, noise, midpoint=epsilon, spread=epsilon)
 
 
 def log_law(rule, values, epsilon):
@@ -71,7 +74,7 @@ def log_law(rule, values, epsilon):
     replace(WINSORIZED, groups=1),
 ])  # fmt: skip
 def test_replacing_a_record_moves_no_step_further_than_it_declares(estimand, options):
-    request = Request("sample", Fraction(50), estimand=estimand, options=options)
+    request = Request("sample", Fraction(80), estimand=estimand, options=options)
     assert_promises_hold("grouped", request, lambda seed: draw_study(seed, 40))
 
 
@@ -106,9 +109,10 @@ def test_the_exact_laws_of_neighbours_stay_within_their_share_and_come_near_it(s
     rule = midpoint_rule(-BOUND, BOUND, values.size)
     ratios = log_law(rule, values, epsilon) - log_law(rule, neighbour, epsilon)
     largest = [np.abs(ratios).max()]
-    distances = spread_rule(2 * BOUND, values.size, 2 * epsilon)
+    distances = spread_rule(2 * BOUND, values.size, epsilon)
     for midpoint in rule.candidates[::256]:
-        laws = [log_law(distances, np.abs(v - midpoint), epsilon) for v in (values, neighbour)]
+        both = [padded_distances(one, midpoint, 2 * BOUND) for one in (values, neighbour)]
+        laws = [log_law(distances, one, epsilon) for one in both]
         largest.append(np.abs(laws[0] - laws[1]).max())
 
     assert max(largest) <= 1 + 1e-9
@@ -120,23 +124,23 @@ def test_drawn_midpoints_follow_the_law_of_the_proof_and_not_one_of_twice_the_bu
     rule = midpoint_rule(-BOUND, BOUND, 25)
     near = np.abs(rule.candidates - np.median(values)) < BOUND // 20
     right, wrong = (np.exp(log_law(rule, values, size))[near].sum() for size in (1, 2))
-    drawn = np.array([window_of(values, seed, Fraction(2)).midpoint for seed in range(runs)])
+    drawn = np.array([window_of(values, seed, Fraction(1)).midpoint for seed in range(runs)])
     found = np.mean(np.abs(drawn - np.median(values)) < BOUND // 20)
 
     assert abs(found - right) < 4 * math.sqrt(right * (1 - right) / runs)
     assert abs(found - wrong) > 4 * math.sqrt(wrong * (1 - wrong) / runs)
 
 
-def test_without_noise_the_window_has_the_median_and_four_median_distances():
+def test_without_noise_the_window_has_the_median_and_three_distances_that_hold_two_thirds():
     values = draw_effects(5, size=41)
     found = window_of(values)
     ordered = np.sort(values)
 
     assert ordered[19] <= found.midpoint <= ordered[21]
-    assert found.spread == pytest.approx(np.median(np.abs(values - found.midpoint)), rel=0.1)
+    assert 0.6 < np.mean(np.abs(values - found.midpoint) <= found.spread) < 0.7
     assert (found.low, found.high) == (
-        found.midpoint - 4 * found.spread,
-        found.midpoint + 4 * found.spread,
+        found.midpoint - 3 * found.spread,
+        found.midpoint + 3 * found.spread,
     )
 
 
@@ -148,7 +152,8 @@ def test_a_midpoint_far_from_the_effects_widens_the_window_until_it_holds_them(a
         return int(away * BOUND) if spend.step.startswith("midpoint") else None
 
     noise = Noise(SeededEntropy(1), recorder=Tape(steer=steer))
-    found = release_window(values, -BOUND, BOUND, noise, Fraction(10**6))
+    huge = Fraction(10**6)
+    found = release_window(values, (-BOUND, BOUND), noise, midpoint=huge, spread=huge)
 
     assert found.low <= values.min()
     assert values.max() <= found.high
@@ -176,7 +181,7 @@ def test_without_noise_the_release_is_the_mean_of_winsorised_effects():
 
 def test_the_three_steps_add_up_to_the_budget_and_the_interval_is_free():
     study = draw_study(4)
-    spent = {"midpoint of effects": 1.0, "distance from the midpoint": 1.0, "mean effect": 2.0}
+    spent = {"midpoint of effects": 1.4, "distance from the midpoint": 1.0, "mean effect": 1.6}
 
     for confidence in (None, 0.9):
         found = release(study, epsilon="4", confidence=confidence)
@@ -186,8 +191,8 @@ def test_the_three_steps_add_up_to_the_budget_and_the_interval_is_free():
 
 
 def test_too_few_groups_for_their_ranks_have_a_plain_mean_and_the_release_says_so():
-    found = release(draw_study(4), epsilon="1.6", confidence=None)
-    enough = release(draw_study(4), epsilon="1.7", confidence=None)
+    found = release(draw_study(4), epsilon="2.6", confidence=None)
+    enough = release(draw_study(4), epsilon="2.7", confidence=None)
 
     assert [step.name for step in found.steps] == ["mean effect"]
     assert found.settings["centre"] == "mean"
@@ -209,10 +214,10 @@ def test_the_noise_follows_the_spread_and_not_the_range():
 
 def test_a_release_says_which_form_was_used():
     found = estimate_ate(
-        draw_study(7), level="sample", epsilon="2", method="grouped", options=WINSORIZED
+        draw_study(7), level="sample", epsilon="3", method="grouped", options=WINSORIZED
     )
 
-    assert found.guarantee == "pure 2-DP, sample level"
+    assert found.guarantee == "pure 3-DP, sample level"
     assert found.settings["centre"] == "winsorized"
     assert found.settings["effect_limits"] == [-4.0, 4.0]
     assert found.settings["ridge"] == 0.1
@@ -224,11 +229,11 @@ def test_a_release_says_which_form_was_used():
 
 def test_the_variance_that_is_counted_upon_falls_to_that_of_normal_effects_and_no_lower():
     spread = 1000
-    window = Window(0, spread, -4 * spread, 4 * spread)
-    normal = (spread / 0.6744897501960817) ** 2
-    found = [variance_bound(window, 100, Fraction(size)) for size in ("0.1", "2", "8", "1000")]
+    window = Window(0, spread, -3 * spread, 3 * spread)
+    normal = (spread / float(ndtri(0.825))) ** 2
+    found = [variance_bound(window, 100, Fraction(size)) for size in ("0.05", "0.2", "0.8", "1000")]
 
-    assert found[0] == pytest.approx((4 * spread) ** 2 * 100 / 99)  # the most that a window holds
+    assert found[0] == pytest.approx((3 * spread) ** 2 * 100 / 99)  # the most that a window holds
     assert found == sorted(found, reverse=True)
     assert normal < found[-1] < 1.01 * normal
 
@@ -236,7 +241,7 @@ def test_the_variance_that_is_counted_upon_falls_to_that_of_normal_effects_and_n
 def test_the_window_may_become_the_narrower_the_more_effects_and_epsilon_there_are():
     least = [
         int(spread_rule(2 * BOUND, size, Fraction(epsilon)).candidates[0])
-        for size, epsilon in ((10, "0.1"), (100, "0.3"), (100, "0.6"), (100, 2), (10**6, 1000))
+        for size, epsilon in ((10, "0.1"), (100, "0.15"), (100, "0.3"), (100, 1), (10**6, 9))
     ]
 
     assert least == [2 * BOUND >> octaves for octaves in (6, 6, 10, 16, 16)]

@@ -85,7 +85,7 @@ CASES = (
         "grouped-winsorized",
         "sample",
         "grouped",
-        {"options": GroupedOptions(groups=40, centre="winsorized")},
+        {"options": GroupedOptions(groups=60, centre="winsorized")},
     ),
     Case("balancing", "sample", "balancing"),
     Case("balancing-overlap", "sample", "balancing", {"estimand": "ato", "confidence": None}),

@@ -15,12 +15,12 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.sums import OUTCOME_STEPS
 
 ONE = Fraction(1)
-WINSORIZED = GroupedOptions(groups=50, centre="winsorized")
+WINSORIZED = GroupedOptions(groups=80, centre="winsorized")
 ASKED = {
     "groups of three rows": ("grouped", {"options": GroupedOptions(groups=8)}),
     "winsorised groups": (
         "grouped",
-        {"epsilon": Fraction(5), "options": GroupedOptions(groups=12, centre="winsorized")},
+        {"epsilon": Fraction(7), "options": GroupedOptions(groups=12, centre="winsorized")},
     ),
     "balance of all units": ("balancing", {}),
     "balance, scores near one half": ("balancing", {"options": BalancingOptions(0.4, "0.2")}),
@@ -40,7 +40,7 @@ def request_of(form):
     return METHODS[method], Request("sample", **asked)
 
 
-def pairs(rows=100):
+def pairs(rows=160):
     """Return two studies of pairs of rows that differ in one outcome, an effect apart from all."""
     arms = np.arange(rows) % 2 == 0
     outcome = np.where(np.arange(rows) % 3, OUTCOME_STEPS // 2, OUTCOME_STEPS // 3)

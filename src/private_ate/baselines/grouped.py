@@ -48,7 +48,7 @@ _LEAST_ROWS: Final = 80  # of a group, and ten for each coefficient
 _ROWS_PER_COEFFICIENT: Final = 10
 _BALANCE: Final = 4.0  # c: what a group's own error weighs against the noise of the mean
 _INTERVAL_SHARE: Final = Fraction(1, 10)
-_WINDOW_SHARE: Final = Fraction(1, 2)  # a quarter of ε for either number of a window
+_WINDOW_SHARES: Final = (Fraction(7, 20), Fraction(1, 4))  # of the midpoint and of the spread
 _RIDGES: Final[dict[Centre, float]] = {"mean": 1.0, "winsorized": 0.1}
 _SURELY: Final = 0.8  # two-sided: the noise of the spread exceeds this quantile once in ten
 
@@ -71,8 +71,8 @@ class GroupedOptions:
         Scores are kept within [truncation, 1 − truncation].
     centre : {"mean", "winsorized"}
         The mean of effects within the limits, or of effects kept within a narrower window that
-        half of ε chooses from them: less noise where effects of groups are close together. With
-        fewer than 50/ε groups it is the mean all the same: too few ranks to choose a window by.
+        6/10 of ε choose from them: less noise where effects of groups are close together. With
+        fewer than 80/ε groups it is the mean all the same: too few ranks to choose a window by.
     """
 
     groups: int | None = None
@@ -116,7 +116,8 @@ class GroupedSettings(Settings):
     midpoint : float
         Released median of the effects of groups; of a winsorised mean only.
     spread : float
-        Released median distance of these effects from the midpoint; of a winsorised mean only.
+        Released distance from the midpoint within which some 65 % of these effects lie; of a
+        winsorised mean only.
     effect_window : pair of float
         Between which values the effect of a group was kept in the end; of a winsorised mean only.
     estimand : str
@@ -221,7 +222,7 @@ def estimate_grouped(study: Study, request: Request, noise: Noise) -> Estimate:
     limits = Limits.of(options, width)
     count = number_of_groups(study.size, study.dimension, request, options, limits)
     effects = _effects(study, request, options, limits, count, draw_keys(1, noise))
-    if options.centre == "winsorized" and can_choose_window(count, request.epsilon * _WINDOW_SHARE):
+    if options.centre == "winsorized" and can_choose_window(count, request.epsilon):
         centre = _release_winsorized(effects, limits, request, noise)
     else:
         centre = _release_plain(effects, limits, request, noise)
@@ -295,14 +296,16 @@ def _release_winsorized(
     Sensitivity of the sum, given the window: its width, as a record moves one effect. The
     interval reads the window and costs nothing.
     """
-    choosing = request.epsilon * _WINDOW_SHARE
-    window = release_window(effects, limits.low, limits.high, noise, choosing)
+    midpoint, spread = (request.epsilon * share for share in _WINDOW_SHARES)
+    window = release_window(
+        effects, (limits.low, limits.high), noise, midpoint=midpoint, spread=spread
+    )
     kept = np.clip(effects, window.low, window.high)
     held = Limits(window.low, window.high)
-    mean = _release_mean(kept, held, noise, request.epsilon - choosing)
+    mean = _release_mean(kept, held, noise, request.epsilon - midpoint - spread)
     if request.confidence is None:
         return _Centre(mean, None, window)
-    variance = variance_bound(window, effects.size, choosing)
+    variance = variance_bound(window, effects.size, spread)
     return _Centre(mean, math.sqrt(variance / effects.size) / 2**_BITS, window)
 
 
