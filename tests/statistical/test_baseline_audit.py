@@ -1,5 +1,6 @@
 """What releases of the newer baselines tell about one record, in forms that no default reaches."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,10 +8,10 @@ import pytest
 
 from private_ate import BalancingOptions, GroupedOptions, IpwOptions
 from private_ate.audit.bounds import epsilon_bound
-from private_ate.audit.run import audit_release
+from private_ate.audit.run import audit_release, audit_steps
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
+from private_ate.estimation import METHODS, Method, estimate_study
 from private_ate.estimators.request import Request
 from private_ate.privacy.sums import OUTCOME_STEPS
 
@@ -38,6 +39,17 @@ def request_of(form):
     method, asked = ASKED[form]
     asked = {"epsilon": ONE, "confidence": 0.95} | asked
     return METHODS[method], Request("sample", **asked)
+
+
+def asking_always(form):
+    """Return the form's method as one of its own, which asks for it whatever it is asked."""
+    method, request = request_of(form)
+    asked = {"estimand": request.estimand, "options": request.options}
+
+    def run(study, other, noise):
+        return method.run(study, replace(other, **asked), noise)
+
+    return Method(form, ("sample",), method.options, run, estimands=method.estimands)
 
 
 def pairs(rows=160):
@@ -76,6 +88,15 @@ def test_releases_tell_no_more_than_they_claim(form):
     line = audit_release(method, "sample", None, request=request, patience=60)
 
     assert line.passed, line
+
+
+@pytest.mark.audit
+@every_form
+def test_no_step_of_any_form_claims_too_little(form):
+    lines = list(audit_steps(asking_always(form), "sample", 10_000))
+
+    assert lines
+    assert [line for line in lines if not line.passed] == []
 
 
 @pytest.mark.audit
