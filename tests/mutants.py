@@ -261,6 +261,27 @@ MUTANTS = (
         "tests/baselines/test_grouped.py",
     ),
     Mutant(
+        "the effects of groups are not kept within the window that sets their noise",
+        "baselines/grouped.py",
+        "kept = np.clip(effects, window.low, window.high)",
+        "kept = effects",
+        "tests/baselines/test_winsorizing.py",
+    ),
+    Mutant(
+        "the distances of a window are paid for with ε that the midpoint has spent",
+        "baselines/winsorizing.py",
+        "changes=1, epsilon=spread,",
+        "changes=1, epsilon=midpoint + spread,",
+        "tests/baselines/test_winsorizing.py",
+    ),
+    Mutant(
+        "distances are measured from the middle of the effects, which nobody released",
+        "baselines/winsorizing.py",
+        "np.abs(values - midpoint), np.full",
+        "np.abs(values - int(np.median(values))), np.full",
+        "tests/baselines/test_winsorizing.py",
+    ),
+    Mutant(
         "weights see who lacks an outcome where that is private",
         "engines/local.py",
         'self.observed if self.domain.outcome.missing == "public" else None',

@@ -249,6 +249,7 @@ BAD_SETTINGS = [
     ("smooth_matching", "cells=3"), ("doubly_robust", "nuisance=1"),
     ("balancing", "truncation=0.5"), ("balancing", "model_share=1"),
     ("grouped", "groups=2.5"), ("grouped", "limits=1"), ("grouped", "limits=1,0"),
+    ("grouped", "centre=median"), ("grouped", "ridge=0"),
     ("blocking", "blocks=2.5"), ("blocking", "shares=1"),
 ]  # fmt: skip
 

@@ -122,9 +122,28 @@ def test_the_density_ratio_of_neighbours_stays_within_the_budget(seed, estimand,
     assert abs(densities[0] - densities[1]) <= float(law.linear + law.curvature) * (1 + 1e-9)
 
 
+def test_the_budget_of_the_fit_is_attained_so_that_no_smaller_noise_would_do():
+    # A treated row just inside one knot becomes a control beyond the other one: the gradient moves
+    # by 2L where the weight is largest, and the determinant loses all that a row can add to it.
+    knot = math.log(9)
+    point = np.array([-5 - knot + 1e-9, 10.0, -5.0])
+    densities = []
+    for corner, arm in ((1.0, True), (0.0, False)):
+        covariates = np.array([[1.0], [corner]])
+        study = LocalStudy(DOMAIN, covariates, np.array([arm]), np.zeros(1, np.int32))
+        objective = BalancingObjective(study, PLAIN, "ate", 0.1)
+        law = ObjectiveLaw.split(objective, 1, Fraction(1))
+        sums = objective.sums(study, point, curved=True)
+        radius = np.abs(sums.gradient + law.ridge * point).max() / float(law.radius_unit)
+        hessian = sums.hessian + law.ridge * np.eye(3)
+        densities.append(np.linalg.slogdet(hessian)[1] - radius)
+
+    assert densities[0] - densities[1] == pytest.approx(float(law.linear + law.curvature), rel=1e-6)
+
+
 def test_a_unit_of_the_whole_epsilon_would_lose_more_than_that():
-    # At the knot a row that changes arm moves every coordinate by all of 2L: with b of scale
-    # 2L/ε in place of 2L/(0.9 ε) nothing would be left for the determinant.
+    # At the knot the determinant loses nearly all of its share to a row that changes arm: with b of
+    # scale 2L/ε in place of 2L/(0.9 ε) nothing would be left for it.
     domain = Domain("t", ("y", Interval(0, 1)), {})
     knot = np.array([math.log(9) - 1e-9])
     plain = Scaling(np.zeros(0), np.zeros(0))

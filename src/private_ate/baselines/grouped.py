@@ -1,24 +1,30 @@
 """Weighted effects of disjoint groups of rows, averaged (after Guha and Reiter 2025).
 
 A record is in one group only and a group's effect lies within public limits, so that the mean
-over M groups moves by at most 1/M of their distance, whatever is computed inside a group.
-Proofs: docs/proofs/baselines.md.
+over M groups moves by at most 1/M of their distance, whatever is computed inside a group. The
+limits are public, or a window that is chosen privately. Proofs: docs/proofs/baselines.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
 
-from private_ate.arguments import real_number, settle, whole_number
+from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Integers
 from private_ate.baselines.group_effects import GroupModel, group_effects
 from private_ate.baselines.tilts import POPULATIONS
+from private_ate.baselines.winsorizing import (
+    Window,
+    can_choose_window,
+    release_window,
+    variance_bound,
+)
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.partition import draw_keys, draw_shuffles
 from private_ate.estimators.refusals import options_of
@@ -35,11 +41,15 @@ from private_ate.study import Groups, Study
 
 __all__ = ["GroupedOptions", "Limits", "estimate_grouped", "number_of_groups", "spread_of"]
 
+Centre = Literal["mean", "winsorized"]
+
 _BITS: Final = 24  # group effects live on the grid 2⁻²⁴ of the outcome's range
 _LEAST_ROWS: Final = 80  # of a group, and ten for each coefficient
 _ROWS_PER_COEFFICIENT: Final = 10
 _BALANCE: Final = 4.0  # c: what a group's own error weighs against the noise of the mean
 _INTERVAL_SHARE: Final = Fraction(1, 10)
+_WINDOW_SHARES: Final = (Fraction(7, 20), Fraction(1, 4))  # of the midpoint and of the spread
+_RIDGES: Final[dict[Centre, float]] = {"mean": 1.0, "winsorized": 0.1}
 _SURELY: Final = 0.8  # two-sided: the noise of the spread exceeds this quantile once in ten
 
 
@@ -54,27 +64,37 @@ class GroupedOptions:
     limits : pair of float or None
         Between which values a group's effect is kept, in units of the outcome, from knowledge
         outside the data; None for the range of the outcome in either direction.
-    ridge : float
-        Penalty of a group's propensity model, on the sum of its losses.
+    ridge : float or None
+        Penalty of a group's propensity model, on the sum of its losses; None for 1, or 0.1 where
+        the centre is winsorised: its noise is too small to hide what a penalty of 1 leaves.
     truncation : float
         Scores are kept within [truncation, 1 − truncation].
+    centre : {"mean", "winsorized"}
+        The mean of effects within the limits, or of effects kept within a narrower window that
+        6/10 of ε choose from them: less noise where effects of groups are close together. With
+        fewer than 80/ε groups it is the mean all the same: too few ranks to choose a window by.
     """
 
     groups: int | None = None
     limits: tuple[float, float] | None = None
-    ridge: float = 1.0
+    ridge: float | None = None
     truncation: float = 0.02
+    centre: Centre = "mean"
 
     def __post_init__(self) -> None:
         if self.groups is not None:
             settle(self, groups=whole_number("the number of groups", self.groups, 1, 10**6))
         if self.limits is not None:
             settle(self, limits=_pair(self.limits))
-        settle(
-            self,
-            ridge=real_number("the ridge penalty", self.ridge, 1e-3, 1e6),
-            truncation=real_number("the truncation", self.truncation, 1e-3, 0.499),
-        )
+        one_of("centre", self.centre, get_args(Centre))
+        if self.ridge is not None:
+            settle(self, ridge=real_number("the ridge penalty", self.ridge, 1e-3, 1e6))
+        settle(self, truncation=real_number("the truncation", self.truncation, 1e-3, 0.499))
+
+    @property
+    def penalty(self) -> float:
+        """The ridge that is used."""
+        return _RIDGES[self.centre] if self.ridge is None else self.ridge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +111,15 @@ class GroupedSettings(Settings):
         Penalty λ of the models.
     truncation : float
         Least propensity, and distance from one, that weights are held to.
+    centre : str
+        How the effects of groups were put together; absent where their mean was asked for.
+    midpoint : float
+        Released median of the effects of groups; of a winsorised mean only.
+    spread : float
+        Released distance from the midpoint within which some 65 % of these effects lie; of a
+        winsorised mean only.
+    effect_window : pair of float
+        Between which values the effect of a group was kept in the end; of a winsorised mean only.
     estimand : str
         Whose average effect was asked for.
     confidence : float
@@ -116,6 +145,10 @@ class GroupedSettings(Settings):
     effect_limits: tuple[float, float]
     ridge: float
     truncation: float
+    centre: Centre | Absent = ABSENT
+    midpoint: float | Absent = ABSENT
+    spread: float | Absent = ABSENT
+    effect_window: tuple[float, float] | Absent = ABSENT
     estimand: Estimand
     confidence: float
     noise_standard_deviation: float
@@ -164,32 +197,46 @@ class _Mean:
         return self.unit * staircase_quantile(coverage, self.epsilon)
 
 
+@dataclass(frozen=True, slots=True)
+class _Centre:
+    """What was released of the group effects, in units of the outcome's range.
+
+    ``deviation`` is that of their mean by sampling, None if no interval was asked for; ``window``
+    is where effects were winsorised.
+    """
+
+    mean: _Mean
+    deviation: float | None
+    window: Window | None = None
+
+
 def estimate_grouped(study: Study, request: Request, noise: Noise) -> Estimate:
     """Release the mean of the groups' weighted effects.
 
-    Neighbours: one record replaced, n public. Sensitivity: the distance of the limits over the
-    number of groups. Cost: the request's ε, pure. Proof: docs/proofs/baselines.md.
+    Neighbours: one record replaced, n public. Sensitivity: the distance of the limits, or of the
+    ends of a released window, over the number of groups. Cost: the request's ε, pure. Proof:
+    section 10 of docs/proofs/baselines.md.
     """
     options = options_of(request, GroupedOptions, "grouped")
     width = study.domain.bounds.width
     limits = Limits.of(options, width)
     count = number_of_groups(study.size, study.dimension, request, options, limits)
     effects = _effects(study, request, options, limits, count, draw_keys(1, noise))
-    with_interval = request.confidence is not None and count > 1
-    spread_epsilon = request.epsilon * _INTERVAL_SHARE if with_interval else Fraction(0)
-    mean = _release_mean(effects, limits, noise, request.epsilon - spread_epsilon)
-    half = None
-    if with_interval:
-        square = _release_spread(effects, limits, noise, spread_epsilon)
+    if options.centre == "winsorized" and can_choose_window(count, request.epsilon):
+        centre = _release_winsorized(effects, limits, request, noise)
+    else:
+        centre = _release_plain(effects, limits, request, noise)
+    mean, half = centre.mean, None
+    if centre.deviation is not None:
         half = staircase_and_normal_quantile(
-            request.coverage, mean.epsilon, mean.unit, math.sqrt(square / count)
+            request.coverage, mean.epsilon, mean.unit, centre.deviation
         )
     reach = mean.quantile(request.coverage)
     return Estimate(
         width * mean.value,
         (width * (mean.value - reach), width * (mean.value + reach)),
         None if half is None else (width * (mean.value - half), width * (mean.value + half)),
-        _settings(request, options, limits, count, mean, noise, width=width),
+        _settings(request, options, limits, count, centre, noise, width=width),
     )
 
 
@@ -220,13 +267,46 @@ def _effects(  # a study, a request and what was decided from it
 ) -> Integers:
     """Return every group's effect on the grid, within the limits."""
     (shuffle,) = draw_shuffles(study.size, count, 1, keys)
-    model = GroupModel(request.estimand, options.ridge, options.truncation)
+    model = GroupModel(request.estimand, options.penalty, options.truncation)
 
     def kernel(groups: Groups) -> Integers:
         steps = np.rint(group_effects(groups, model) * float(1 << _BITS)).astype(np.int64)
         return np.clip(steps, limits.low, limits.high)[:, None]
 
     return study.by_groups(shuffle, kernel, title="groups")[:, 0]
+
+
+def _release_plain(effects: Integers, limits: Limits, request: Request, noise: Noise) -> _Centre:
+    """Release the mean of effects within the limits, and their spread for an interval."""
+    with_interval = request.confidence is not None and effects.size > 1
+    spread_epsilon = request.epsilon * _INTERVAL_SHARE if with_interval else Fraction(0)
+    mean = _release_mean(effects, limits, noise, request.epsilon - spread_epsilon)
+    deviation = None
+    if with_interval:
+        square = _release_spread(effects, limits, noise, spread_epsilon)
+        deviation = math.sqrt(square / effects.size)
+    return _Centre(mean, deviation)
+
+
+def _release_winsorized(
+    effects: Integers, limits: Limits, request: Request, noise: Noise
+) -> _Centre:
+    """Release a window around the effects, and the mean of effects that are kept within it.
+
+    Sensitivity of the sum, given the window: its width, as a record moves one effect. The
+    interval reads the window and costs nothing.
+    """
+    midpoint, spread = (request.epsilon * share for share in _WINDOW_SHARES)
+    window = release_window(
+        effects, (limits.low, limits.high), noise, midpoint=midpoint, spread=spread
+    )
+    kept = np.clip(effects, window.low, window.high)
+    held = Limits(window.low, window.high)
+    mean = _release_mean(kept, held, noise, request.epsilon - midpoint - spread)
+    if request.confidence is None:
+        return _Centre(mean, None, window)
+    variance = variance_bound(window, effects.size, spread)
+    return _Centre(mean, math.sqrt(variance / effects.size) / 2**_BITS, window)
 
 
 def _release_mean(effects: Integers, limits: Limits, noise: Noise, epsilon: Fraction) -> _Mean:
@@ -258,26 +338,37 @@ def _settings(  # what was decided, released and spent
     options: GroupedOptions,
     limits: Limits,
     count: int,
-    mean: _Mean,
+    centre: _Centre,
     noise: Noise,
     *,
     width: float,
 ) -> GroupedSettings:
-    has_interval = request.confidence is not None and count > 1
     covers = "noise and sampling; not the bias of small groups, not confounding"
     step = width / 2**_BITS
-    return GroupedSettings(
+    mean = centre.mean
+    settings = GroupedSettings(
         groups=count,
         effect_limits=(limits.low * step, limits.high * step),
-        ridge=options.ridge,
+        ridge=options.penalty,
         truncation=options.truncation,
         estimand=request.estimand,
         confidence=request.coverage,
         noise_standard_deviation=width * mean.unit * math.sqrt(staircase_variance(mean.epsilon)),
         budget={spend.step: float(spend.epsilon) for spend in noise.spends},
-        interval_covers=covers if has_interval else ABSENT,
+        interval_covers=ABSENT if centre.deviation is None else covers,
         noise_interval_covers="the noise of the mean; not sampling, not confounding",
         population=POPULATIONS[request.estimand],
+    )
+    window = centre.window
+    if window is None:
+        return settings if options.centre == "mean" else replace(settings, centre="mean")
+    return replace(
+        settings,
+        centre="winsorized",
+        midpoint=window.midpoint * step,
+        spread=window.spread * step,
+        effect_window=(window.low * step, window.high * step),
+        noise_interval_covers="the noise of the mean; not the window, not sampling or confounding",
     )
 
 

@@ -34,7 +34,7 @@ __all__ = ["NoiseLaw", "chance_of_effect", "noise_law"]
 
 # Steps whose noise is that of the effect itself; several of them are one draw an arm. Those of the
 # second kind have noise intervals that are normal by definition.
-_LAST_STEPS: Final = ("effect", "outcome sum", "outcome sums")
+_LAST_STEPS: Final = ("effect", "mean effect", "outcome sum", "outcome sums")
 _NORMAL_STEPS: Final = ("mean score", "mean and variance of scores")
 _ROUNDED_LAWS: Final = ("trimmed_centre", "laplace_disjoint")  # near Laplace's, of no exact form
 _LARGEST_EPSILON: Final = 1000.0  # beyond it the quantiles of a staircase are no numbers

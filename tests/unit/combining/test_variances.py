@@ -100,6 +100,13 @@ def test_the_sampling_variance_is_not_below_what_the_method_put_in(name):
     assert method <= math.sqrt(read(release).sampling) <= 1.05 * method
 
 
+@pytest.mark.parametrize("name", ["grouped", "grouped-winsorized"])
+def test_the_mean_over_groups_has_the_noise_that_its_release_tells(name):
+    told = golden(name).to_dict()["settings"]["noise_standard_deviation"]
+
+    assert math.sqrt(read(golden(name)).noise) == pytest.approx(told, rel=1e-6)
+
+
 @pytest.mark.parametrize("name", ["blocks-adjusting", "doubly-robust"])
 def test_noise_without_a_law_counts_as_normal(name):
     release = golden(name)
