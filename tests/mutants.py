@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "regressions inside blocks forget the sampling weights",
-        "estimators/blocks/models.py",
+        "estimators/blocks/ridge.py",
         "columns, targets = controls.columns, rows.rooted(targets)",
         "columns = controls.columns",
         "tests/unit/test_private_weights.py",

@@ -7,13 +7,16 @@ treatment or outcome ask for.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
-from private_ate.estimators.blocks.ridge import Basis, Controls, residuals
+from private_ate.estimators.blocks.ridge import LEAST_PENALTY, Basis, solve
 from private_ate.estimators.blocks.rows import (
+    CONSTANT,
     Rows,
     empty,
     few_columns,
@@ -49,13 +52,12 @@ _MOST_PRODUCTS: Final = 5000  # beyond this, products are left out: a block take
 def basis_of(rows: Rows, length: int, bends: Bends) -> Basis:
     """Return covariates and squares, and the products and hinges that are chosen, or all."""
     crowding = rows.covariates.shape[2] / length
-    squares = _squares(rows)
-    basis = Basis((rows.covariates, squares), (_LINEAR_RIDGE * crowding, 12 * crowding**3))
+    basis = Basis((rows.covariates, _squares(rows)), (_LINEAR_RIDGE * crowding, 12 * crowding**3))
     match bends:
         case "squares":
             return basis
         case "chosen":
-            return basis.with_columns(_choose(rows, squares, length), _CHOSEN_RIDGE * crowding)
+            return basis.with_columns(_choose(rows, length), _CHOSEN_RIDGE * crowding)
         case "all":
             added = _products_and_hinges(rows)
             crowding = (added.shape[2] + 2 * rows.covariates.shape[2]) / length
@@ -117,60 +119,119 @@ def _products_and_hinges(rows: Rows) -> Floats:
     return np.concatenate(parts, axis=2)
 
 
-def _jumps(rows: Rows) -> Floats:
-    """Return where the covariates of one block lie above their own quantiles."""
-    covariates = rows.covariates[0]
-    present = covariates[rows.weight[0] > 0]
-    if present.shape[0] == 0:
-        return np.zeros((1, covariates.shape[0], covariates.shape[1] * len(_JUMPS)))
-    edges = np.quantile(present, _JUMPS, axis=0)
-    above = np.concatenate([covariates > edge for edge in edges], axis=1)
-    return standardize(above[None].astype(np.float64) * rows.weight[..., None], rows)
-
-
-def _choose(rows: Rows, squares: Floats, length: int) -> Floats:
+def _choose(rows: Rows, length: int) -> Floats:
     """Return the bends that each block's own rows ask for, one block at a time.
 
     Shape (g, b, k); a column is zero where no bend was asked for any more.
     """
     chosen = empty(rows.weight.shape, chosen_columns(length))
     for place in range(rows.weight.shape[0]):
-        one = rows.at(place)
-        parts = (_products_and_hinges(one), squares[place : place + 1], _jumps(one))
-        bends = np.concatenate(parts, axis=2)
-        chosen[place] = _pursue(one, bends, chosen.shape[2], length)
+        chosen[place] = _choose_in(_Block.of(rows, place), chosen.shape[2], length).T
     return chosen
 
 
-def _pursue(rows: Rows, bends: Floats, count: int, length: int) -> Floats:
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The rows of one block, variables first: ``covariates`` of shape (d, b), all others (b,).
+
+    ``copies`` are sampling weights, 1 where none are declared and 0 for rows that take no part;
+    ``worth`` is how many rows of equal weight they amount to.
+    """
+
+    covariates: Floats
+    treatment: Floats
+    outcome: Floats
+    copies: Floats
+    count: float
+    worth: float
+
+    @classmethod
+    def of(cls, rows: Rows, place: int) -> _Block:
+        return cls(
+            np.ascontiguousarray(rows.covariates[place].T),
+            rows.treatment[place],
+            rows.outcome[place],
+            rows.weight[place] if rows.copies is None else rows.copies[place],
+            max(float(rows.count[place]), 1.0),
+            float(rows.worth[place]),
+        )
+
+    def standardized(self, variables: Floats) -> Floats:
+        """Centre variables, shape (p, b), and give them unit variance, unless they are constant."""
+        present = self.copies > 0
+        centred = (variables - (variables @ self.copies / self.count)[:, None]) * present
+        spread = np.sqrt(np.square(centred) @ self.copies / self.count)
+        standard: Floats = centred / np.where(spread < CONSTANT, 1.0, spread)[:, None]
+        return standard
+
+
+def _choose_in(block: _Block, count: int, length: int) -> Floats:
     """Choose bends of one block by matching pursuit, each the strongest that is left.
 
     Strength is the larger of two squared standard errors: those by which a bend is correlated
     with what covariates and earlier choices leave of treatment, and of the outcome.
     """
-    ridge = np.full(
-        (1, rows.covariates.shape[2]), _LINEAR_RIDGE * rows.covariates.shape[2] / length
-    )
-    targets = np.concatenate([rows.treatment[..., None], rows.outcome[..., None], bends], axis=2)
-    left = residuals(Controls(rows.covariates, ridge), targets, rows)[0]
-    columns = np.ascontiguousarray(left[:, 2:])
-    wanted = _without_effect(left[:, :2].T)
-    news = np.square(columns).sum(axis=0)
+    bends = _bends_of(block)
+    left = _beyond_covariates(block, np.vstack([block.treatment, block.outcome, bends]), length)
+    wanted, columns = _without_effect(left[:2]), left[2:]
+    news = np.square(columns).sum(axis=1)
     own = news.copy()
-    eligible = own > _LEAST_NEWS * rows.count
-    degrees = float(rows.worth[0]) - 0.7 * rows.covariates.shape[2]
-    units = np.zeros((count, columns.shape[0]))
-    chosen = np.zeros((columns.shape[0], count))
+    eligible = own > _LEAST_NEWS * block.count
+    degrees = block.worth - 0.7 * block.covariates.shape[0]
+    units = np.zeros((count, columns.shape[1]))
+    chosen = np.zeros_like(units)
     for step in range(count):
-        spread = np.square(wanted).sum(axis=1) / max(degrees - step, float(rows.worth[0]) / 4, 1.0)
-        best, found = _strongest(wanted @ columns, spread, own, eligible)
-        column = columns[:, best] - units[:step].T @ (units[:step] @ columns[:, best])
+        spread = np.square(wanted).sum(axis=1) / max(degrees - step, block.worth / 4, 1.0)
+        best, found = _strongest(columns @ wanted.T, spread, own, eligible)
+        column = columns[best] - (units[:step] @ columns[best]) @ units[:step]
         units[step] = found * column / max(float(np.linalg.norm(column)), 1e-300)
-        chosen[:, step] = found * bends[0, :, best]
+        chosen[step] = found * bends[best]
         wanted = wanted - np.outer(wanted @ units[step], units[step])
-        own = own - np.square(units[step] @ columns)
+        own = own - np.square(columns @ units[step])
         eligible &= own > _LEAST_OWN * news
     return chosen
+
+
+def _bends_of(block: _Block) -> Floats:
+    """Return all bends that a block may choose from, shape (p, b)."""
+    covariates = block.covariates
+    first, second = np.triu_indices(len(covariates), 1)
+    if len(first) > _MOST_PRODUCTS:
+        first = second = first[:0]
+    bends = np.concatenate(
+        [
+            np.clip(covariates[first] * covariates[second], -4.0, 4.0),
+            *(np.maximum(covariates - knot, 0.0) for knot in _KNOTS),
+            np.square(np.clip(covariates, -3.0, 3.0)),
+            *_jumps(block),
+        ]
+    )
+    return block.standardized(bends * (block.copies > 0))
+
+
+def _jumps(block: _Block) -> list[Floats]:
+    """Return where covariates lie above their own quantiles in the block."""
+    ordered = np.sort(block.covariates[:, block.copies > 0], axis=1)
+    if ordered.shape[1] == 0:
+        return [np.zeros_like(block.covariates)] * len(_JUMPS)
+    places = [math.floor(share * (ordered.shape[1] - 1)) for share in _JUMPS]
+    return [(block.covariates > ordered[:, [place]]).astype(np.float64) for place in places]
+
+
+def _beyond_covariates(block: _Block, targets: Floats, length: int) -> Floats:
+    """Return what a ridge regression on the covariates leaves of variables, shape (p, b).
+
+    With sampling weights times the root of the weight, so that products are weighted.
+    """
+    root = np.sqrt(block.copies)
+    covariates, targets = block.covariates * root, targets * root
+    system = covariates @ covariates.T
+    ridge = _LINEAR_RIDGE * len(covariates) / length
+    diagonal = np.diagonal(system).copy()
+    system[np.diag_indices_from(system)] += ridge * diagonal + LEAST_PENALTY
+    weights = solve(system[None], (covariates @ targets.T)[None])[0]
+    left: Floats = targets - weights.T @ covariates
+    return left
 
 
 def _without_effect(wanted: Floats) -> Floats:
@@ -182,9 +243,12 @@ def _without_effect(wanted: Floats) -> Floats:
 
 
 def _strongest(products: Floats, spread: Floats, own: Floats, eligible: Bits) -> tuple[int, bool]:
-    """Return the strongest column, the first of those that tie, and whether it is strong at all."""
+    """Return the strongest bend, the first of those that tie, and whether it is strong at all.
+
+    ``products`` with what is left of treatment and outcome have shape (p, 2).
+    """
     with np.errstate(all="ignore"):
-        strength = np.square(products / np.sqrt(spread)[:, None]).max(axis=0) / own
+        strength = np.square(products / np.sqrt(spread)).max(axis=1) / own
     strength = np.where(eligible & np.isfinite(strength), strength, 0.0)
     strongest = float(strength.max())
     best = int(np.argmax(strength >= (1 - _TIE) * strongest))

@@ -20,11 +20,11 @@ from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Groups
 
 __all__ = [
-    "Rows", "centre", "centre_into", "dot", "empty", "few_columns", "prepare", "standardize",
-    "standardize_into",
+    "CONSTANT", "Rows", "centre", "centre_into", "dot", "empty", "few_columns", "prepare",
+    "standardize", "standardize_into",
 ]  # fmt: skip
 
-_CONSTANT: Final = 1e-6  # a covariate whose standard deviation is below this is left centred
+CONSTANT: Final = 1e-6  # a covariate whose standard deviation is below this is left centred
 _CACHED: Final = 1 << 14  # numbers that are worked on at once
 _WEIGHT_STEPS: Final = 1 << 20  # across the declared bound of sampling weights
 
@@ -62,18 +62,6 @@ class Rows:
             return number
         counted = members * self.copies
         return np.asarray(counted.sum(axis=1) ** 2 / np.maximum(dot(counted, counted), 1e-9))
-
-    def at(self, place: int) -> Rows:
-        """Return one block alone."""
-        one = slice(place, place + 1)
-        return Rows(
-            self.weight[one],
-            self.treatment[one],
-            self.outcome[one],
-            self.covariates[one],
-            self.count[one],
-            None if self.copies is None else self.copies[one],
-        )
 
     def counted(self, values: Floats) -> Floats:
         """Return values of rows, shape (g, b), times their number of copies."""
@@ -162,7 +150,7 @@ def standardize_into(out: Floats, columns: Floats, rows: Rows) -> None:
         squares *= rows.copies[..., None]
     square = squares.sum(axis=1, keepdims=True)
     spread = np.sqrt(square / np.maximum(rows.count, 1.0)[:, None, None])
-    out /= np.where(spread < _CONSTANT, 1.0, spread)
+    out /= np.where(spread < CONSTANT, 1.0, spread)
 
 
 def dot(first: Floats, second: Floats) -> Floats:
