@@ -250,7 +250,7 @@ BAD_SETTINGS = [
     ("balancing", "truncation=0.5"), ("balancing", "model_share=1"),
     ("grouped", "groups=2.5"), ("grouped", "limits=1"), ("grouped", "limits=1,0"),
     ("grouped", "centre=median"), ("grouped", "ridge=0"),
-    ("blocking", "blocks=2.5"), ("blocking", "shares=1"),
+    ("blocking", "blocks=2.5"), ("blocking", "shares=1"), ("blocks", "bends=splines"),
 ]  # fmt: skip
 
 

@@ -49,7 +49,6 @@ _ROWS_PER_COEFFICIENT: Final = 10
 _BALANCE: Final = 4.0  # c: what a group's own error weighs against the noise of the mean
 _INTERVAL_SHARE: Final = Fraction(1, 10)
 _WINDOW_SHARES: Final = (Fraction(7, 20), Fraction(1, 4))  # of the midpoint and of the spread
-_RIDGES: Final[dict[Centre, float]] = {"mean": 1.0, "winsorized": 0.1}
 _SURELY: Final = 0.8  # two-sided: the noise of the spread exceeds this quantile once in ten
 
 
@@ -64,9 +63,8 @@ class GroupedOptions:
     limits : pair of float or None
         Between which values a group's effect is kept, in units of the outcome, from knowledge
         outside the data; None for the range of the outcome in either direction.
-    ridge : float or None
-        Penalty of a group's propensity model, on the sum of its losses; None for 1, or 0.1 where
-        the centre is winsorised: its noise is too small to hide what a penalty of 1 leaves.
+    ridge : float
+        Penalty of a group's propensity model, on the sum of its losses.
     truncation : float
         Scores are kept within [truncation, 1 − truncation].
     centre : {"mean", "winsorized"}
@@ -77,7 +75,7 @@ class GroupedOptions:
 
     groups: int | None = None
     limits: tuple[float, float] | None = None
-    ridge: float | None = None
+    ridge: float = 0.1
     truncation: float = 0.02
     centre: Centre = "mean"
 
@@ -87,14 +85,11 @@ class GroupedOptions:
         if self.limits is not None:
             settle(self, limits=_pair(self.limits))
         one_of("centre", self.centre, get_args(Centre))
-        if self.ridge is not None:
-            settle(self, ridge=real_number("the ridge penalty", self.ridge, 1e-3, 1e6))
-        settle(self, truncation=real_number("the truncation", self.truncation, 1e-3, 0.499))
-
-    @property
-    def penalty(self) -> float:
-        """The ridge that is used."""
-        return _RIDGES[self.centre] if self.ridge is None else self.ridge
+        settle(
+            self,
+            ridge=real_number("the ridge penalty", self.ridge, 1e-3, 1e6),
+            truncation=real_number("the truncation", self.truncation, 1e-3, 0.499),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +262,7 @@ def _effects(  # a study, a request and what was decided from it
 ) -> Integers:
     """Return every group's effect on the grid, within the limits."""
     (shuffle,) = draw_shuffles(study.size, count, 1, keys)
-    model = GroupModel(request.estimand, options.penalty, options.truncation)
+    model = GroupModel(request.estimand, options.ridge, options.truncation)
 
     def kernel(groups: Groups) -> Integers:
         steps = np.rint(group_effects(groups, model) * float(1 << _BITS)).astype(np.int64)
@@ -349,7 +344,7 @@ def _settings(  # what was decided, released and spent
     settings = GroupedSettings(
         groups=count,
         effect_limits=(limits.low * step, limits.high * step),
-        ridge=options.penalty,
+        ridge=options.ridge,
         truncation=options.truncation,
         estimand=request.estimand,
         confidence=request.coverage,

@@ -45,7 +45,11 @@ class Arm:
 
 
 # Further forms of a method: the end of the label, that of the display, and the options.
-_FORMS: Final = {"ipw": (("all-rows", "all rows", (("split", False),)),)}
+_Options = tuple[tuple[str, bool | float | str], ...]
+_FORMS: Final[dict[str, tuple[tuple[str, str, _Options], ...]]] = {
+    "ipw": (("all-rows", "all rows", (("split", False),)),),
+    "grouped": (("winsorized", "winsorised", (("centre", "winsorized"),)),),
+}
 
 
 def _arms_of(method: Method) -> Iterator[Arm]:
