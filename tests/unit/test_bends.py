@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from private_ate.estimators.blocks import bends, models
+from private_ate.estimators.blocks import choice, models
 from private_ate.estimators.blocks.bends import (
     basis_of,
     bends_to_choose_from,
@@ -108,7 +108,7 @@ def test_the_bend_that_confounds_is_the_first_choice():
 def test_of_equal_bends_the_first_is_chosen():
     products = np.array([[1.0, 0.0], [5.0, 1.0], [5.0 * (1 + 1e-14), 1.0], [2.0, 0.0]])
 
-    best = bends._strongest(products, np.ones(2), np.ones(4), np.ones(4, dtype=np.bool_))
+    best = choice._strongest(products, np.ones(2), np.ones(4), np.ones(4, dtype=np.bool_))
 
     assert best == (1, True)
 
@@ -137,6 +137,29 @@ def test_blocks_choose_more_bends_the_more_rows_they_have():
     counts = [chosen_columns(rows) for rows in (20, 60, 100, 200, 500, 5000)]
 
     assert counts == [2, 2, 4, 8, 12, 12]
+
+
+def test_long_blocks_choose_by_some_of_their_rows_and_adjust_all():
+    groups = bent("product", blocks=2, rows=4100, dimension=5)
+    rows = prepare(groups)
+    unseen = np.arange(4100) % 3 != 0  # one row in three is looked at
+    treatment = np.where(unseen, ~groups.treatment, groups.treatment)
+    other = Groups(groups.covariates, treatment, groups.outcome, groups.takes_part)
+
+    chosen = basis_of(rows, 4100, "chosen").parts[2]
+    effects = models.linear_effects(groups, bends="chosen").effect
+
+    assert np.all(np.any(chosen[:, unseen, 0] != 0, axis=1))
+    assert np.array_equal(chosen[..., 0], basis_of(prepare(other), 4100, "chosen").parts[2][..., 0])
+    assert effects == pytest.approx(EFFECT, abs=0.006)
+
+
+@pytest.mark.parametrize("index", range(10 + 9 * 5))
+def test_a_bend_alone_is_what_it_is_among_all(index):
+    block = choice._Block.of(prepare(bent("none", blocks=1, rows=50, dimension=5)), 0)
+    pool = choice._Pool.of(block)
+
+    assert np.array_equal(pool.bend(block.covariates, index), pool.bends(block.covariates)[index])
 
 
 def test_very_many_covariates_leave_products_out_of_the_choice():
