@@ -38,8 +38,8 @@ _CHOSEN: Final = {
 _SPARE: Final = tuple(
     Style(color, marker, "-.")
     for color, marker in zip(
-        ("#3d3d3d", "#9c6644", "#00798c", "#6c757d", "#d17b0f", "#b8bedd"),
-        ("o", "s", "^", "D", "v", "P"),
+        ("#3d3d3d", "#9c6644", "#00798c", "#6c757d", "#d17b0f", "#b8bedd", "#ad2e24", "#7f9c96"),
+        ("o", "s", "^", "D", "v", "P", "X", "*"),
         strict=True,
     )
 )
