@@ -8,6 +8,8 @@
 - ``curved``: strong logistic selection, outcomes that follow a normal distribution function of
   the covariates, effects that vary with the score;
 - ``nonlinear``: selection and outcome through a product and an absolute value;
+- ``bent``: two to four products, absolute values, jumps or sines of random covariates beside a
+  linear part; covariates are normal, lognormal or yes and no;
 - ``skewed``: lognormal outcomes, an effect in proportion to their level;
 - ``earnings``: the same with a third of the outcomes zero.
 """
@@ -102,6 +104,33 @@ def nonlinear(size: int, dimension: int, share: float, rng: np.random.Generator)
     return _study(latent, chances, outcome, outcome + 1.0, (-6.0, 6.0), rng)
 
 
+def bent(size: int, dimension: int, share: float, rng: np.random.Generator) -> Study:
+    latent, score, prognosis = _linear(size, dimension, rng)
+    kinds = rng.integers(0, 4, dimension)
+    seen = latent.copy()
+    seen[:, kinds == 1] = latent[:, kinds == 1] > 0.4 * rng.standard_normal((kinds == 1).sum())
+    seen[:, kinds == 2] = np.minimum(np.exp(0.7 * latent[:, kinds == 2]), 6.0)
+    standard = (seen - seen.mean(axis=0)) / seen.std(axis=0)
+    numbers = np.flatnonzero(kinds != 1) if (kinds != 1).any() else np.arange(dimension)
+    bends = np.zeros((2, size))
+    for _ in range(rng.integers(2, 5)):
+        first, second = standard[:, rng.choice(numbers)], standard[:, rng.integers(dimension)]
+        shapes = (
+            first * second, np.abs(first - 0.3 * rng.standard_normal()),
+            (first > 0.5 * rng.standard_normal()).astype(float), np.sin(2 * first),
+        )  # fmt: skip
+        bend = shapes[rng.choice(4, p=[0.5, 0.25, 0.15, 0.1])]
+        bend = rng.choice([-1.0, 1.0]) * (bend - bend.mean()) / bend.std()
+        bends += np.outer(rng.uniform([0.4, 0.3], 1.0), bend)
+    bends /= bends.std(axis=1, keepdims=True)
+    straight = rng.uniform(0.3, 0.7)
+    score = straight * score + np.sqrt(1 - straight**2) * bends[0]
+    chances = expit(0.9 * score + _intercept(0.9 * score, share))
+    prognosis = straight * prognosis + np.sqrt(1 - straight**2) * bends[1]
+    outcome = prognosis + 0.8 * rng.uniform(-1.7, 1.7, size)
+    return _study(seen, chances, outcome, outcome + 1.0, (-6.0, 6.0), rng, Interval(-4, 6))
+
+
 def skewed(size: int, dimension: int, share: float, rng: np.random.Generator) -> Study:
     latent, score, prognosis = _linear(size, dimension, rng)
     chances = expit(score + _intercept(score, share))
@@ -118,7 +147,7 @@ def earnings(size: int, dimension: int, share: float, rng: np.random.Generator) 
 
 
 OWN = {
-    "varied": varied, "curved": curved, "nonlinear": nonlinear, "skewed": skewed,
+    "varied": varied, "curved": curved, "nonlinear": nonlinear, "bent": bent, "skewed": skewed,
     "earnings": earnings,
 }  # fmt: skip
 FAMILIES = ("correlated", "measured", "randomized", "unselected", *OWN)
@@ -143,6 +172,7 @@ def _study(
     treated: np.ndarray,
     bounds: tuple[float, float],
     rng: np.random.Generator,
+    declared: Interval | None = None,
 ) -> Study:
     """Assign treatment; the truth is a mean over the units of their clipped outcomes' gaps."""
     takes = rng.random(chances.size) < chances
@@ -151,7 +181,9 @@ def _study(
     names = [f"x{j}" for j in range(latent.shape[1])]
     columns = {"t": takes.astype(np.int8), "y": np.where(takes, treated, control)}
     frame = pl.DataFrame(columns | dict(zip(names, latent.T.copy(), strict=True)))
-    domain = Domain("t", ("y", Interval(*bounds)), dict.fromkeys(names, Interval(-4, 4)))
+    domain = Domain(
+        "t", ("y", Interval(*bounds)), dict.fromkeys(names, declared or Interval(-4, 4))
+    )
     return Study(frame, domain, units.effects(), units=units)
 
 
