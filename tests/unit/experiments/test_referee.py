@@ -131,7 +131,8 @@ def test_effects_that_vary_with_the_score_average_to_the_fixed_one():
 
 
 def test_confounding_misleads_a_plain_difference_and_a_trial_does_not():
-    for setting, misses in ((LINEAR, True), (SETTINGS[3], True), (TRIAL, False)):
+    confounded = [Setting("any", kind) for kind in ("linear", "nonlinear", "rules")]
+    for setting, misses in (*((one, True) for one in confounded), (TRIAL, False)):
         dataset = generate_study(replace(setting, size=20_000), 2)
         treated = dataset.frame["t"].to_numpy() == 1
         outcome = dataset.frame["y"].to_numpy()
@@ -155,7 +156,7 @@ def test_settings_have_names_of_their_own_and_impossible_ones_are_refused():
 
 
 def test_the_design_covers_what_it_promises():
-    for confounding in ("linear", "nonlinear"):
+    for confounding in ("linear", "nonlinear", "rules"):
         chosen = [setting for setting in SETTINGS if setting.confounding == confounding]
         assert {setting.size for setting in chosen} == {1000, 10_000, 100_000}
     assert {setting.dimension for setting in SETTINGS} == {5, 20, 60}

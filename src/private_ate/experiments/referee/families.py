@@ -1,5 +1,6 @@
 """Families of studies for the referee, written for it alone: no method was tuned on them.
 
+Rules of eligibility came last, after blocks had learnt to bend, and before any method saw them.
 Covariates of four kinds are cut from one chain of correlated normals; treatment and outcome each
 follow an index of them, linear or not. Every number below is a constant of the recipe: a study is
 decided by its setting and its seed.
@@ -28,7 +29,7 @@ from private_ate.experiments.referee.outcomes import (
 
 __all__ = ["FAMILIES", "SETTINGS", "Confounding", "Setting", "generate_study", "setting_named"]
 
-Confounding = Literal["linear", "nonlinear", "none"]
+Confounding = Literal["linear", "nonlinear", "rules", "none"]
 
 _CORRELATION: Final = 0.5  # of neighbouring latent normals
 _SELECTION: Final = 0.8  # standard deviation of the log odds of treatment
@@ -46,8 +47,9 @@ class Setting:
     ----------
     family : str
         The group of settings in whose plot it is drawn.
-    confounding : "linear", "nonlinear" or "none"
-        How covariates drive treatment and outcome; "none" is a randomised trial.
+    confounding : "linear", "nonlinear", "rules" or "none"
+        How covariates drive treatment and outcome: by a line, by products, absolute values and
+        waves, or by rules of eligibility that join thresholds; "none" is a randomised trial.
     size, dimension : int
         Units (n) and covariates (d).
     share : float
@@ -88,6 +90,7 @@ _SIZES: Final = (1000, 10_000, 100_000)
 _ALL: Final = (
     *(Setting("linear confounding", size=size) for size in _SIZES),
     *(Setting("non-linear confounding", "nonlinear", size) for size in _SIZES),
+    *(Setting("rules of eligibility", "rules", size) for size in _SIZES),
     Setting("number of covariates", dimension=5),
     Setting("number of covariates", dimension=60),
     Setting("number of covariates", "nonlinear", dimension=60),
@@ -202,17 +205,39 @@ def _raw_indices(setting: Setting, covariates: Floats) -> Floats:
     )
     slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
     linear: Floats = covariates @ slopes.T
-    if setting.confounding != "nonlinear":
-        return linear
+    match setting.confounding:
+        case "nonlinear":
+            bent = _waves(covariates)
+        case "rules":
+            bent = _rules(covariates)
+        case _:
+            return linear
+    whole: Floats = 0.5 * linear + bent
+    return whole
+
+
+def _waves(covariates: Floats) -> Floats:
     first, second, third, fourth = covariates[:, :4].T
-    bent = np.column_stack(
+    return np.column_stack(
         [
             0.8 * first * third + 0.8 * np.abs(third) - 0.6 * second * fourth,
             0.9 * first * third + 0.6 * np.abs(third) + 0.6 * np.sin(2.0 * fourth),
         ]
     )
-    whole: Floats = 0.5 * linear + bent
-    return whole
+
+
+def _rules(covariates: Floats) -> Floats:
+    """Return who is eligible, urgent or excluded, as treatment and outcome weigh it."""
+    first, second, third, fourth, fifth = covariates[:, :5].T
+    eligible = (third > 0.3) & (fifth > -0.4)
+    urgent = (second > 0) & (first < 0.5)
+    excluded = (fourth > 0.6) & (third < 0.9)
+    return np.column_stack(
+        [
+            1.4 * eligible + 1.0 * urgent - 0.9 * excluded,
+            1.2 * eligible + 0.9 * urgent - 0.5 * excluded + 0.4 * np.tanh(2.0 * first * fourth),
+        ]
+    )
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,9 @@ _MARKS = {"best": "**ours**", "tie": "tie", "beaten": "not ours", "too few draws
 
 def setting_words(setting: Setting) -> str:
     """Name a setting by what differs from n = 10 000, d = 20, half treated, uniform outcome."""
-    kind = {"linear": "linear", "nonlinear": "non-linear", "none": "trial"}[setting.confounding]
+    kind = {"linear": "linear", "nonlinear": "non-linear", "rules": "rules", "none": "trial"}[
+        setting.confounding
+    ]
     law = {"rare": "rare binary", "heavy": "heavy tails", "zeros": "many zeros", "uniform": ""}
     words = [
         kind,
