@@ -48,7 +48,7 @@ _LARGEST_TOTAL = Fraction(64)
 class Finding:
     """One line of the audit: what is claimed, what was measured, and whether they agree.
 
-    ``samples`` are the two outputs behind a bound on ε, for a picture.
+    ``samples`` are the two outputs behind a bound on ε, for a picture, and ``bound`` its value.
     """
 
     what: str
@@ -57,6 +57,7 @@ class Finding:
     runs: int
     passed: bool
     samples: tuple[Floats, Floats] | None = field(default=None, repr=False, compare=False)
+    bound: float | None = None
 
 
 def run_audit(
@@ -210,7 +211,7 @@ def _bound_line(
     first, second = outputs
     promise = f"ε = {claimed:g}" + (f", δ = {delta:g}" if delta else "")
     samples = (first[:, column], second[:, column])
-    return Finding(title, promise, f"ε ≥ {bound:.3f}", len(first), passed, samples)
+    return Finding(title, promise, f"ε ≥ {bound:.3f}", len(first), passed, samples, bound)
 
 
 def _with_evidence(outputs: tuple[Outputs, Outputs]) -> tuple[Outputs, Outputs]:

@@ -327,9 +327,10 @@ def test_a_small_referee_leaves_a_page_with_every_part(finished, tmp_path, monke
     def remember(arms, _, folder, __):
         keep(folder, {arm.label: costs.Memory(arm.label, 1000, 20, 123.0) for arm in arms})
 
-    def audit(arms, folder, runs):
-        label = arms[0].label
-        keep(folder, {label: costs.Audited(label, "ε = 1", "ε ≥ 0.5", runs, passed=True)})
+    def audit(arms, epsilons, folder, runs):
+        label, claimed = arms[-1].label, "ε = 1, δ = 1e-06"
+        one = costs.Audited(label, epsilons[0], claimed, 0.5, runs, passed=True)
+        keep(folder, {f"{label}-{epsilons[0]}": one})
 
     monkeypatch.setattr(conducting, "measure_memory", remember)
     monkeypatch.setattr(conducting, "audit_arms", audit)
@@ -354,12 +355,15 @@ def test_a_small_referee_leaves_a_page_with_every_part(finished, tmp_path, monke
         "The verdict",
         "Intervals",
         "123 MB",
-        "ε ≥ 0.5",
+        "| ours (sample) | (ε, δ), δ = 1e-06 | ≥ 0.50 (20) |",
         "pull request",
         "trial, n = 1000",
     ):
         assert part in text
     first = next(row for row in rows if row["method"] == "blocks" and row["epsilon"] == "1")
+    other = next(row for row in rows if row["method"] == "blocks" and row["epsilon"] == "4")
+    assert (first["megabytes"], first["audited_epsilon"]) == ("123", "0.5")
+    assert (other["megabytes"], other["audited_epsilon"]) == ("123", "")
     with (report.folder / "results.csv").open(encoding="utf-8", newline="") as stream:
         errors = [
             abs(float(row["estimate"]) - float(row["truth"])) / float(row["truth"])
@@ -397,9 +401,20 @@ def test_memory_and_audit_are_measured_once(tmp_path):
     arm = arm_named("difference-in-means")
 
     assert costs.peak_of(arm.label, LINEAR) > 20
-    costs.audit_arms([arm], tmp_path, 40)
-    (first,) = costs.read_audits([arm], tmp_path)
-    assert first.passed
-    assert first.runs == 40
-    costs.audit_arms([arm], tmp_path, 40)
-    assert costs.read_audits([arm], tmp_path) == [first]  # chance would give other digits
+    costs.audit_arms([arm], ["1", "4"], tmp_path, 40)
+    audits = costs.read_audits([arm], ["1", "4"], tmp_path)
+    assert [(one.epsilon, one.runs, one.passed) for one in audits] == [
+        ("1", 40, True), ("4", 40, True),
+    ]  # fmt: skip
+    assert audits[0].claimed.startswith("ε = 1,")
+    assert audits[1].claimed.startswith("ε = 4,")
+    costs.audit_arms([arm], ["1", "4"], tmp_path, 40)
+    assert costs.read_audits([arm], ["1", "4"], tmp_path) == audits  # chance gives other digits
+
+
+def test_an_audit_above_the_claim_is_said_so():
+    audit = costs.Audited("blocks", "1", "ε = 1", 1.25, 300, passed=False)
+
+    assert "| ours (sample) | ε | ≥ 1.25 (300), **above its claim** |" in tables.table_of_audits(
+        [audit]
+    )

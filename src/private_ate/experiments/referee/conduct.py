@@ -62,7 +62,7 @@ def conduct(  # noqa: PLR0913  # what the command line says about a run
     arms = tuple(arm for arm in chosen.arms if chosen.slow_draws or not arm.slow)
     measured = chosen.settings if chosen.audit_runs is None else chosen.settings[:1]
     measure_memory(arms, measured, folder / ".memory", chosen.slow_size)
-    audit_arms(arms, folder / ".audits", chosen.audit_runs)
+    audit_arms(arms, chosen.epsilons, folder / ".audits", chosen.audit_runs)
     return write_results(folder, chosen, seed=seed, origin=origin)
 
 
@@ -80,11 +80,11 @@ def write_results(
         draws=draws,
         cells=cells,
         memories=read_memory(folder / ".memory"),
-        audits=read_audits(extent.arms, folder / ".audits"),
+        audits=read_audits(extent.arms, extent.epsilons, folder / ".audits"),
         figures=[*draw_overview(cells, folder), *draw_families(FAMILIES, cells, folder)],
         planned=len(studies),
     )
-    write_whole(folder / "summary.csv", summary_csv(cells))
+    write_whole(folder / "summary.csv", summary_csv(cells, outcome.memories, outcome.audits))
     write_whole(folder / "results.csv", _results(outcome))
     write_whole(folder / "page.md", referee_page(outcome, origin))
     return claims_of_referee(cells), list(outcome.figures)

@@ -1,4 +1,4 @@
-"""What a release costs in memory and what an audit finds of its ε, once for each arm."""
+"""What a release costs in memory, and what an audit finds of each ε, arm by arm."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from private_ate.experiments.worker import peak_megabytes
 __all__ = ["Audited", "Memory", "audit_arms", "measure_memory", "read_audits", "read_memory"]
 
 _EPSILON: Final = "1"
+_PATIENCE: Final = 10.0  # seconds for an audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """A lower bound on the ε of an arm's releases at ε = 1, at 99.9 % confidence."""
+    """A lower bound on the ε of an arm's releases with a budget, at 99.9 % confidence."""
 
     arm: str
+    epsilon: str
     claimed: str
-    measured: str
+    bound: float
     runs: int
     passed: bool
 
@@ -81,29 +83,40 @@ def peak_of(label: str, setting: Setting) -> float | None:
     return peak_megabytes()
 
 
-def audit_arms(arms: Sequence[Arm], folder: Path, runs: int | None) -> None:
-    """Audit each arm that was not audited yet, on the worst neighbours of the audit room."""
+def audit_arms(
+    arms: Sequence[Arm], epsilons: Sequence[str], folder: Path, runs: int | None
+) -> None:
+    """Audit what was not audited yet, on the worst neighbours of the audit room."""
     folder.mkdir(parents=True, exist_ok=True)
-    for arm in arms:
-        path = folder / f"{arm.label}.json"
+    for path, arm, epsilon in _audit_files(arms, epsilons, folder):
         if not path.exists():
-            write_whole(path, json.dumps(asdict(_audited(arm, runs))))
+            write_whole(path, json.dumps(asdict(_audited(arm, epsilon, runs))))
 
 
-def read_audits(arms: Sequence[Arm], folder: Path) -> list[Audited]:
+def read_audits(arms: Sequence[Arm], epsilons: Sequence[str], folder: Path) -> list[Audited]:
     """Read what the audits found, in the order of the arms."""
-    paths = [folder / f"{arm.label}.json" for arm in arms]
     return [
-        Audited(**json.loads(path.read_text(encoding="utf-8"))) for path in paths if path.exists()
+        Audited(**json.loads(path.read_text(encoding="utf-8")))
+        for path, _, _ in _audit_files(arms, epsilons, folder)
+        if path.exists()
     ]
 
 
-def _audited(arm: Arm, runs: int | None) -> Audited:
+def _audit_files(
+    arms: Sequence[Arm], epsilons: Sequence[str], folder: Path
+) -> Iterator[tuple[Path, Arm, str]]:
+    for arm in arms:
+        for epsilon in epsilons:
+            yield folder / f"{arm.label}-{epsilon}.json", arm, epsilon
+
+
+def _audited(arm: Arm, epsilon: str, runs: int | None) -> Audited:
     method = METHODS[arm.method]
     options = method.options(**dict(arm.options)) if arm.options else None
-    request = Request(arm.level, Fraction(_EPSILON), target=arm.target, options=options)
-    finding = audit_release(method, arm.level, runs, request=request)
-    return Audited(arm.label, finding.claimed, finding.measured, finding.runs, finding.passed)
+    request = Request(arm.level, Fraction(epsilon), target=arm.target, options=options)
+    finding = audit_release(method, arm.level, runs, request=request, patience=_PATIENCE)
+    bound = 0.0 if finding.bound is None else finding.bound
+    return Audited(arm.label, epsilon, finding.claimed, bound, finding.runs, finding.passed)
 
 
 def _pairs(

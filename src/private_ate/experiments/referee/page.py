@@ -59,10 +59,10 @@ Median processor seconds of a release after reading and encoding, with one threa
 machine shared with other work; the largest memory of a fresh process that read, encoded and
 released once."""
 _AUDITS: Final = """\
-A lower bound on ε from releases of two neighbouring studies at ε = 1, at 99.9 % confidence ([the
-audit](../threat-model.md)), once for each method. It can contradict a claim and cannot prove one;
-with few releases, or noise that hides one record among others, it says little. These runs use the
-system's entropy, so a repetition gives other digits."""
+A lower bound on ε from releases of two neighbouring studies with each budget, at 99.9 % confidence
+([the audit](../threat-model.md)), and in brackets how many releases of either it rests on. It can
+contradict a claim and cannot prove one; with few releases, or noise that hides one record among
+others, it says little. These runs use the system's entropy, so a repetition gives other digits."""
 _SLOW: Final = """\
 PrivSyn and AIM take seconds to minutes a release: they see the first studies of settings with
 n = 1000 only."""

@@ -44,7 +44,7 @@ class Extent:
     epsilons : tuple of str
         Budgets.
     audit_runs : int or None
-        Releases in an audit for either neighbour; None takes as many as fit into 20 seconds.
+        Releases in an audit for either neighbour; None takes as many as fit into ten seconds.
     settings : tuple of settings
         Study designs.
     arms : tuple of arms

@@ -125,11 +125,9 @@ def table_of_costs(cells: Sequence[Cell], memories: Sequence[Memory]) -> str:
     """Write the median processor seconds of a release and its largest memory by n and d."""
     seconds: dict[tuple[str, int, int], list[float]] = {}
     for cell in cells:
-        setting = setting_named(cell.setting)
         for standing in cell.standings:
-            key = (standing.arm, setting.size, setting.dimension)
-            seconds.setdefault(key, []).extend(standing.cpu)
-    peaks = {(one.arm, one.size, one.dimension): one.megabytes for one in memories}
+            seconds.setdefault((standing.arm, *_shape(cell)), []).extend(standing.cpu)
+    peaks = _peaks(memories)
     shapes = sorted({key[1:] for key in seconds})
 
     def entry(arm: str, shape: tuple[int, int]) -> str:
@@ -151,30 +149,61 @@ def table_of_costs(cells: Sequence[Cell], memories: Sequence[Memory]) -> str:
 
 
 def table_of_audits(audits: Sequence[Audited]) -> str:
-    """Write what each arm claims and what the audit bounds from below."""
+    """Write for each arm what the audit bounds from below, a column per ε that it claims."""
+    epsilons = sorted({one.epsilon for one in audits}, key=float)
+    found = {(one.arm, one.epsilon): one for one in audits}
+
+    def entry(arm: str, epsilon: str) -> str:
+        one = found.get((arm, epsilon))
+        if one is None:
+            return "–"
+        contradicted = "" if one.passed else ", **above its claim**"
+        return f"≥ {one.bound:.2f} ({one.runs}){contradicted}"
+
     rows = [
-        [name_arm(one.arm), one.claimed, one.measured, str(one.runs), "yes" if one.passed else "NO"]
-        for one in audits
+        [name_arm(arm), _promise(arm, audits), *(entry(arm, epsilon) for epsilon in epsilons)]
+        for arm in dict.fromkeys(one.arm for one in audits)
     ]
-    return markdown_table(["method", "claims", "audit", "releases a side", "agrees"], rows)
+    return markdown_table(["method", "claims", *(f"ε = {one}" for one in epsilons)], rows)
 
 
-def summary_csv(cells: Sequence[Cell]) -> str:
+def _promise(arm: str, audits: Sequence[Audited]) -> str:
+    """Return what an arm claims beside ε."""
+    delta = next(one.claimed for one in audits if one.arm == arm).partition(", ")[2]
+    return f"(ε, δ), {delta}" if delta else "ε"
+
+
+def summary_csv(
+    cells: Sequence[Cell], memories: Sequence[Memory], audits: Sequence[Audited]
+) -> str:
     """Write one line for each cell and arm."""
     header = (
         "setting", "level", "epsilon", "method", "draws", "refused", "error", "standard_error",
-        "bias", "spread", "coverage", "width", "cpu_seconds", "verdict_of_default",
+        "bias", "spread", "coverage", "width", "cpu_seconds", "megabytes", "audited_epsilon",
+        "verdict_of_default",
     )  # fmt: skip
+    peaks = _peaks(memories)
+    bounds = {(one.arm, one.epsilon): one.bound for one in audits}
     rows = [
         (
             cell.setting, cell.level, cell.epsilon, one.arm, len(one.errors), one.refused,
             one.mean, one.standard_error, one.bias, one.spread, one.coverage, one.width,
-            median(one.cpu), verdict_of(cell) if one is cell.default else "",
+            median(one.cpu), peaks.get((one.arm, *_shape(cell))),
+            bounds.get((one.arm, cell.epsilon)), verdict_of(cell) if one is cell.default else "",
         )
         for cell in cells
         for one in cell.standings
     ]  # fmt: skip
     return results_csv(header, rows)
+
+
+def _shape(cell: Cell) -> tuple[int, int]:
+    setting = setting_named(cell.setting)
+    return setting.size, setting.dimension
+
+
+def _peaks(memories: Sequence[Memory]) -> dict[tuple[str, int, int], float | None]:
+    return {(one.arm, one.size, one.dimension): one.megabytes for one in memories}
 
 
 def results_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
