@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.special import ndtri
+from scipy.stats import t as student
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, estimate_ate
 from private_ate.audit.replay import Tape
@@ -25,6 +26,7 @@ from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantiles import staircase_and_normal_quantile
 from replaced_records import assert_promises_hold
 
 DOMAIN = Domain("t", ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)})
@@ -243,6 +245,74 @@ def test_the_window_may_become_the_narrower_the_more_effects_and_epsilon_there_a
     ]
 
     assert least == [2 * BOUND >> octaves for octaves in (6, 6, 10, 16, 16)]
+
+
+def test_candidates_follow_from_public_numbers_and_the_midpoint_alone():
+    def rules(values):
+        tape = Tape(steer=lambda spend, _: 1234 if spend.step.startswith("midpoint") else None)
+        noise = Noise(SeededEntropy(1), recorder=tape)
+        release_window(values, (-BOUND, BOUND), noise, midpoint=Fraction(1), spread=Fraction(1, 3))
+        return [spend.rule for spend in tape.spends]
+
+    found = rules(draw_effects(1))
+
+    assert len(set(found)) == 2
+    for other in (np.zeros(40, np.int64), np.full(40, BOUND), -draw_effects(2, spread=0.4)):
+        assert rules(other) == found
+    assert rules(draw_effects(1, size=41)) != found
+
+
+def test_whether_a_window_is_chosen_does_not_depend_on_the_effects():
+    study = draw_study(3)
+    flat = LocalStudy(
+        DOMAIN, np.zeros((2, 600)), np.arange(600) % 2 == 0, np.full(600, 5, np.int32)
+    )
+
+    for one in (study, flat):
+        assert release(one, epsilon="3").settings["centre"] == "winsorized"
+
+
+@pytest.mark.parametrize("groups", [8, 30])
+def test_the_interval_is_that_of_the_window_by_students_law(groups):
+    found = release(draw_study(2), epsilon="12", options=replace(WINSORIZED, groups=groups))
+    settings = found.settings
+    steps = BOUND / 4
+    ends = (round(end * steps) for end in settings["effect_window"])
+    window = Window(round(settings["midpoint"] * steps), round(settings["spread"] * steps), *ends)
+    variance = variance_bound(window, groups, Fraction(3)) / steps**2
+    factor = student.ppf(0.975, (groups - 1) / 2) / student.ppf(0.975, 1e9)
+    low, high = settings["effect_window"]
+
+    half = staircase_and_normal_quantile(
+        0.95, 0.4 * 12, (high - low) / groups, factor * math.sqrt(variance / groups)
+    )
+
+    assert found.interval[1] - found.ate == pytest.approx(half, rel=1e-3)
+    assert "skewed" in settings["interval_covers"]
+
+
+def test_one_group_alone_has_no_interval():
+    found = release(draw_study(2), epsilon="100", options=replace(WINSORIZED, groups=1))
+
+    assert found.settings["centre"] == "winsorized"
+    assert found.interval is None
+    assert "interval_covers" not in found.settings
+
+
+@pytest.mark.parametrize("centre", ["mean", "winsorized"])
+def test_intervals_of_few_groups_hold_the_effect_as_often_as_they_say(centre):
+    rng = np.random.default_rng(11)
+    domain = Domain("t", ("y", Interval(0, 1)), {})
+    options, runs, held = GroupedOptions(groups=5, centre=centre), 400, 0
+    for seed in range(runs):
+        treated = np.arange(60) % 2 == 0
+        share = np.clip(0.4 + 0.1 * treated + rng.normal(0, 0.08, 60), 0, 1)
+        outcome = np.rint(share * 2**30).astype(np.int32)
+        study = LocalStudy(domain, np.zeros((0, 60)), treated, outcome)
+        low, high = release(study, "400", seed, options).interval
+        held += low <= 0.1 <= high
+
+    assert held / runs > 0.93  # .87 by the normal law
 
 
 def test_an_unknown_centre_is_refused():

@@ -1,5 +1,7 @@
 """Bends of covariates that blocks choose: which, from what, and what that leaves of confounding."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,38 +55,54 @@ def test_confounding_through_a_bend_is_removed_where_blocks_choose(model, shape,
     assert abs(chosen - EFFECT) < left * (without - EFFECT)
 
 
-@pytest.mark.parametrize("shape", ["product", "hinge"])
-def test_sampling_weights_take_part_in_the_choice(shape):
-    rng = np.random.default_rng(9)
-    groups = bent(shape)
-    weighted = bent(shape, weights=rng.uniform(0.2, 1.0, groups.outcome.shape))
+def of_two_kinds(blocks, rows, share, dimension=8):
+    """Return blocks whose first rows are confounded by a product and whose others by a hinge."""
+    parts = (
+        bent("product", blocks, round(share * rows), dimension),
+        bent("hinge", blocks, rows - round(share * rows), dimension, seed=1),
+    )
+    columns = ("covariates", "treatment", "outcome", "takes_part")
+    return Groups(
+        *(np.concatenate([getattr(part, name) for part in parts], axis=1) for name in columns)
+    )
 
-    effects = models.linear_effects(weighted, bends="chosen")
 
-    assert effects.effect.mean() == pytest.approx(EFFECT, abs=0.01)
-    assert not np.array_equal(effects.effect, models.linear_effects(groups, bends="chosen").effect)
+def follow_the_product(groups, length):
+    """Say for each block whether its first choice is the product of the confounders."""
+    rows = prepare(groups)
+    product = rows.covariates[..., 1] * rows.covariates[..., 4]
+    first = basis_of(rows, length, "chosen").parts[2][..., 0]
+    return np.array(
+        [abs(np.corrcoef(*pair)[0, 1]) > 0.95 for pair in zip(product, first, strict=True)]
+    )
 
 
-def test_a_copy_of_every_row_chooses_as_a_weight_of_two_does():
-    groups = bent("product", blocks=5, rows=60)
-    twice = np.arange(60) % 3 == 0
-    order = np.concatenate([np.arange(60), np.flatnonzero(twice)])
+def test_sampling_weights_take_part_in_the_choice():
+    groups = of_two_kinds(30, 300, 0.25)
+    weights = np.tile(np.where(np.arange(300) < 75, 1.0, 0.02), (30, 1))
+
+    assert follow_the_product(groups, 300).mean() < 0.2
+    assert follow_the_product(replace(groups, weights=weights), 300).mean() > 0.8
+
+
+def test_a_row_that_stands_four_times_chooses_as_a_weight_of_four_does():
+    groups = of_two_kinds(30, 300, 0.3)
+    heavy = np.arange(300) < 90
+    order = np.concatenate([np.arange(300), *3 * [np.flatnonzero(heavy)]])
     copied = Groups(
         groups.covariates[:, order], groups.treatment[:, order], groups.outcome[:, order],
         groups.takes_part[:, order],
     )  # fmt: skip
-    weights = np.tile(np.where(twice, 1.0, 0.5), (5, 1))
-    weighted = Groups(
-        groups.covariates, groups.treatment, groups.outcome, groups.takes_part, weights
-    )
+    weighted = replace(groups, weights=np.tile(np.where(heavy, 1.0, 0.25), (30, 1)))
 
-    first, second = chosen_of(copied)[:, :60, 0], chosen_of(weighted)[..., 0]
+    first, *others = (chosen_of(one, 300)[:, :300, 0] for one in (copied, weighted, groups))
+    same = [
+        np.mean([np.allclose(*pair) for pair in zip(first, one, strict=True)]) for one in others
+    ]
 
     # The strongest bend is the same; how many are strong enough depends on the worth of the rows.
-    assert [int(np.argmax(np.abs(row))) for row in first] == [
-        int(np.argmax(np.abs(row))) for row in second
-    ]
-    assert np.corrcoef(first.ravel(), second.ravel())[0, 1] > 0.9
+    assert same[0] > 0.9
+    assert same[1] < 0.1
 
 
 def test_blocks_without_bends_choose_next_to_none():
@@ -141,17 +159,112 @@ def test_blocks_choose_more_bends_the_more_rows_they_have():
 
 def test_long_blocks_choose_by_some_of_their_rows_and_adjust_all():
     groups = bent("product", blocks=2, rows=4100, dimension=5)
-    rows = prepare(groups)
-    unseen = np.arange(4100) % 3 != 0  # one row in three is looked at
-    treatment = np.where(unseen, ~groups.treatment, groups.treatment)
-    other = Groups(groups.covariates, treatment, groups.outcome, groups.takes_part)
+    other = bent("hinge", blocks=2, rows=4100, dimension=5)
+    seen = np.arange(4100) % 3 == 0  # one row in three is looked at
+    mixed = replace(
+        groups,
+        treatment=np.where(seen, groups.treatment, other.treatment),
+        outcome=bent("none", blocks=2, rows=4100, dimension=5, seed=7).outcome,
+    )
 
-    chosen = basis_of(rows, 4100, "chosen").parts[2]
+    chosen = basis_of(prepare(groups), 4100, "chosen").parts[2]
     effects = models.linear_effects(groups, bends="chosen").effect
 
-    assert np.all(np.any(chosen[:, unseen, 0] != 0, axis=1))
-    assert np.array_equal(chosen[..., 0], basis_of(prepare(other), 4100, "chosen").parts[2][..., 0])
+    assert np.all(np.any(chosen[:, ~seen, 0] != 0, axis=1))
+    assert follow_the_product(mixed, 4100).all()
     assert effects == pytest.approx(EFFECT, abs=0.006)
+
+
+def test_a_long_block_depends_on_its_own_rows_only():
+    groups = bent("product", blocks=3, rows=2100, dimension=5)
+    other = bent("hinge", blocks=3, rows=2100, dimension=5, seed=1)
+    mine = np.arange(3) == 1
+    changed = replace(
+        groups,
+        covariates=np.where(mine[:, None, None], groups.covariates, other.covariates),
+        treatment=np.where(mine[:, None], groups.treatment, other.treatment),
+        outcome=np.where(mine[:, None], groups.outcome, other.outcome),
+    )
+
+    first, second = (models.linear_effects(one, bends="chosen") for one in (groups, changed))
+
+    assert (first.effect == second.effect).tolist() == [False, True, False]
+    assert first.variance[1] == second.variance[1]
+
+
+def pursue_by_projection(block, pool, count, length):
+    """Choose by the definition: every step projects on all that was chosen before."""
+    bends = block.standardized(pool.bends(block.covariates))
+    stacked = np.vstack([block.treatment, block.outcome, bends])
+    left = choice._beyond_covariates(block, stacked, length)
+    treatment, outcome, columns = left[0], left[1], left[2:]
+    wanted = np.stack([treatment, outcome - treatment @ outcome / (treatment @ treatment)
+                       * treatment])  # fmt: skip
+    news = (columns**2).sum(axis=1)
+    worth = block.copies.sum() ** 2 / (block.copies**2).sum()
+    eligible = news > 0.04 * block.copies.sum()
+    chosen = []
+    for step in range(count):
+        basis = np.linalg.qr(columns[chosen].T)[0] if chosen else np.zeros((len(treatment), 0))
+        rest, targets = (one - one @ basis @ basis.T for one in (columns, wanted))
+        own = (rest**2).sum(axis=1)
+        eligible &= own > 0.09 * news
+        degrees = max(worth - 0.7 * len(block.covariates) - step, worth / 4)
+        spread = (targets**2).sum(axis=1) / degrees
+        strength = np.where(eligible, ((rest @ targets.T) ** 2 / spread).max(axis=1) / own, 0)
+        if strength.max() < 9:
+            break
+        chosen.append(int(strength.argmax()))
+    return chosen
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rows", [150, 30])
+def test_the_pursuit_is_that_of_its_definition(weighted, rows):
+    groups = of_two_kinds(40, rows, 0.5, dimension=6)
+    rng = np.random.default_rng(5)
+    # Two products that are almost the same, and what they differ by matters much.
+    own = groups.covariates[..., 0].copy()
+    groups.covariates[..., 0] = 0.85 * groups.covariates[..., 1] + 0.15 * own
+    gap = (groups.covariates[..., 0] - groups.covariates[..., 1]) * (
+        groups.covariates[..., 4] - 0.5
+    )
+    steps = groups.outcome + np.rint(3 * gap * OUTCOME_STEPS).astype(np.int64)
+    groups = replace(groups, outcome=np.clip(steps, 0, OUTCOME_STEPS).astype(np.int32))
+    if weighted:
+        groups = replace(groups, weights=rng.uniform(0.05, 1.0, groups.outcome.shape) ** 2)
+    stacked = prepare(groups)
+    lengths = []
+    for place in range(40):
+        block = choice._Block.of(stacked, place)
+        pool = choice._Pool.of(block)
+        found = [index for index, is_found in choice._pursue(block, pool, 6, rows) if is_found]
+        assert found == pursue_by_projection(block, pool, 6, rows)
+        lengths.append(len(found))
+    assert max(lengths) >= (3 if rows > 100 else 1)
+
+
+def test_jumps_are_at_quantiles_of_rows_that_take_part():
+    groups = bent("none", blocks=1, rows=60, dimension=5)
+    takes_part = np.arange(60)[None] % 3 > 0
+    there = [getattr(groups, name)[:, takes_part[0]] for name in ("covariates", "treatment")]
+    alone = Groups(*there, groups.outcome[takes_part][None], groups.takes_part[takes_part][None])
+
+    edges = [
+        choice._Pool.of(choice._Block.of(prepare(one), 0)).edges
+        for one in (replace(groups, takes_part=takes_part), alone)
+    ]
+
+    assert np.allclose(edges[0], edges[1])
+
+
+def test_a_variance_counts_the_bends_that_were_chosen():
+    rows = prepare(bent("product", blocks=9))
+    basis = basis_of(rows, 200, "chosen")
+    taken = np.any(basis.parts[2] != 0, axis=1).sum(axis=1)
+
+    assert taken.min() >= 1
+    assert models._fitted(basis, "chosen", 0.6).tolist() == (8 + taken).tolist()
 
 
 @pytest.mark.parametrize("index", range(10 + 9 * 5))
@@ -167,6 +280,15 @@ def test_very_many_covariates_leave_products_out_of_the_choice():
     assert bends_to_choose_from(60) == 1770 + 9 * 60
     assert bends_to_choose_from(150) == 9 * 150
     assert rich_columns(5) == 35
+
+
+@pytest.mark.parametrize("dimension", [5, 20, 110])
+def test_a_block_looks_at_as_many_bends_as_are_counted(dimension):
+    block = choice._Block.of(prepare(bent("none", 1, 30, dimension)), 0)
+
+    found = choice._Pool.of(block).bends(block.covariates)
+
+    assert found.shape == (bends_to_choose_from(dimension), 30)
 
 
 def test_a_block_of_many_covariates_is_fitted_without_products():

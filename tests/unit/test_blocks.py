@@ -22,6 +22,7 @@ from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.blocks.partition import Shuffle, draw_shuffles
 from private_ate.estimators.blocks.plan import count_share, plan_blocks
 from private_ate.estimators.blocks.ridge import solve
+from private_ate.estimators.blocks.rows import prepare
 from private_ate.estimators.request import Request
 from private_ate.planning import StudySizes, plan_ate
 from private_ate.privacy.entropy import SeededEntropy
@@ -271,16 +272,23 @@ def test_interactions_of_a_rare_arm_do_not_take_the_effect_with_them():
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("bends", BENDS)
-def test_a_block_depends_on_its_own_rows_only(model, bends):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_block_depends_on_its_own_rows_only(model, bends, weighted):
     [groups] = groups_of_study(confounded(1003), 17)
     rng = np.random.default_rng(1)
     others = np.arange(17) != 5
+    if weighted:
+        groups = replace(groups, weights=rng.uniform(0.1, 1.0, groups.outcome.shape))
     changed = Groups(
-        groups.covariates.copy(), groups.treatment.copy(), groups.outcome.copy(), groups.takes_part
-    )
+        groups.covariates.copy(), groups.treatment.copy(), groups.outcome.copy(),
+        groups.takes_part.copy(), None if groups.weights is None else groups.weights.copy(),
+    )  # fmt: skip
     changed.covariates[others] = rng.random(changed.covariates[others].shape)
     changed.treatment[others] = False
     changed.outcome[others] = 0
+    changed.takes_part[others] &= rng.random(changed.takes_part[others].shape) < 0.6
+    if weighted:
+        changed.weights[others] **= 8
 
     first, second = model(groups, bends=bends), model(changed, bends=bends)
 
@@ -328,6 +336,22 @@ def test_odd_blocks_are_marked_and_raise_nothing(model, bends):
     assert effects.usable[[3, 5]].all()
     assert np.isfinite(effects.effect).all()
     assert effects.effect[5] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("arm", [False, True])
+def test_weighted_blocks_of_one_arm_are_marked(model, arm):
+    [groups] = groups_of_study(confounded(2000), 40)
+    rng = np.random.default_rng(3)
+    weights = rng.uniform(0.1, 1.0, groups.outcome.shape)
+    alone = replace(groups, treatment=np.full_like(groups.treatment, arm), weights=weights)
+    few = groups.treatment.copy()
+    few[:] = False
+    few[:, :5] = True
+    light = np.where(few, 1e-6, weights)  # an arm that weighs next to nothing is one
+
+    assert not model(alone).usable.any()
+    assert np.array_equal(prepare(replace(alone, treatment=few, weights=light)).positive, few)
 
 
 def test_a_singular_system_spoils_no_other():

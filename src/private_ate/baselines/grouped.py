@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Integers
@@ -49,6 +50,7 @@ _ROWS_PER_COEFFICIENT: Final = 10
 _BALANCE: Final = 4.0  # c: what a group's own error weighs against the noise of the mean
 _INTERVAL_SHARE: Final = Fraction(1, 10)
 _WINDOW_SHARES: Final = (Fraction(7, 20), Fraction(1, 4))  # of the midpoint and of the spread
+_CUT_OFF: Final = "not what a window cuts from skewed effects"
 _SURELY: Final = 0.8  # two-sided: the noise of the spread exceeds this quantile once in ten
 
 
@@ -196,8 +198,8 @@ class _Mean:
 class _Centre:
     """What was released of the group effects, in units of the outcome's range.
 
-    ``deviation`` is that of their mean by sampling, None if no interval was asked for; ``window``
-    is where effects were winsorised.
+    ``deviation`` is that of their mean by sampling, raised where few groups told it, and None if
+    no interval was asked for; ``window`` is where effects were winsorised.
     """
 
     mean: _Mean
@@ -279,7 +281,8 @@ def _release_plain(effects: Integers, limits: Limits, request: Request, noise: N
     deviation = None
     if with_interval:
         square = _release_spread(effects, limits, noise, spread_epsilon)
-        deviation = math.sqrt(square / effects.size)
+        factor = _student_factor(effects.size - 1, request.coverage)
+        deviation = factor * math.sqrt(square / effects.size)
     return _Centre(mean, deviation)
 
 
@@ -289,7 +292,7 @@ def _release_winsorized(
     """Release a window around the effects, and the mean of effects that are kept within it.
 
     Sensitivity of the sum, given the window: its width, as a record moves one effect. The
-    interval reads the window and costs nothing.
+    interval reads the window and costs nothing; one group alone has none.
     """
     midpoint, spread = (request.epsilon * share for share in _WINDOW_SHARES)
     window = release_window(
@@ -298,10 +301,19 @@ def _release_winsorized(
     kept = np.clip(effects, window.low, window.high)
     held = Limits(window.low, window.high)
     mean = _release_mean(kept, held, noise, request.epsilon - midpoint - spread)
-    if request.confidence is None:
+    if request.confidence is None or effects.size == 1:
         return _Centre(mean, None, window)
     variance = variance_bound(window, effects.size, spread)
-    return _Centre(mean, math.sqrt(variance / effects.size) / 2**_BITS, window)
+    deviation = math.sqrt(variance / effects.size) / 2**_BITS
+    # A spread read off one rank knows about half of what a standard deviation does.
+    factor = _student_factor(max((effects.size - 1) / 2, 1.0), request.coverage)
+    return _Centre(mean, factor * deviation, window)
+
+
+def _student_factor(degrees: float, coverage: float) -> float:
+    """Return by how much a deviation is raised because few groups told it."""
+    tail = (1 + coverage) / 2
+    return float(stdtrit(degrees, tail) / ndtri(tail))
 
 
 def _release_mean(effects: Integers, limits: Limits, noise: Noise, epsilon: Fraction) -> _Mean:
@@ -363,6 +375,7 @@ def _settings(  # what was decided, released and spent
         midpoint=window.midpoint * step,
         spread=window.spread * step,
         effect_window=(window.low * step, window.high * step),
+        interval_covers=ABSENT if centre.deviation is None else f"{covers}, {_CUT_OFF}",
         noise_interval_covers="the noise of the mean; not the window, not sampling or confounding",
     )
 

@@ -117,10 +117,10 @@ def spread_rule(width: int, size: int, epsilon: Fraction) -> CentreRule:
 def variance_bound(window: Window, size: int, epsilon: Fraction) -> float:
     """Return what numbers kept in the window vary by, in squared steps, rather too high.
 
-    65 % of the distances are thought below the released spread; but its draw misses that rank by
-    more than ``log(20)·2/ε`` once in twenty, so a share less so many ranks is what is counted upon,
-    and normal numbers whose distances are that small. Numbers in a window never vary by more than
-    a quarter of its squared width.
+    65 % of the distances are thought below the released spread; but its draw may miss that rank,
+    for numbers with one mode by more than ``log(20)·2/ε`` once in twenty or less often, so a share
+    less so many ranks is what is counted upon, and normal numbers whose distances are that small.
+    Numbers in a window never vary by more than a quarter of its squared width.
     """
     most = (window.high - window.low) ** 2 / 4 * size / max(size - 1, 1)
     share = float(_HELD) + 2 * math.log(_SURELY) / (float(epsilon) * size)

@@ -83,7 +83,8 @@ class Spend:
     in which sense neighbours are within the sensitivity, so that a replay can measure it;
     ``groups`` belong to the metric of that name. Where neighbours are several ``moves`` apart,
     each is within the sensitivity and has its share of the cost; moves may then be in several
-    parts. A smooth sensitivity is private, so it is not written here.
+    parts. ``rule`` stands for what else the call takes as public, so that a replay sees if a record
+    decided about it. A smooth sensitivity is private, so it is not written here.
     """
 
     step: str
@@ -97,6 +98,7 @@ class Spend:
     metric: Metric = field(kw_only=True)
     moves: int = field(default=1, kw_only=True)
     groups: int = field(default=1, kw_only=True)
+    rule: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,7 +512,15 @@ class Noise:
         """
         rate = _rate(epsilon, 2 * changes)
         return self._release(
-            Spend(step, "trimmed_centre", epsilon, (changes,), values.size, metric=Metric.PLACES),
+            Spend(
+                step,
+                "trimmed_centre",
+                epsilon,
+                (changes,),
+                values.size,
+                metric=Metric.PLACES,
+                rule="" if self.recorder is None else rule.fingerprint(),
+            ),
             values,
             lambda: int(rule.candidates[draw_by_level(rule.levels(values), rate, self.entropy)]),
         )

@@ -9,6 +9,7 @@ range. Everything is integer arithmetic. Proofs: docs/proofs/blocks.md.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -58,6 +59,11 @@ class CentreRule:
         if max(int(self.candidates[-1]), -int(self.candidates[0])) > self.bound:
             msg = "candidates for a centre lie within its bound"
             raise NumericRangeError(msg)
+
+    def fingerprint(self) -> str:
+        """Return a text that no other rule has."""
+        digest = hashlib.sha256(self.candidates.astype("<i8").tobytes())
+        return f"{digest.hexdigest()}/{self.bound}/{self.trim}"
 
     def window(self, size: int) -> int:
         """Return how many of the ordered numbers the mean takes (W); its ends are symmetric."""

@@ -48,7 +48,7 @@ _MOST_CHOICES: Final = 12
 
 
 def basis_of(rows: Rows, length: int, bends: Bends) -> Basis:
-    """Return covariates and squares, and the products and hinges that are chosen, or all."""
+    """Return covariates and squares, and the bends that are chosen, or all products and hinges."""
     crowding = rows.covariates.shape[2] / length
     basis = Basis((rows.covariates, _squares(rows)), (LINEAR_RIDGE * crowding, 12 * crowding**3))
     match bends:

@@ -32,7 +32,7 @@ _UNEVEN: Final = (
 )
 _BENDS: Final[dict[Bends, str]] = {
     "squares": "",
-    "chosen": " with products and hinges that each block chooses",
+    "chosen": " with bends of the covariates that each block chooses",
     "all": " with products and hinges",
 }
 _TARGETS: Final[dict[Estimand, str]] = {

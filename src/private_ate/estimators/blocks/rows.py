@@ -27,6 +27,7 @@ __all__ = [
 CONSTANT: Final = 1e-6  # a covariate whose standard deviation is below this is left centred
 _CACHED: Final = 1 << 14  # numbers that are worked on at once
 _WEIGHT_STEPS: Final = 1 << 20  # across the declared bound of sampling weights
+_ROUNDING: Final = 1e-12  # what is left of treatment where weights of one arm are taken off
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,11 @@ class Rows:
 
     @property
     def positive(self) -> Floats:
-        """1 for treated rows, 0 for all others; treatment was centred."""
-        return (self.treatment > 0).astype(np.float64)
+        """1 for treated rows, 0 for all others; treatment was centred.
+
+        None where a block has one arm: nothing but rounding is left of its treatment.
+        """
+        return (self.treatment > _ROUNDING).astype(np.float64)
 
     @property
     def worth(self) -> Floats:
