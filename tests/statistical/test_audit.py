@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -106,6 +107,22 @@ def test_the_steps_of_a_method_show_a_scale_ten_per_cent_too_small():
     (line,) = audit_steps(PUBLISHED, "label", 60_000)
     assert not line.passed
     assert line.claimed == "ε = 1"
+
+
+def test_a_first_release_that_compiles_does_not_shorten_an_audit(monkeypatch):
+    releases = []
+
+    def estimate(study, request, method):
+        if not releases:
+            time.sleep(0.5)
+        releases.append(1)
+        return noted(study, request, method)
+
+    noted = run.estimate_study
+    monkeypatch.setattr(run, "estimate_study", estimate)
+    line = audit_release(METHODS["difference_in_means"], "sample", None, patience=0.5)
+
+    assert line.runs > 20  # no fewer are made
 
 
 def test_the_steps_of_the_real_method_show_nothing():

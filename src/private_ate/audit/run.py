@@ -181,8 +181,9 @@ def audit_release(  # noqa: PLR0913  # one value per question about the releases
     pairs = _pairs(method, level, several_arms=several_arms)
     if by:
         pairs = list(neighbours_for(level))  # at label level no subgroup may lack an outcome
-    start = time.monotonic()
     delta = estimate_study(pairs[0].first, request, method).delta
+    start = time.monotonic()  # of a second release: the first one may compile
+    estimate_study(pairs[0].first, request, method)
     cost = max(time.monotonic() - start, 1e-4)
     pilot = int(np.clip(patience / (4 * cost * len(pairs)), 3, _PILOT))
     gaps = [_pilot_gap(*_makers(method, request, pair), pilot) for pair in pairs]
