@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 3.1, 2.7  # inches
+_FEW_PLACES = 8  # that fit beside each other below a panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ def _draw_panel(axis: Axes, panel: Panel, x: Axis, y: Axis, level_name: str) -> 
         axis.axhline(panel.level, color="black", linewidth=0.8, dashes=(6, 3), label=level_name)
     if x.log:
         axis.set_xscale("log")
+        _ticks_where_measured(axis, panel)
     if y.log:
         axis.set_yscale("log")
     if y.floor is not None and axis.get_ylim()[0] < y.floor:
@@ -132,6 +134,16 @@ def _draw_panel(axis: Axes, panel: Panel, x: Axis, y: Axis, level_name: str) -> 
     axis.set_title(panel.title, fontsize=10)
     axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
+
+
+def _ticks_where_measured(axis: Axes, panel: Panel) -> None:
+    """Write the places of the points, if they are few; beside each other, powers would overlap."""
+    places = sorted({place for curve in panel.curves for place in curve.x})
+    if 0 < len(places) <= _FEW_PLACES:
+        axis.set_xticks(places, [f"{place:g}" for place in places])
+        axis.minorticks_off()
+    else:
+        plain_ticks(axis.xaxis, axis.get_xlim())
 
 
 def plain_ticks(axis: XAxis | YAxis, limits: tuple[float, float]) -> None:

@@ -17,7 +17,7 @@ from private_ate.experiments.style import ARM_STYLES
 __all__ = ["draw_families", "figure_name"]
 
 _BUDGET: Final = Axis("total privacy budget ε", log=True)
-_ERROR: Final = Axis("error / true effect", log=True, floor=0.003)
+_ERROR: Final = Axis("error / true effect", log=True, floor=0.001)
 _LARGEST: Final = 10.0  # errors beyond so many effects are in the tables alone
 
 
