@@ -50,7 +50,7 @@ class Rows:
     def positive(self) -> Floats:
         """1 for treated rows, 0 for all others; treatment was centred.
 
-        None where a block has one arm: nothing but rounding is left of its treatment.
+        Zero throughout a block of one arm, where nothing but rounding is left of treatment.
         """
         return (self.treatment > _ROUNDING).astype(np.float64)
 
