@@ -214,7 +214,7 @@ def pursue_by_projection(block, pool, count, length):
         strength = np.where(eligible, ((rest @ targets.T) ** 2 / spread).max(axis=1) / own, 0)
         if strength.max() < 9:
             break
-        chosen.append(int(strength.argmax()))
+        chosen.append(int(np.argmax(strength >= (1 - 1e-9) * strength.max())))  # ties: the first
     return chosen
 
 
