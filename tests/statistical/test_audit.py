@@ -2,8 +2,8 @@
 
 import json
 import math
-import time
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,19 +110,18 @@ def test_the_steps_of_a_method_show_a_scale_ten_per_cent_too_small():
 
 
 def test_a_first_release_that_compiles_does_not_shorten_an_audit(monkeypatch):
-    releases = []
+    clock = [0.0]
+    estimate = run.estimate_study
 
-    def estimate(study, request, method):
-        if not releases:
-            time.sleep(0.5)
-        releases.append(1)
-        return noted(study, request, method)
+    def timed(study, request, method):
+        clock[0] += 0.01 if clock[0] else 5.0
+        return estimate(study, request, method)
 
-    noted = run.estimate_study
-    monkeypatch.setattr(run, "estimate_study", estimate)
-    line = audit_release(METHODS["difference_in_means"], "sample", None, patience=0.5)
+    monkeypatch.setattr(run, "estimate_study", timed)
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    line = audit_release(METHODS["difference_in_means"], "sample", None, patience=0.6)
 
-    assert line.runs > 20  # no fewer are made
+    assert line.runs == 30
 
 
 def test_the_steps_of_the_real_method_show_nothing():
