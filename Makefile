@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-SUITES := test-coverage test-postgres test-serve test-docs test-browser test-dowhy test-r \
-  test-spark test-wheel test-oldest test-pythons
+SUITES := test-coverage test-postgres test-serve test-docs test-browser test-benchmarks test-dowhy \
+  test-r test-spark test-wheel test-oldest test-pythons
 # Debian's packages need root; elsewhere install chromium, PostgreSQL, R and Java 17 by hand.
 APT := $(if $(filter-out 0,$(shell id -u)),sudo) env DEBIAN_FRONTEND=noninteractive apt-get
 # Packages that carry data are read as files, never imported, so their dependencies stay away.
@@ -80,6 +80,11 @@ test-serve: .venv-all/.installed postgres
 test-browser: .venv-all/.installed browser
 	@PRIVATE_ATE_REQUIRE=browser,serve,site NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(ALL):$$PATH" \
 	  .ci/timed browser $(ALL)/pytest -q tests/pages -k "browser or site"
+
+# Every benchmark and every experiment at its smallest size; minutes of processor time.
+test-benchmarks: .venv-all/.installed
+	@PRIVATE_ATE_REQUIRE=data,plots,serve,sklearn .ci/timed benchmarks \
+	  $(ALL)/pytest -q -m benchmark -n 2 tests/benchmarks
 
 test-dowhy: .venv-all/.installed
 	@PRIVATE_ATE_REQUIRE=dowhy,formats,sklearn .ci/timed DoWhy $(ALL)/pytest -q tests/integrations

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from private_ate import Domain, Interval, datasets, estimate_ate, exact_effect
+from private_ate import Domain, Interval, Treatment, datasets, estimate_ate, exact_effect
 from private_ate.datasets import Dataset, acic
 
 EFFECT = 0.15
@@ -111,7 +111,9 @@ def confounded(name: str, size: int, dimension: int, strength: float) -> Case:
         {"t": treated.astype(np.int8), "y": np.clip(outcome, 0, 1)}
         | dict(zip(names, covariates.T, strict=True))
     )
-    domain = Domain("t", ("y", Interval(0, 1)), dict.fromkeys(names, Interval(0, 1)))
+    domain = Domain(
+        Treatment("t", 1, 0), ("y", Interval(0, 1)), dict.fromkeys(names, Interval(0, 1))
+    )
     return Case(name, frame, domain, EFFECT, difference(frame, domain))
 
 

@@ -41,7 +41,7 @@ def make_study(rows: int, dimension: int) -> object:
     """Return uniform covariates with a linear outcome, as the paper's Synth."""
     import numpy as np
 
-    from private_ate import Domain, Interval
+    from private_ate import Domain, Interval, Treatment
     from private_ate.engines.local import LocalStudy
 
     rng = np.random.default_rng(89)
@@ -52,7 +52,7 @@ def make_study(rows: int, dimension: int) -> object:
     share = (outcome - outcome.min()) / np.ptp(outcome)
     names = {f"x{column}": Interval(0, 1) for column in range(dimension)}
     bounds = Interval(float(outcome.min()), float(outcome.max()))
-    domain = Domain("t", ("y", bounds), names)
+    domain = Domain(Treatment("t", treated=1, control=0), ("y", bounds), names)
     return LocalStudy(domain, covariates, treatment, np.rint(share * 2**30).astype(np.int32))
 
 

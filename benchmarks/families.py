@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, ndtr
 
-from private_ate import Domain, Interval
+from private_ate import Domain, Interval, Treatment
 from private_ate.datasets import Correlated, generate
 
 ESTIMANDS = ("ate", "att", "atc", "ato")
@@ -182,8 +182,9 @@ def _study(
     columns = {"t": takes.astype(np.int8), "y": np.where(takes, treated, control)}
     frame = pl.DataFrame(columns | dict(zip(names, latent.T.copy(), strict=True)))
     domain = Domain(
-        "t", ("y", Interval(*bounds)), dict.fromkeys(names, declared or Interval(-4, 4))
-    )
+        Treatment("t", 1, 0), ("y", Interval(*bounds)),
+        dict.fromkeys(names, declared or Interval(-4, 4)),
+    )  # fmt: skip
     return Study(frame, domain, units.effects(), units=units)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from private_ate import Domain, Interval, estimate_ate, plan_ate
+from private_ate import Domain, Interval, Treatment, estimate_ate, plan_ate
 from private_ate.datasets import Confounded, generate, load
 from private_ate.datasets.clinic import draw_clinic
 
@@ -69,7 +69,7 @@ def earnings(rows: int, seed: int) -> Study:
     after = np.where(works, np.clip(rng.lognormal(level, 0.7), 0, 60_000), 0.0)
     columns = {"trained": trained * 1, "after": after, "age": age, "school": school}
     domain = Domain(
-        "trained", ("after", Interval(0, 60_000)),
+        Treatment("trained", 1, 0), ("after", Interval(0, 60_000)),
         {"age": Interval(18, 60), "school": Interval(0, 20), "before": Interval(0, 60_000)},
     )  # fmt: skip
     return Study("earnings, many zeros", pl.DataFrame(columns | {"before": before}), domain)

@@ -1,7 +1,8 @@
 """Speed and memory as ratios within one run: noise, matching and whole estimates.
 
 Run: make bench, or python benchmarks/run.py [--largest 10000000]. Several arms against two alone:
-python benchmarks/run.py --arms 4 --rows 1000000
+python benchmarks/run.py --arms 4 --rows 1000000. Growth starts at 10 000 rows, or at the largest;
+the other parts have a million rows, or the largest if that is less.
 
 The yardstick is one stable argsort of a million doubles, measured between the other measurements,
 because machines are noisy. Times are CPU seconds of this process, all threads together.
@@ -40,8 +41,8 @@ def cpu(job, repeats=3):
     return best
 
 
-def yardstick():
-    values = np.random.default_rng(1).random(10**6)
+def yardstick(rows):
+    values = np.random.default_rng(1).random(rows)
     return cpu(lambda: np.argsort(values, kind="stable"))
 
 
@@ -101,13 +102,14 @@ def draw_frame(rows, seed=0):
         score += slopes[index] * (columns[f"x{index}"] - 0.5)
     treated = rng.random(rows) < 1 / (1 + np.exp(-score))
     outcome = np.clip(0.3 * columns["x0"] + 0.2 * treated + rng.normal(0.2, 0.1, rows), 0, 1)
-    domain = Domain("t", ("y", Interval(0, 1)), {name: Interval(0, 1) for name in columns})
+    domain = Domain(
+        Treatment("t", 1, 0), ("y", Interval(0, 1)), {name: Interval(0, 1) for name in columns}
+    )
     return pl.DataFrame(columns | {"t": treated, "y": outcome}), domain
 
 
-def noise_speeds():
+def noise_speeds(rows):
     noise, entropy = Noise(SecureEntropy()), SecureEntropy()
-    rows = 1 << 22
     values = np.zeros(rows, dtype=np.int64)
     laplace = cpu(lambda: noise.laplace_rows("b", values, sensitivity=1 << 20, epsilon=Fraction(1)))
     flips = cpu(lambda: flip_rows(Coin.logistic(Fraction(7, 10)), 10 * rows, entropy))
@@ -117,23 +119,24 @@ def noise_speeds():
         f"randomised response                {10 * rows / flips / 1e6:8.1f} million bits a second"
     )
     print(f"numpy's unsafe Laplace             {rows / unsafe / 1e6:8.1f} million draws a second")
-    scores = np.random.default_rng(0).random(10**7)
+    scores = np.random.default_rng(0).random(2 * rows)
 
     def noisy_scores():
         steps = np.rint(np.clip(scores, 0, 1) * 2**16).astype(np.int64)
         noise.laplace_rows("b", steps, sensitivity=1 << 16, epsilon=Fraction(1, 20))
 
-    print(f"10^7 scores clipped, quantised and noised in {cpu(noisy_scores, 1):.2f} s of CPU")
+    took = cpu(noisy_scores, 1)
+    print(f"{scores.size} scores clipped, quantised and noised in {took:.2f} s of CPU")
 
 
-def matching_ratios():
-    frame, domain = draw_frame(10**6)
+def matching_ratios(rows):
+    frame, domain = draw_frame(rows)
     estimate_ate(frame[:2000], domain=domain, level="label", epsilon=1, method="published")
     covariates = np.stack([frame[f"x{index}"].to_numpy() for index in range(DIMENSION)])
     study = LocalStudy(domain, covariates, frame["t"].to_numpy(), None)
     coefficients = fit_logistic(study, 1e-6).coefficients
-    sort = yardstick()
-    print(f"\nyardstick: stable argsort of 10^6 doubles {sort:.3f} s")
+    sort = yardstick(rows)
+    print(f"\nyardstick: stable argsort of {rows} doubles {sort:.3g} s")
 
     def match():
         pool = study.pool(coefficients)
@@ -148,14 +151,14 @@ def matching_ratios():
         ("orthogonal, sample", {"level": "sample", "method": "orthogonal"}),
     ):
         took = cpu(lambda r=request: estimate_ate(frame, domain=domain, epsilon=1, **r), 2)
-        print(f"{name + ', 10^6 rows':36} {took / sort:5.1f} argsorts ({took:.2f} s)")
+        print(f"{name + f', {rows} rows':36} {took / sort:5.1f} argsorts ({took:.2f} s)")
 
 
 def growth(largest):
     """Measure each size in a process of its own, so that peak memory is its own too."""
     print(f"\n{'method':28}{'rows':>10}{'CPU s':>9}{'peak GB':>9}")
     for name in ("published", "calibrated", "blocks", "orthogonal"):
-        rows = 10**4
+        rows = min(10**4, largest)
         while rows <= largest:
             command = [sys.executable, __file__, "--one", name, "--rows", str(rows)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -187,15 +190,16 @@ def main() -> None:
     parser.add_argument("--arms", type=int, help="compare that many arms with two, and no more")
     arguments = parser.parse_args()
     if arguments.arms:
-        arms_ratios(arguments.arms, max(arguments.rows, 10**4))
+        arms_ratios(arguments.arms, arguments.rows)
         return
     if arguments.one:
         one(arguments.one, arguments.rows)
         return
-    noise_speeds()
-    matching_ratios()
+    rows = min(10**6, arguments.largest)
+    noise_speeds(4 * rows)
+    matching_ratios(rows)
     print()
-    arms_ratios(4, 10**6)
+    arms_ratios(4, rows)
     growth(arguments.largest)
 
 

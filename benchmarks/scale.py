@@ -2,10 +2,10 @@
 
 Every measurement is a process of its own, one thread of BLAS each, so that processor seconds can
 be compared on a machine with other work to do. ``python benchmarks/scale.py --peers PYTHON`` runs
-all of them and writes ``benchmarks/results/scale.json``; ``--page`` turns that into the tables
-and plots of ``docs/scale.md``. Our jobs are also given in argsorts of a million doubles, measured
-between their repeats, which say more than seconds where other work is about. Method `blocks` is
-"sample level".
+all of them and writes ``scale.json`` in ``--folder`` (``benchmarks/results``); ``--page`` alone
+turns that into the tables and plots of ``scale.md`` in ``--docs`` (``docs``). Our jobs are also
+given in argsorts of a million doubles, measured between their repeats, which say more than seconds
+where other work is about. Method `blocks` is "sample level".
 """
 
 import argparse
@@ -17,7 +17,6 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "scale.json"
 PAGE = HERE.parent / "docs" / "scale.md"
 OURS = ("private-ate exact_effect", "label level", "sample level", "sample level, orthogonal")
 LIMITS = ("reading the file", "gradient pass", "argsort")
@@ -59,11 +58,12 @@ def make_data(folder, exponent):
     return path
 
 
-def measure(name, path, exponent, python):
+def measure(name, path, exponent, python, most):
+    """Return the times of one job; a peer that fails is left out, a job of ours must not fail."""
     if name in R_SCRIPTS:
         command = ["Rscript", str(HERE / R_SCRIPTS[name]), str(path.with_suffix(".csv"))]
     else:
-        repeats = 20 if exponent == 3 else 3 if exponent < 7 else 1
+        repeats = min(20 if exponent == 3 else 3 if exponent < 7 else 1, most)
         command = [python, str(HERE / "scale_job.py"), name, str(path), str(repeats)]
     limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
@@ -72,6 +72,8 @@ def measure(name, path, exponent, python):
             env={**os.environ, **limits},
         )  # fmt: skip
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as cause:
+        if name in (*LIMITS, *OURS):
+            raise
         print(name, exponent, "does not cope:", type(cause).__name__, flush=True)
         return None
     found = {"job": name, "rows": 10**exponent, **json.loads(done.stdout.splitlines()[-1])}
@@ -81,26 +83,25 @@ def measure(name, path, exponent, python):
     return found
 
 
-def run(peers, exponents):
-    folder = HERE / "results" / "data"
+def run(peers, exponents, folder, most):
     found = []
-    make_data(folder, 3)
+    make_data(folder / "data", 3)
     for exponent in exponents:
-        path = make_data(folder, exponent)
+        path = make_data(folder / "data", exponent)
         for name in (*LIMITS, *OURS, *PEERS):
             python = sys.executable if name in (*LIMITS, *OURS) else peers
             able = exponent <= LARGEST.get(name, 7)
             if able and (shutil.which("Rscript") if name in R_SCRIPTS else python):
-                found.append(measure(name, path, exponent, python))
-        keep([one for one in found if one])
+                found.append(measure(name, path, exponent, python, most))
+        keep([one for one in found if one], folder / "scale.json")
 
 
-def keep(found):
+def keep(found, results):
     """Add to the results of earlier runs, or replace what was measured again."""
-    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    earlier = json.loads(results.read_text()) if results.exists() else []
     fresh = {(one["job"], one["rows"]) for one in found}
     merged = [one for one in earlier if (one["job"], one["rows"]) not in fresh] + found
-    RESULTS.write_text(json.dumps(merged, indent=1))
+    results.write_text(json.dumps(merged, indent=1))
 
 
 def table(found, jobs, key, form):
@@ -134,8 +135,8 @@ def plot(found, key, label, path):
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 
-def page():
-    found = json.loads(RESULTS.read_text())
+def page(folder, docs):
+    found = json.loads((folder / "scale.json").read_text())
     jobs = (*OURS, *PEERS, *LIMITS)
     parts = [
         "Processor seconds, best of the repeats:", table(found, jobs, "cpu", "{:.3g}"),
@@ -146,20 +147,24 @@ def page():
     ]  # fmt: skip
     before, start, rest = PAGE.read_text().partition("<!-- measured -->\n")
     _, end, after = rest.partition("<!-- /measured -->")
-    PAGE.write_text(before + start + "\n" + "\n\n".join(parts) + "\n\n" + end + after)
-    plot(found, "cpu", "processor seconds", PAGE.with_name("scale-time.svg"))
-    plot(found, "megabytes", "peak memory, MB", PAGE.with_name("scale-memory.svg"))
+    (docs / PAGE.name).write_text(before + start + "\n" + "\n\n".join(parts) + "\n\n" + end + after)
+    plot(found, "cpu", "processor seconds", docs / "scale-time.svg")
+    plot(found, "megabytes", "peak memory, MB", docs / "scale-memory.svg")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", help="Python of the peers' environment")
     parser.add_argument("--exponents", default="3,4,5,6,7")
+    parser.add_argument("--repeats", type=int, default=20, help="at most that many of each job")
     parser.add_argument("--page", action="store_true", help="only write the page")
+    parser.add_argument("--folder", type=Path, default=HERE / "results", help="of measurements")
+    parser.add_argument("--docs", type=Path, default=PAGE.parent, help="where the page is written")
     arguments = parser.parse_args()
     if not arguments.page:
-        run(arguments.peers, [int(text) for text in arguments.exponents.split(",")])
-    page()
+        exponents = [int(text) for text in arguments.exponents.split(",")]
+        run(arguments.peers, exponents, arguments.folder, arguments.repeats)
+    page(arguments.folder, arguments.docs)
 
 
 if __name__ == "__main__":

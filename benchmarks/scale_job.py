@@ -134,10 +134,10 @@ def dowhy_matching(path):
 
 def private(level, method="auto"):
     def job(path):
-        from private_ate import Domain, Interval, estimate_ate
+        from private_ate import Domain, Interval, Treatment, estimate_ate
 
         known = {f"x{index}": Interval(0, 1) for index in range(COVARIATES)}
-        domain = Domain("t", ("y", Interval(0, 100)), known)
+        domain = Domain(Treatment("t", treated=1, control=0), ("y", Interval(0, 100)), known)
         return lambda: (
             estimate_ate(path, domain=domain, level=level, epsilon="1.0", method=method).ate
         )

@@ -151,7 +151,9 @@ def main():
             set_policy(execute, "clinic", Policy(epsilon_per_month="1000"), "bench")
         ids = many_tokens(folder)
         told = (folder / "service.toml").read_text("utf-8")
-        (folder / "service.toml").write_text(told.replace("rate = 200", "rate = 1e9"), "utf-8")
+        for limit in ("rate = 200", "under_way = 10", "a_day = 100"):
+            told = told.replace(limit, limit.partition("=")[0] + "= 1000000000")
+        (folder / "service.toml").write_text(told, "utf-8")
         web = subprocess.Popen([sys.executable, "-m", "private_ate", "serve", "web", str(folder)])
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 

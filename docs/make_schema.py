@@ -11,7 +11,6 @@ import inspect
 import json
 import pkgutil
 import re
-import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -21,9 +20,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import private_ate
-from private_ate.contents.about import Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
+from private_ate.codec import LARGEST
+from private_ate.contents.about import (
+    DESIGNS,
+    Effect,
+    OutcomeNote,
+    ReleasedEstimand,
+    Step,
+    TreatmentNote,
+)
 from private_ate.contents.arms import Arm
-from private_ate.contents.reading import ARM_FIELDS, DESIGNS, FIELDS, OLD_FIELDS, SCHEMA
+from private_ate.contents.reading import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA
 from private_ate.settings import Absent, LedgerNote, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -123,6 +130,7 @@ _DESCRIBED: dict[str, dict[str, Any]] = {
     "n": {
         "type": "integer",
         "minimum": 1,
+        "maximum": LARGEST,
         "description": "Number of rows; a noisy one where the neighbours differ in size.",
     },
     "settings": {
@@ -148,7 +156,7 @@ def schema() -> dict[str, Any]:
         "$defs": {
             "envelope": _object(_FIELDS, list(FIELDS)),
             "envelope_1": _object(_OLD_FIELDS, list(_OLD_FIELDS)),
-            "number": {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST},
+            "number": {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
             "interval": {
                 "anyOf": [_tuple([{"$ref": "#/$defs/number"}] * 2), {"type": "null"}],
             },
@@ -170,9 +178,6 @@ def _values() -> dict[str, Any]:
         law["properties"]["unit"]["minimum"] = 0
         law["properties"]["epsilon"]["exclusiveMinimum"] = 0
     return found
-
-
-_LARGEST = sys.float_info.max
 
 
 def settings_types() -> list[type[Settings]]:
@@ -213,6 +218,18 @@ def _settings(kind: type[Settings]) -> dict[str, Any]:
     found["properties"]["ledger"] = {
         "$ref": "#/$defs/LedgerNote",
         "description": "Where the release was charged; only with a ledger.",
+    }
+    found["properties"].setdefault(
+        "binary_outcome",
+        {
+            "type": "boolean",
+            "description": "True where the outcome is declared as binary; absent otherwise.",
+        },
+    )
+    found["properties"]["column_labels"] = {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": "What columns are called where people read of them; absent without labels.",
     }
     return found
 

@@ -57,12 +57,10 @@ def use_dowhy():
 
 
 def use_formats():
-    """A Stata file is read, and so are a workbook's and R's readers."""
-    import fastexcel
+    """A Stata file is read, and R's reader is there."""
     import pyreadstat
     import rdata
 
-    assert fastexcel.__version__
     assert rdata.parser
     study = draw_clinic(1500)
     frame = study.frame.with_columns((study.frame["drug"] == "yes").cast(int))

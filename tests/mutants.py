@@ -30,18 +30,32 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
-        "all units have the sensitivity of the gentlest subgroup",
-        "privacy/parts.py",
-        "reach = [max(column) for column in zip(*moved, strict=True)]",
-        "reach = [min(column) for column in zip(*moved, strict=True)]",
-        "tests/unit/privacy/test_parts.py",
+        "whoever asks says who lacks an outcome in public",
+        "privacy/ledger/roles.py",
+        "        _require_public_gaps(bound, use, dataset)\n",
+        "",
+        "tests/attacks/test_public_gaps.py",
     ),
     Mutant(
-        "a subgroup's factor multiplies its sum but not its sensitivity",
-        "privacy/parts.py",
-        "moved = [[factors[one.part] * size for size in one.sensitivities] for one in parts]",
-        "moved = [[size for size in one.sensitivities] for one in parts]",
-        "tests/unit/privacy/test_parts.py",
+        "a curator whom another issued to is a second person",
+        "service/store/people.py",
+        "if owner in curators and actor in curators:",
+        "if owner in curators and actor in curators and False:",
+        "tests/service/test_two_persons.py",
+    ),
+    Mutant(
+        "all units that are paid for include subgroups without an effect",
+        "estimators/subgroups/method.py",
+        "whole = rows_compared(study, cells, found)",
+        "whole = study",
+        "tests/unit/estimators/test_subgroups.py",
+    ),
+    Mutant(
+        "features of all rows are balanced as if a subgroup's mean were theirs",
+        "estimators/calibrated/method.py",
+        "is_centred=learned is None",
+        "is_centred=True",
+        "tests/unit/estimators/test_subgroups.py",
     ),
     Mutant(
         "subgroups count heads where sampling weights are declared",
@@ -52,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is unbalanced in all subgroups averages out",
-        "estimators/subgroups/errors.py",
+        "effects/quantities.py",
         "return [*found, [self._shared(row)]]",
         "return found",
         "tests/unit/estimators/test_subgroups.py",
@@ -105,13 +119,6 @@ MUTANTS = (
         "columns, targets = controls.columns, rows.rooted(targets)",
         "columns = controls.columns",
         "tests/unit/test_private_weights.py",
-    ),
-    Mutant(
-        "all units' sum forgets by how much a subgroup counts",
-        "privacy/parts.py",
-        "[factors[one.part] * size for size in one.sensitivities]",
-        "[size for size in one.sensitivities]",
-        "tests/properties/test_weights_replay.py",
     ),
     Mutant(
         "a trial's score forgets the arm that is rarer",

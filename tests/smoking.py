@@ -3,13 +3,15 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from private_ate import Binary, Domain, Interval, Release, Treatment
+from private_ate import Binary, Domain, Interval, Treatment
 from private_ate.contents.about import About
-from private_ate.contents.arms import ArmEstimate, NoiseLaw
+from private_ate.contents.arms import NoiseLaw
+from private_ate.effects.estimate import ArmEstimate, release_of
+from private_ate.effects.quantities import Quantity
 from private_ate.estimators.calibrated.settings import CalibratedArmsSettings
-from private_ate.estimators.contrasts import estimate_from_arms, greatest_over_pairs
 from private_ate.estimators.orthogonal.several_arms.settings import OrthogonalArmsSettings
 from private_ate.estimators.request import Request
+from private_ate.estimators.several_arms import estimate_from_arms, greatest_over_pairs
 from private_ate.privacy.budget import Guarantee, adjacency_of
 from private_ate.release import ArmOverlap
 
@@ -47,10 +49,12 @@ def arm_estimates(name="staircase", *, means=True, variances=True):
     """Return the levels as a method hands them over."""
     return tuple(
         ArmEstimate(
-            level,
-            NoiseLaw(name, unit, Fraction(18, 5)),
+            Quantity(
+                level,
+                (NoiseLaw(name, unit, Fraction(18, 5)),),
+                tuple(deviation**2 * share for share in (0.7, 1.0, 1.4)) if variances else (),
+            ),
             level if means else None,
-            tuple(deviation**2 * share for share in (0.7, 1.0, 1.4)) if variances else (),
             units,
         )
         for level, unit, deviation, units in zip(LEVELS, UNITS, DEVIATIONS, SIZES, strict=True)
@@ -95,6 +99,6 @@ def smoking_release(arms=None, *, settings=None, domain=WEIGHT, level="label", *
     guarantee = Guarantee(level, request.epsilon, adjacency_of(level, 1))
     about = About.of(domain, design="unknown")
     method = "calibrated" if level == "label" else "orthogonal"
-    return Release.of(
+    return release_of(
         estimate, guarantee, about, steps=(), method=method, n=sum(SIZES), version="any"
     )

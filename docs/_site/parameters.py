@@ -14,20 +14,37 @@ import griffe
 
 __all__ = ["OwnRows"]
 
+# Where parameters are described that many functions share, the first of them first.
+_SOURCES = (
+    "estimation.estimate_ate", "effects.p_value", "planning.door.plan_ate",
+    "checking.check.check_data",
+)  # fmt: skip
+# A docstring's :meth:`to_text` is `to_text` on the page.
+_ROLE = re.compile(r":(?:meth|func|class|attr|mod):`~?([^`]+)`")
+
 
 class OwnRows(griffe.Extension):
     """Fills sections of parameters and attributes from signatures after a package is loaded."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Look at every function and class of the package."""
+        self._shared = {
+            each.name: each.description
+            for name in reversed(_SOURCES)
+            for section in pkg[name].docstring.parse("numpy")
+            if section.kind is griffe.DocstringSectionKind.parameters
+            for each in section.value
+        }
         self._visit(pkg, set())
 
     def _visit(self, item: Any, seen: set[str]) -> None:
         if item.is_alias or item.path in seen:
             return
         seen.add(item.path)
+        if item.docstring is not None:
+            item.docstring.value = _ROLE.sub(r"`\1`", item.docstring.value)
         if item.is_function and item.docstring is not None:
-            _fill_parameters(item)
+            _fill_parameters(item, self._shared)
         if item.is_class and item.docstring is not None and "dataclass" in item.labels:
             _fill_attributes(item)
         if item.is_module or item.is_class:
@@ -35,13 +52,14 @@ class OwnRows(griffe.Extension):
                 self._visit(member, seen)
 
 
-def _fill_parameters(function: griffe.Function) -> None:
+def _fill_parameters(function: griffe.Function, shared: dict[str, str]) -> None:
     listed = [each for each in function.parameters if each.name not in ("self", "cls")]
     sections = function.docstring.parse("numpy")
     kind = griffe.DocstringSectionKind.parameters
     held = _section(sections, kind)
-    if held is None and len(listed) < 2:
-        return
+    described = all(each.name in shared for each in listed)
+    if held is None and (len(listed) < 2 or not described):
+        return  # the signature has the names, and the text says what they are
     known = {} if held is None else {each.name: each for each in held.value}
     rows = []
     for each in listed:
@@ -50,7 +68,7 @@ def _fill_parameters(function: griffe.Function) -> None:
         rows.append(
             griffe.DocstringParameter(
                 each.name,
-                description=told.description if told else "",
+                description=told.description if told else shared.get(each.name, ""),
                 annotation=said or _spelled(function, each.annotation),
                 value=each.default,
             )

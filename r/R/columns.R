@@ -13,7 +13,8 @@ is_readable <- function(column) {
 }
 
 # Returns list(kind, values, labels): labels are a factor's levels, else NULL.
-plain_column <- function(column, name, role) {
+# An outcome takes labels if it is declared which of them is the event, or that it is binary.
+plain_column <- function(column, name, role, takes_labels = FALSE) {
   if (!is_readable(column)) {
     refuse(
       "column ", sQuote(name, FALSE), " is of class ", toString(class(column)),
@@ -35,9 +36,9 @@ plain_column <- function(column, name, role) {
     values <- as.vector(unclass(column))
     made <- list(kind = if (is.logical(values)) "truth" else "number", values = values)
   }
-  if (role == "outcome" && made$kind %in% c("factor", "text")) {
+  if (role == "outcome" && made$kind %in% c("factor", "text") && !takes_labels) {
     refuse("the outcome ", sQuote(name, FALSE), " is a column of ", made$kind,
-           "s: make it numbers, or truth values, first")
+           "s: say which label is the event, event_label = \"yes\", or make it numbers first")
   }
   if (made$kind == "truth") {
     made$values <- if (role == "treatment") as.character(made$values) else as.integer(made$values)

@@ -19,10 +19,11 @@ refuse_two_declarations <- function(declared) {
   }
 }
 
-# In a CSV file a text that looks like a number is one, unless the domain says otherwise.
-refuse_numbers_as_labels <- function(columns, asked, domain, transfer) {
+# In a CSV file a text that looks like a number is one, unless the domain says otherwise. At sample
+# level entries are private and are not looked at: the program refuses what is not declared.
+refuse_numbers_as_labels <- function(columns, asked, domain, transfer, level) {
   if (!file.exists(domain)) refuse("there is no domain file at `domain`")
-  if (transfer != "csv") return(invisible())
+  if (transfer != "csv" || level == "sample") return(invisible())
   text <- paste(readLines(domain, warn = FALSE, encoding = "UTF-8"), collapse = "\n")
   for (name in asked$covariates) {
     column <- columns[[name]]
@@ -50,7 +51,10 @@ arm_lines <- function(asked, columns, declared, level) {
   }
   switch(
     column$kind,
-    number = NULL, # the program's own: 1 is treated, 0 is not
+    number = if (level == "sample") {
+      refuse("the labels of treatment ", sQuote(asked$treatment, FALSE), " are private at sample ",
+             "level and are not assumed: say which are compared, treated = 1, control = 0")
+    }, # at label level the program's own: 1 is treated, 0 is not
     truth = labels_lines(c("FALSE", "TRUE")),
     factor = {
       if (level == "sample") refuse_levels(asked$treatment, "arms = c(\"no\", \"yes\")")
@@ -81,6 +85,7 @@ refuse_levels <- function(name, remedy) {
 }
 
 outcome_lines <- function(asked, columns, declared) {
+  if (!is.null(declared$event_label)) return(entry("event_label", label_texts(declared$event_label)))
   is_truth <- columns[[asked$outcome]]$kind == "truth" && is.null(declared$outcome_bounds)
   if (isTRUE(declared$binary_outcome) || (is_truth && is.null(declared$binary_outcome))) {
     return("binary = true")

@@ -47,9 +47,9 @@ expand_dot <- function(asked, known, special) {
 }
 
 # Only what is asked about leaves the session; a domain alone may mean any column.
-columns_in_use <- function(asked, data, by, weights, probability, domain) {
+columns_in_use <- function(asked, data, by, weights, probability, domain, person = NULL) {
   cuts <- trimws(sub("<.*$", "", as.character(by)))
-  extra <- c(weights, if (is.character(probability)) probability, cuts)
+  extra <- c(weights, person, if (is.character(probability)) probability, cuts)
   for (name in setdiff(extra, names(data))) refuse("`data` has no column ", sQuote(name, FALSE))
   named <- c(asked$outcome, asked$treatment, asked$covariates, extra)
   if (is.null(asked$covariates) && !is.null(domain)) {

@@ -2,14 +2,14 @@
 
 private_ate <- function(
     formula, data, level, epsilon,
-    outcome_bounds = NULL, binary_outcome = NULL, missing_outcomes = NULL,
+    outcome_bounds = NULL, binary_outcome = NULL, event_label = NULL, missing_outcomes = NULL,
     bounds = NULL, categories = NULL, domain = NULL,
     treated = NULL, control = NULL, arms = NULL, reference = NULL, treatment_bins = NULL,
     method = "auto", options = NULL, estimand = "ate", among = NULL, target = NULL,
     neighbors = NULL, design = NULL, probability = NULL, by = NULL, overall = FALSE,
-    weights = NULL, confidence = 0.95, rows_per_person = 1, outcome_sd = NULL,
+    weights = NULL, confidence = 0.95, means = FALSE, rows_per_person = 1, person = NULL, outcome_sd = NULL,
     leave_out_undeclared = FALSE, ledger = NULL, dataset = NULL, dataset_version = NULL,
-    request_id = NULL, analyst = NULL, out = NULL, report = NULL, diagnostics = NULL,
+    request_id = NULL, analyst = NULL, ledger_head = NULL, out = NULL, report = NULL, diagnostics = NULL,
     seed = NULL, flags = NULL, transfer = c("auto", "csv", "arrow"), folder = tempdir(),
     program = find_private_ate()) {
   force(program)
@@ -18,23 +18,24 @@ private_ate <- function(
   level <- one_of("level", level, c("label", "sample"))
   asked <- parse_formula(formula, names(data))
   if (!is.null(asked$covariates)) {
-    special <- c(weights, if (is.character(probability)) probability)
+    special <- c(weights, person, if (is.character(probability)) probability)
     asked$covariates <- expand_dot(asked, names(data), special)
   }
   declared <- list(
-    outcome_bounds = outcome_bounds, binary_outcome = binary_outcome, bounds = bounds,
+    outcome_bounds = outcome_bounds, binary_outcome = binary_outcome, event_label = event_label, bounds = bounds,
     categories = categories, treated = treated, control = control, arms = arms,
     treatment_bins = treatment_bins
   )
-  used <- columns_in_use(asked, data, by, weights, probability, domain)
+  takes_labels <- !is.null(event_label) || isTRUE(binary_outcome) || !is.null(domain)
+  used <- columns_in_use(asked, data, by, weights, probability, domain, person)
   columns <- lapply(stats::setNames(nm = used), function(name) {
-    plain_column(data[[name]], name, role_of(name, asked))
+    plain_column(data[[name]], name, role_of(name, asked), takes_labels)
   })
   if (is.null(domain)) {
     text <- domain_text(asked, columns, declared, weights, level)
   } else {
     refuse_two_declarations(declared)
-    refuse_numbers_as_labels(columns, asked, domain, transfer)
+    refuse_numbers_as_labels(columns, asked, domain, transfer, level)
   }
 
   place <- private_folder(folder)
@@ -55,11 +56,12 @@ private_ate <- function(
     flag("--design", design), flag("--probability", probability),
     if (length(by)) flag("--by", joined(by, "by")), if (isTRUE(overall)) "--overall",
     weight_flags(weights, bounds), flag("--confidence", if (is.null(confidence)) "none" else confidence),
-    flag("--rows-per-person", rows_per_person), flag("--outcome-sd", outcome_sd),
+    if (isTRUE(means)) "--means",
+    flag("--rows-per-person", rows_per_person), flag("--person", person), flag("--outcome-sd", outcome_sd),
     if (isTRUE(leave_out_undeclared)) "--leave-out-undeclared",
     flag("--ledger", expanded(ledger)), flag("--dataset", dataset),
     flag("--dataset-version", dataset_version), flag("--request-id", request_id),
-    flag("--analyst", analyst), flag("--report", expanded(report)),
+    flag("--analyst", analyst), flag("--head", ledger_head), flag("--report", expanded(report)),
     flag("--diagnostics", expanded(diagnostics)), flag("--seed", seed), as.character(flags)
   )
   run_program(program, arguments, place)

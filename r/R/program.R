@@ -14,7 +14,7 @@ find_private_ate <- function() {
   found <- unname(Sys.which("private-ate"))
   if (nzchar(found)) return(found)
   refuse(
-    "the program private-ate was not found. Install it with `pip install private-ate` (or pipx), ",
+    "the program private-ate was not found. Install it with `pip install .` in a clone of the project, ",
     "then say where it is if it is not on the PATH: options(private_ate.program = ",
     "\"/path/to/private-ate\"), or the environment variable PRIVATE_ATE",
     class = "private_ate_absent"
@@ -44,21 +44,49 @@ quoted_arguments <- function(arguments) {
   texts
 }
 
-# `--outcome-bounds` is `outcome_bounds` here; everything else is the program's own sentence.
+# What the program says of flags, said of arguments; the first pattern that fits counts. Every other
+# word is the program's own.
+words_of_r <- c(
+  " \\(of several outcomes: [^)]*\\)" = "",
+  "--outcome-bounds LO HI" = "`outcome_bounds = c(low, high)`",
+  "--bounds (\\S+)=LO:HI" = "`bounds = list(\\1 = c(low, high))`",
+  "--bounds (\\S+)=0:W" = "`bounds = list(\\1 = c(0, highest))`",
+  "--categories '(\\S+)=a\\|b\\|c'" = "`categories = list(\\1 = c(\"a\", \"b\"))`",
+  "--arms A,B,C" = "`arms = c(\"a\", \"b\", \"c\")`",
+  "--treatment-bins LOW EDGE \\S+ HIGH" = "`treatment_bins = c(low, edge, high)`",
+  "--by COLUMN,COLUMN<NUMBER" = "`by = c(\"column\", \"column<number\")`",
+  "--missing-outcomes public, private or NUMBER" =
+    "`missing_outcomes = \"public\"`, \"private\" or a number",
+  "--probability P or COLUMN" = "`probability`, a number or a column",
+  "--treatment T|--outcome Y|--covariates A,B" = "the formula, `outcome ~ treatment | covariates`",
+  "--set (\\w+)=\\S*" = "`options = list(\\1 = ...)`",
+  "--domain FILE" = "`domain = \"file.toml\"`",
+  "--design randomized" = "`design = \"randomized\"`",
+  "--head HASH" = "`ledger_head`, a text",
+  "--(binary-outcome|overall|leave-out-undeclared|means)\\b" = "`\\1 = TRUE`",
+  "--([a-z]+(?:-[a-z]+)*) (?:NAME|LABEL|HASH|COLUMN|ID)\\b" = "`\\1 = \"...\"`",
+  "--([a-z]+(?:-[a-z]+)*) [A-Z]{1,2}(?:,[A-Z])*\\b" = "`\\1 = ...`",
+  "--([a-z]+(?:-[a-z]+)*)" = "`\\1`",
+  "; here: " = "; in R: ",
+  "Interval\\(lo, hi(?:, missing=number)?\\)" = "c(low, high)",
+  "\\bTrue\\b" = "TRUE", "\\bFalse\\b" = "FALSE", "\\bNone\\b" = "NULL"
+)
+
 in_words_of_r <- function(lines, code) {
   told <- grep("^error: ", lines, value = TRUE)
   text <- if (length(told)) {
     sub("^error: ", "", told[length(told)])
   } else {
-    trimws(paste(gsub("[\u2500-\u257f]", "", lines), collapse = " "))
+    # A wrong value of an argument: a box below two lines about the program's help.
+    said <- lines[!grepl("^(Usage: |Try |\\s*\u256d)", lines)]
+    gsub("\\s+", " ", trimws(paste(gsub("[\u2500-\u257f]", "", said), collapse = " ")))
   }
   if (!nzchar(text)) text <- paste("private-ate ended with code", code)
-  flags <- gregexpr("--[a-z]+(-[a-z]+)*", text)
-  regmatches(text, flags) <- lapply(regmatches(text, flags), function(found) {
-    paste0("`", gsub("-", "_", sub("^--", "", found)), "`")
-  })
-  text <- sub("`outcome_bounds` LO HI", "`outcome_bounds = c(low, high)`", text, fixed = TRUE)
-  text <- sub("`bounds` (\\S+)=LO:HI", "`bounds = list(\\1 = c(low, high))`", text)
-  text <- sub("`bounds` (\\S+)=0:W", "`bounds = list(\\1 = c(0, highest))`", text)
-  sub("`categories` '(\\S+)=a\\|b\\|c'", "`categories = list(\\1 = c(\"a\", \"b\"))`", text)
+  for (pattern in names(words_of_r)) {
+    text <- gsub(pattern, words_of_r[[pattern]], text, perl = TRUE)
+  }
+  # Names of arguments have underscores where flags have hyphens.
+  quoted <- gregexpr("`[a-z]+(-[a-z]+)+", text)
+  regmatches(text, quoted) <- lapply(regmatches(text, quoted), function(found) gsub("-", "_", found))
+  text
 }

@@ -108,6 +108,9 @@ print.private_ate <- function(x, ...) {
   print(effects_text(x), right = FALSE)
   cat("\nguarantee: ", x$guarantee, "\n", sep = "")
   cat("method: ", x$method, ", n = ", format(x$n, big.mark = ","), "\n", sep = "")
+  if (!is.null(x$missing$outcome)) {
+    cat(strwrap(paste("missing outcomes:", x$missing$outcome), exdent = 2), sep = "\n")
+  }
   invisible(x)
 }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from private_ate.combining.door import combine
     from private_ate.combining.values import Combined, CombinedEffect
     from private_ate.data.csv_file import CsvFile
+    from private_ate.data.workbooks import ExcelFile
     from private_ate.domain import (
         Binary,
         Categories,
@@ -98,6 +99,7 @@ _HOMES = {
     "combining.door": ("combine",),
     "combining.values": ("Combined", "CombinedEffect"),
     "data.csv_file": ("CsvFile",),
+    "data.workbooks": ("ExcelFile",),
     "estimation": ("estimate_ate",),
     "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
     "estimators.overlap": ("describe_overlap",),
@@ -169,6 +171,7 @@ __all__ = [
     "DoublyRobustOptions",
     "EValue",
     "Effect",
+    "ExcelFile",
     "Finding",
     "FoldSplitOptions",
     "GroupedOptions",

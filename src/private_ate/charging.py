@@ -10,7 +10,8 @@ them public: no outcome decides about it, and the columns can never be outcomes 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +20,7 @@ from uuid import uuid4
 
 from private_ate.data.inputs import PreparedTable, settle_names
 from private_ate.data.tables import Columns, Covariates, schema_of
-from private_ate.domain import Categories, Domain, Interval, Treatment, label_text
+from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
 from private_ate.errors import (
     ArgumentError,
     LedgerError,
@@ -57,6 +58,7 @@ __all__ = [
     "binding_of",
     "charge_and_make",
     "payer_for",
+    "person_held",
 ]
 
 
@@ -65,12 +67,16 @@ Make = Callable[[Callable[[], None]], Release]
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a request costs, the hash of its public parameters, and the data set it is about."""
+    """What a request costs, the hash of its public parameters, and the data set it is about.
+
+    ``words`` is the object whose hash is ``plan``, as plain values.
+    """
 
     plan: str
     cost: BudgetUnits
     binding: Binding
     use: Use
+    words: Mapping[str, Any]
     older_plan: str = ""  # as a version hashed it whose categories had their last label as other
 
 
@@ -106,6 +112,7 @@ class Payer:
     request_id: str
     analyst: str = ""
     approval: Approval | None = None
+    head: str | None = None  # a hash that the history must hold, or the ledger is an old copy
 
 
 @dataclass(slots=True)
@@ -146,6 +153,7 @@ class Till:
                 level=use.level,
                 public=(use.treatment, *use.covariates),
                 rows_per_person=use.rows_per_person,
+                public_gaps=use.public_gaps,
             )
 
     def run(self, make: Make) -> Release:
@@ -190,11 +198,14 @@ def payer_for(
     request_id: str | None,
     analyst: str | None,
     approval: Approval | None = None,
+    head: str | None = None,
 ) -> Payer | None:
     """Check where a request is to be charged; None without a ledger."""
     if ledger is None:
-        if request_id is not None or analyst is not None or approval is not None:
-            msg = "request_id, analyst and approval belong to a ledger; give ledger= too"
+        if any(each is not None for each in (request_id, analyst, approval, head)):
+            msg = (
+                "request_id, analyst, ledger_head and approval belong to a ledger; give ledger= too"
+            )
             raise ArgumentError(msg)
         return None
     if not isinstance(ledger, Ledger | str | Path):
@@ -206,13 +217,45 @@ def payer_for(
         uuid4().hex if request_id is None else check_name("request id", request_id),
         "" if analyst is None else check_analyst(analyst),
         approval,
+        head,
     )
+
+
+def person_held(account: Payer, person: str, count: Callable[[], int]) -> int:
+    """Return how many rows a person may have in a data set that is bound.
+
+    The ids are read only where the holder named their column public, and hold nobody to more rows
+    than the data set is bound to.
+    """
+    with _opened(account) as ledger:
+        dataset = _only_dataset(ledger) if account.dataset is None else account.dataset
+        bound = ledger.roles(dataset).require_person(person, dataset)
+        most = count()
+        if most > bound:
+            msg = (
+                f"by {person!r} somebody has {most} rows, and data set {dataset!r} is bound to "
+                f"rows_per_person={bound}; keep {bound} of each person's rows"
+            )
+            raise LedgerError(msg)
+        return bound
+
+
+@contextmanager
+def _opened(account: Payer) -> Iterator[Ledger]:
+    """Yield the ledger of an account; one that is opened here is closed again."""
+    opened = account.ledger if isinstance(account.ledger, Ledger) else Ledger.open(account.ledger)
+    try:
+        yield opened
+    finally:
+        if opened is not account.ledger:
+            opened.close()
 
 
 def charge_and_make(account: Payer, order: Bill, make: Make) -> Release:
     """Return the stored release of a repeated request, or charge for a new one and store it."""
-    opened = account.ledger if isinstance(account.ledger, Ledger) else Ledger.open(account.ledger)
-    try:
+    with _opened(account) as opened:
+        if account.head is not None:
+            opened.verify(account.head)
         dataset = _only_dataset(opened) if account.dataset is None else account.dataset
         approval = account.approval
         if approval is not None and approval.plan != order.plan:
@@ -224,9 +267,6 @@ def charge_and_make(account: Payer, order: Bill, make: Make) -> Release:
         )  # fmt: skip
         till = Till(opened, charge, approval)
         return till.find() or till.run(make)
-    finally:
-        if opened is not account.ledger:
-            opened.close()
 
 
 def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
@@ -239,10 +279,17 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     declared[domain.treatment.column] = _arms_declared(domain.treatment)
     for outcome in domain.outcomes:
         if outcome.bounds is not None:
-            declared[outcome.column] = _declaration(outcome.bounds, outcome.missing)
+            declared[outcome.column] = _event(outcome) + _declaration(
+                outcome.bounds, outcome.missing
+            )
     if domain.weights is not None:
         declared[domain.weights.column] = f"sampling weights, 0 to {domain.weights.high!r}"
     return Binding(columns, declared)
+
+
+def _event(outcome: Outcome) -> str:
+    """Say which label is the event; nothing where none is declared, as every ledger before."""
+    return "" if outcome.event_label is None else f"event {json.dumps(outcome.event_label)}, "
 
 
 def _arms_declared(treatment: Treatment) -> str:
@@ -264,10 +311,12 @@ def bill_for(
     prepared: PreparedTable[Any] | None,
     *,
     left_out: bool = False,
+    person: str | None = None,
 ) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked.
 
-    ``left_out`` says that rows with undeclared public entries are left out.
+    ``left_out`` says that rows with undeclared public entries are left out, ``person`` which
+    public column told how many rows a person has.
     """
     if prepared is None:
         binding = binding_of(domain)
@@ -290,13 +339,18 @@ def bill_for(
         public = (*public, domain.weights.column)
     if left_out:  # at its usual value it is no part of the hash, as in older ledgers
         plan["leave_out_undeclared"] = True
+    if person is not None:
+        plan["person"] = person
+        public = (*public, person)
     older = {**plan, "binding": binding.as_before().text}
+    shows = has_public_covariates(request.level)
+    gaps = tuple(one.column for one in domain.outcomes if shows and one.missing == "public")
     use = Use(
         request.level, domain.treatment.column, domain.outcome.column, public,
-        request.rows_per_person, tuple(one.column for one in domain.further),
+        request.rows_per_person, tuple(one.column for one in domain.further), gaps,
     )  # fmt: skip
     cost = BudgetUnits.of(request.epsilon, _delta_of(request, options))
-    return Bill(digest(plan), cost, binding, use, digest(older))
+    return Bill(digest(plan), cost, binding, use, plan, digest(older))
 
 
 def bill_for_columns(

@@ -26,7 +26,6 @@ from private_ate.estimators.request import Design, Estimand
 from private_ate.privacy.budget import Level
 from private_ate.release import Pair, Release
 from private_ate.report.words import estimand_name
-from private_ate.settings import Facts
 
 try:
     from dowhy.causal_estimator import CausalEstimate, CausalEstimator
@@ -51,9 +50,11 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
 
     Parameters
     ----------
-    level, epsilon, domain, method, estimand, among, design, confidence, rows_per_person, options
+    level, epsilon, domain, method, estimand, among, design, confidence, options
         As for ``estimate_ate``. The domain names treatment and outcome; the covariates are the
         back-door variables that DoWhy identified.
+    rows_per_person, person
+        As for ``estimate_ate``.
     leave_out_undeclared : bool
         As for ``estimate_ate``, at label level.
     by, overall
@@ -78,6 +79,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         design: Design = "unknown",
         confidence: float | None = 0.95,
         rows_per_person: int = 1,
+        person: str | None = None,
         leave_out_undeclared: bool = False,
         by: str | Sequence[str] = (),
         overall: bool = False,
@@ -107,9 +109,9 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         self._request: dict[str, Any] = {
             "level": level, "epsilon": epsilon, "domain": domain, "method": method,
             "estimand": estimand, "among": among, "design": design, "confidence": confidence,
-            "rows_per_person": rows_per_person, "leave_out_undeclared": leave_out_undeclared,
-            "by": by, "overall": overall, "options": options, "dataset": dataset,
-            "dataset_version": dataset_version,
+            "rows_per_person": rows_per_person, "person": person,
+            "leave_out_undeclared": leave_out_undeclared, "by": by, "overall": overall,
+            "options": options, "dataset": dataset, "dataset_version": dataset_version,
         }  # fmt: skip
         self._ledger = None if ledger is None else str(ledger)
         # What DoWhy's refits ask an estimator for.
@@ -215,7 +217,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         if method == "bootstrap":
             _refuse_resampling("a bootstrap")
         release = self._released()
-        paid = Facts.of(release.settings).confidence
+        paid = release.facts.confidence
         if confidence_level is not None and abs(confidence_level - paid) > 1e-9:
             message = f"the release paid for an interval of {paid:g}; ask for that confidence"
             raise ArgumentError(message)

@@ -8,21 +8,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Literal, cast, get_args
 
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, truth_value, whole_number
-from private_ate.charging import Approval, bill_for, charge_and_make, payer_for
+from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
 from private_ate.contents.about import About
+from private_ate.contents.protection import tell_rounding
 from private_ate.contents.steps import list_steps
 from private_ate.data.inputs import resolve_domain, weighted_domain
+from private_ate.data.persons import refuse_person
 from private_ate.data.rules import Reading, neighbours_note, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, SamplingWeights, Treatment
+from private_ate.effects.estimate import Estimate, release_of
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
-from private_ate.engines.opening import ColumnsAsked, open_table
+from private_ate.engines.opening import ColumnsAsked, OpenTable, open_table
 from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.options import options_from_texts
@@ -31,6 +35,7 @@ from private_ate.estimators.outcomes.refusals import refuse_outcomes, with_sprea
 from private_ate.estimators.refusals import (
     among_arm,
     refuse_arms,
+    refuse_left_out,
     refuse_missing_rule,
     refuse_probability,
     refuse_subgroups,
@@ -48,8 +53,8 @@ from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
-from private_ate.release import Estimate, Release
-from private_ate.settings import Facts, plain_settings, with_notes
+from private_ate.release import Release
+from private_ate.settings import Facts, plain_settings, with_declared, with_notes
 
 __all__ = [
     "METHODS",
@@ -84,6 +89,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     overall: bool = False,
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
+    person: str | None = None,
     outcome_sd: float | Mapping[str, float] | None = None,
     bounds: Bounds = "declared",
     leave_out_undeclared: bool = False,
@@ -98,6 +104,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     dataset_version: str | None = None,
     request_id: str | None = None,
     analyst: str | None = None,
+    ledger_head: str | None = None,
     approval: Approval | None = None,
 ) -> Release:
     """Release average treatment effects with differential privacy.
@@ -127,6 +134,11 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "auto" for the recommended method of the level, "published" for the paper's.
     target, neighbors, estimand, confidence, rows_per_person
         What is estimated; see the documentation of the methods.
+    person : str, optional
+        At label level: a public column of ids, which is no covariate. ``rows_per_person`` is then
+        the largest number of rows that share an id; in a ledger the holder names the column
+        public, and the number that the data set is bound to counts. On a cluster declare the
+        number instead.
     among : str, optional
         The label of an arm: effects among its units, instead of all. Of two arms that is the ATT
         or the ATC.
@@ -142,8 +154,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         sample level, where the subgroup is private too, with that of half of it. The effect of
         all units is rolled up from them.
     overall : bool
-        With ``by``: pay half of ε for the effect of all units. At label level subgroups are
-        reconciled with it.
+        With ``by``: pay half of ε for the effect of all units, by a run on all rows. At label
+        level subgroups add up to it.
     outcome_sd : float or mapping, optional
         A public guess of the outcome's standard deviation among people who are treated alike, in
         its own units, as in a plan; for methods that take one: "calibrated" at label level. Of
@@ -178,6 +190,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         Makes a repeat safe: the same id returns the stored release and spends nothing.
     analyst : str, optional
         Who asks; an analyst with a cap in the ledger is held to it.
+    ledger_head : str, optional
+        A hash that an earlier release carries. A ledger without that entry is an old copy, whose
+        budget was spent already, and is refused; see :meth:`Ledger.verify`.
     approval : Approval, optional
         For a service: the plan that was approved; another one is refused and costs nothing.
 
@@ -192,6 +207,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
     )  # fmt: skip
+    is_table = not isinstance(data, LocalStudy)
+    refuse_person(person, request.level, rows_per_person, is_table=is_table)
     domain = _weighted(data, treatment, outcome, domain, weights)
     arms = _declared_arms(data, treatment, domain)
     known = _known(data, treatment, outcome, domain)
@@ -204,20 +221,16 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
     left_out = truth_value("leave_out_undeclared", leave_out_undeclared)
-    if left_out and not has_public_covariates(request.level):
-        msg = (
-            "leave_out_undeclared belongs to label level, where treatment and covariates are "
-            "public; at sample level nothing may depend on which rows those are"
-        )
-        raise ArgumentError(msg)
+    refuse_left_out(request, left_out=left_out)
     for role, name in (("data set", dataset), ("data set's version", dataset_version)):
         if name is not None:
             check_name(role, name)
     refuse_probability(chosen, request, domain)
     refuse_subgroups(chosen, request, data.domain if isinstance(data, LocalStudy) else domain)
     payer = payer_for(
-        ledger, dataset=dataset, request_id=request_id, analyst=analyst, approval=approval
-    )
+        ledger, dataset=dataset, request_id=request_id, analyst=analyst, approval=approval,
+        head=ledger_head,
+    )  # fmt: skip
     asked_at = asked_at if approval is None else approval.asked_at
     void = "none" if bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
@@ -229,11 +242,12 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     memory = parse_memory(memory_limit)
     asked: ColumnsAsked = {
         "treatment": treatment, "outcome": outcome, "covariates": covariates, "domain": domain,
-        "level": request.level, "from_data": bool(void),
+        "level": request.level, "from_data": bool(void), "person": person,
     }  # fmt: skip
     opened = None
     if not isinstance(data, LocalStudy):
         opened = open_table(data, asked, memory=memory, engine=engine, master=master)
+        request = _with_persons(request, chosen, opened, payer)
 
     def make(authorize: Callable[[], None] | None) -> Release:
         reading = Reading(request.level, chosen.leaves_out, left_out)
@@ -246,6 +260,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             made = estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
         return replace(
             made,
+            settings=plain_settings(with_notes(made.settings, _person_note(person, request))),
             dataset=dataset or made.dataset,
             dataset_version=dataset_version or made.dataset_version,
             released_at=asked_at if seed is None else None,
@@ -255,7 +270,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         return make(None)
     outline = None if opened is None else opened.outline
     used = cast("LocalStudy", data).domain if outline is None else outline.domain
-    bill = bill_for(request, chosen.name, chosen.options, used, outline, left_out=left_out)
+    bill = bill_for(
+        request, chosen.name, chosen.options, used, outline, left_out=left_out, person=person
+    )
     return charge_and_make(payer, bill, make)
 
 
@@ -273,8 +290,8 @@ def estimate_study(
 
     ``authorize`` is called once, immediately before the first noise is drawn.
     """
-    for place in range(len(study.domain.outcomes)):
-        if study.domain.of_outcome(place).bounds.width == 0:
+    for outcome in study.domain.outcomes:
+        if outcome.declared_bounds.width == 0:
             msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
             raise ArgumentError(msg)
     outcomes = study.domain.outcomes
@@ -307,18 +324,28 @@ def estimate_study(
         + neighbours_note(outcomes, request.level),
         delta=float(estimate.delta),
         void=void or estimate.void or ("none (seeded)" if seed is not None else ""),
-        numerics=estimate.numerics,
+        numerics=estimate.numerics or tell_rounding(noise.spends),
     )
     if study.dimension == 0:  # nothing to adjust for
         estimate = replace(estimate, adjusted=False)
     size = study.size if estimate.size is None else estimate.size
     notes = (
         *probability_note(request.probability),
-        *rule_notes(outcomes, request.level, leaves_out=method.leaves_out),
+        *rule_notes(
+            outcomes,
+            request.level,
+            leaves_out=method.leaves_out,
+            is_adjusted=estimate.is_adjusted and request.design != "randomized",
+        ),
     )
-    told = replace(estimate, settings=with_notes(estimate.settings, notes))
+    known = study.domain
+    labels = {name: text for name, text in known.column_labels.items() if name in known.columns}
+    settings = with_declared(
+        with_notes(estimate.settings, notes), binary=known.bounds.is_binary, labels=labels
+    )
+    told = replace(estimate, settings=settings)
     about = _about(study, request, told, is_declared=not void)
-    return Release.of(
+    return release_of(
         told, guarantee, about,
         steps=list_steps(noise.spends), method=method.name, n=size, version=VERSION,
     )  # fmt: skip
@@ -331,7 +358,7 @@ def _about(
     about = About.of(study.domain, design=request.design, bounds_are_declared=is_declared)
     if study.rules is None:
         return about
-    left_out = Facts.of(plain_settings(estimate.settings)).left_out_outcome
+    left_out = Facts.of(estimate.settings).left_out_outcome
     rules = replace(study.rules, left_out_outcome=left_out)
     return replace(about, missing=rules.to_dict())
 
@@ -404,7 +431,8 @@ def _refuse_declared_rule(
     if arms is not None and isinstance(domain, Domain):
         for outcome in domain.outcomes:
             refuse_missing_rule(method, request, outcome, arms.size)
-        refuse_weights(method, request, replace(domain, treatment=arms))
+        same = arms == domain.treatment
+        refuse_weights(method, request, domain if same else replace(domain, treatment=arms))
 
 
 def method_for(name: str, request: Request, arms: int = 2) -> Method:
@@ -421,6 +449,27 @@ def method_for(name: str, request: Request, arms: int = 2) -> Method:
         msg = f"method {method.name!r} takes {method.options.__name__} as options"
         raise ArgumentError(msg)
     return method
+
+
+def _with_persons(
+    request: Request, method: Method, opened: OpenTable, payer: Payer | None
+) -> Request:
+    """Return the request with as many rows for a person as public ids show, if there are any."""
+    person = opened.asked["person"]
+    if person is None:
+        return request
+    most = partial(opened.most_rows, person)
+    rows = most() if payer is None else person_held(payer, person, most)
+    request = replace(request, rows_per_person=rows)
+    refuse_unanswerable(method, request)
+    refuse_subgroups(method, request, opened.outline.declared)
+    return request
+
+
+def _person_note(person: str | None, request: Request) -> tuple[str, ...]:
+    if person is None:
+        return ()
+    return (f"no person has more than {request.rows_per_person} rows, by the ids in {person!r}",)
 
 
 def _refuse_order(method: Method, request: Request, engine: str, domain: Domain | None) -> None:

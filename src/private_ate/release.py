@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from fractions import Fraction
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from private_ate.arguments import one_of
+from private_ate.codec import POSITIVE, Rule, at_least, decode, encode, write_json
 from private_ate.contents.about import (
     ARMS,
-    About,
+    Design,
     Effect,
     OutcomeNote,
     Pair,
     ReleasedEstimand,
     Step,
     TreatmentNote,
-    released_estimand,
 )
 from private_ate.contents.arms import (
     Arm,
-    ArmEstimate,
     Combination,
-    Comparison,
     Contrast,
-    NoiseLaw,
-    SubgroupRow,
 )
 from private_ate.contents.combinations import combine_arms, scale_contrast
 from private_ate.contents.curator import LostValues, WithoutNoise
-from private_ate.contents.protection import list_unprotected, warn_of_epsilon
 from private_ate.contents.reading import (
     ARM_FIELDS,
     FIELDS,
     OLD_FIELDS,
     SCHEMA,
-    plain_field,
-    read_fields,
+    read_plain,
+    refuse_contradictions,
 )
 from private_ate.domain.kinds import Label, label_text
 from private_ate.errors import ArgumentError
-from private_ate.privacy.budget import Guarantee, Level
-from private_ate.settings import Facts, Settings, plain_settings
+from private_ate.privacy.budget import Epsilon, Level
+from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,50 +52,10 @@ __all__ = [
     "Contrast",
     "Diagnostics",
     "Effect",
-    "Estimate",
     "Overlap",
     "Pair",
     "Release",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a method hands over: the noisy effect, its intervals and public settings.
-
-    Methods that keep another promise than pure ε under replace-one say so: ``delta``, their own
-    ``adjacency``, a noisy ``size`` where n itself is private, ``numerics`` where the proof speaks
-    of ideal numbers, and ``void`` with the reason why nothing is promised. ``adjusted`` and
-    ``estimand`` say what the number is where that is not what the settings and the request say;
-    ``warnings`` head the release and rest on public facts alone. Three arms or more are in
-    ``arms``, and ``comparison`` is what a release shows of them; the effect is then the headline.
-    Of two arms ``laws`` are those of the effect's independent noises and ``variances`` equally
-    likely values of its sampling variance, where a method knows them, of which ``doubt`` is what
-    weights left unbalanced. ``overlap`` is what the units of an ATO count together. ``subgroups``
-    are further rows of the table of effects; ``further`` are outcomes after the first, by their
-    columns.
-    """
-
-    ate: float
-    noise_interval: Pair | None
-    interval: Pair | None
-    settings: Settings | Mapping[str, Any]
-    delta: Fraction = Fraction(0)
-    adjacency: str = ""
-    size: int | None = None
-    numerics: str = ""
-    void: str = ""
-    adjusted: bool | None = None
-    estimand: ReleasedEstimand | None = None
-    warnings: tuple[str, ...] = ()
-    arms: tuple[ArmEstimate, ...] = ()
-    comparison: Comparison | None = None
-    laws: tuple[NoiseLaw, ...] = ()
-    variances: tuple[float, ...] = ()
-    doubt: float = 0.0
-    overlap: float | None = None
-    subgroups: tuple[SubgroupRow, ...] = ()
-    further: tuple[tuple[str, Estimate], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +109,19 @@ class Release:
     ate: float
     interval: Pair | None
     noise_interval: Pair | None
-    epsilon: Fraction
-    delta: float
+    epsilon: Epsilon
+    delta: Annotated[float, Rule("from 0 to below 1", lambda number: 0 <= number < 1)]
     level: Level
     adjacency: str
     guarantee: str
     method: str
-    n: int
+    n: Annotated[int, POSITIVE]
     settings: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
     schema: int = 1
     estimand: ReleasedEstimand = "ate"
     adjusted: bool = True
-    design: str = "unknown"
+    design: Design = "unknown"
     treatment: TreatmentNote | None = None
     outcome: OutcomeNote | None = None
     covariates: tuple[str, ...] = ()
@@ -180,7 +133,8 @@ class Release:
     released_at: str | None = None
     steps: tuple[Step, ...] = ()
     not_protected: tuple[str, ...] = ()
-    arms: tuple[Arm, ...] = field(default=(), repr=False)
+    arms: Annotated[tuple[Arm, ...], at_least(3)] = field(default=(), repr=False)
+    _facts: Facts | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.effects:
@@ -188,12 +142,21 @@ class Release:
 
     def __getstate__(self) -> list[Any]:
         """Return what a pickle holds; that of two arms has no field for several."""
-        state = [getattr(self, item.name) for item in fields(self)]
+        state = [getattr(self, item.name) for item in fields(self) if item.init]
         return state if self.arms else state[:-1]
 
     def __setstate__(self, state: list[Any]) -> None:
-        for item, value in zip_longest(fields(self), state, fillvalue=()):
+        stored = [item for item in fields(self) if item.init]
+        for item, value in zip_longest(stored, state, fillvalue=()):
             object.__setattr__(self, cast("Field[Any]", item).name, value)
+        object.__setattr__(self, "_facts", None)
+
+    @property
+    def facts(self) -> Facts:
+        """What its settings say, typed; they are read once."""
+        if self._facts is None:
+            object.__setattr__(self, "_facts", Facts.of(self.settings))
+        return cast("Facts", self._facts)
 
     def _headline(self) -> Effect:
         """Return the headline as a row of the table of effects."""
@@ -204,61 +167,6 @@ class Release:
             estimate=self.ate, interval=self.interval, simultaneous=self.interval,
             noise_interval=self.noise_interval,
         )  # fmt: skip
-
-    @classmethod
-    def of(
-        cls,
-        estimate: Estimate,
-        guarantee: Guarantee,
-        about: About,
-        *,
-        steps: tuple[Step, ...],
-        method: str,
-        n: int,
-        version: str,
-    ) -> Release:
-        """Put an estimate, the guarantee under which it was made and its subject together."""
-        settings = plain_settings(estimate.settings)
-        facts = Facts.of(settings)
-        said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
-        adjusted = said is not False  # who does not say adjusts
-        estimand = released_estimand(
-            estimate.estimand or facts.estimand, about.design, adjusted=adjusted
-        )
-        return cls(
-            ate=estimate.ate,
-            interval=estimate.interval,
-            noise_interval=estimate.noise_interval,
-            epsilon=guarantee.epsilon,
-            delta=guarantee.delta,
-            level=guarantee.level,
-            adjacency=guarantee.adjacency,
-            guarantee=str(guarantee),
-            method=method,
-            n=n,
-            settings=settings,
-            version=version,
-            schema=SCHEMA,
-            estimand=estimand,
-            effects=_rows(estimate, about, estimand, facts.estimand),
-            adjusted=adjusted,
-            design=about.design,
-            treatment=about.treatment,
-            outcome=about.outcome,
-            covariates=about.covariates,
-            warnings=(*estimate.warnings, *warn_of_epsilon(guarantee.epsilon)),
-            missing=about.missing,
-            dataset=about.dataset,
-            dataset_version=about.dataset_version,
-            steps=steps,
-            arms=() if estimate.comparison is None else estimate.comparison.arms,
-            not_protected=list_unprotected(
-                guarantee.level,
-                is_private=guarantee.is_private,
-                hides_size=guarantee.adjacency.startswith("add/remove"),
-                rows_per_person=facts.rows_per_person,
-            ),
-        )
 
     @property
     def is_private(self) -> bool:
@@ -300,7 +208,7 @@ class Release:
         told = dict(zip(self._labels(*weights), weights.values(), strict=True))
         if not self.arms:
             return scale_contrast(self.contrasts[0], told)
-        facts = Facts.of(self.settings)
+        facts = self.facts
         return combine_arms(
             self.arms, self.contrasts, told,
             coverage=facts.confidence, rule=facts.interval_rule,
@@ -354,18 +262,29 @@ class Release:
 
         return csv_table(self, p_values=p_values)
 
+    def to_docx(
+        self, contrasts: Literal["all", "reference"] = "all", *, p_values: bool = False
+    ) -> bytes:
+        """Return the table of effects as a Word document, with a note of what it promises.
+
+        ``contrasts`` and ``p_values`` are as in :meth:`to_markdown`.
+        """
+        from private_ate.report.word import word_table  # report reads releases
+
+        one_of("contrasts", contrasts, ("all", "reference"))
+        return word_table(self, contrasts, p_values=p_values)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain values; ε as the decimal number it was given as."""
         names: tuple[str, ...] = OLD_FIELDS
         if self.schema == SCHEMA:
             names = ARM_FIELDS if self.arms else FIELDS
-        plain = {name: plain_field(getattr(self, name)) for name in names}
-        plain["epsilon"] = float(self.epsilon)
-        return plain
+        plain = encode(self)
+        return {name: plain[name] for name in names}
 
     def to_json(self) -> str:
         """Return the release as one JSON object."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        return write_json(self.to_dict())
 
     def to_text(self, contrasts: Literal["all", "reference"] = "all") -> str:
         """Return the release as aligned plain text.
@@ -404,53 +323,14 @@ class Release:
     @classmethod
     def from_json(cls, text: str) -> Release:
         """Read back a release that :meth:`to_json` wrote, of this version or of an older one."""
-        return cls(**read_fields(text))
+        read = decode(cls, read_plain(text), "a release")
+        refuse_contradictions(read.effects, read.arms, read.facts.confidence)
+        return read
 
     def __str__(self) -> str:
         from private_ate.report.text import summarize  # report reads releases
 
         return summarize(self)
-
-
-def _rows(
-    estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
-) -> tuple[Effect, ...]:
-    """Return the table of effects; empty for two arms alone, whose headline is the table."""
-    rows = list(_rows_of(estimate, about.outcome.column, estimand, asked, about.design))
-    for column, one in estimate.further:
-        own = _estimand_of(one, asked, about.design)
-        rows += _rows_of(one, column, own, asked, about.design)
-    return tuple(rows)
-
-
-def _estimand_of(estimate: Estimate, asked: str, design: str) -> ReleasedEstimand:
-    """Return what was estimated of a further outcome, as far as it was adjusted for."""
-    facts = Facts.of(plain_settings(estimate.settings))
-    said = facts.adjusted if estimate.adjusted is None else estimate.adjusted
-    return released_estimand(asked, design, adjusted=said is not False)
-
-
-def _rows_of(
-    estimate: Estimate, column: str, estimand: ReleasedEstimand, asked: str, design: str
-) -> Iterator[Effect]:
-    """Yield the rows of one outcome."""
-    overall = () if estimate.comparison is None else estimate.comparison.contrasts
-    table = [SubgroupRow(None, row) for row in overall]
-
-    def of_row(row: SubgroupRow) -> ReleasedEstimand:
-        if row.adjusted is None:
-            return estimand
-        return released_estimand(asked, design, adjusted=row.adjusted)
-
-    yield from (
-        Effect(
-            outcome=column, subgroup=each.subgroup, arm=each.contrast.arm,
-            against=each.contrast.against, estimand=of_row(each), estimate=each.contrast.effect,
-            interval=each.contrast.interval, simultaneous=each.contrast.simultaneous,
-            noise_interval=each.contrast.noise_interval,
-        )
-        for each in (*table, *estimate.subgroups)
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +339,13 @@ class Overlap:
 
     Public at label level, where covariates and treatment are; the curator's otherwise. Its repr
     shows no count.
+
+    Attributes
+    ----------
+    treated : tuple of int
+        Treated units in each bin.
+    control : tuple of int
+        Control units in each bin.
     """
 
     treated: tuple[int, ...] = field(repr=False)
@@ -480,6 +367,13 @@ class ArmOverlap:
 
     ``counts[t][s]`` are the units of arm s by the probability of arm t; arms are in the order of
     ``labels``. Public at label level, the curator's otherwise. Its repr shows no count.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The arms.
+    counts : tuple
+        Units by score, as above.
     """
 
     labels: tuple[str, ...]
@@ -511,6 +405,8 @@ class Diagnostics:
         The estimator of the release that was asked about, without its noise.
     lost : mapping
         For each column how many entries were missing, clipped or not declared.
+    note : str
+        What stands on everything that shows it: not private.
     """
 
     exact_effect: float = field(repr=False)
@@ -567,6 +463,8 @@ class ArmDiagnostics:
         The estimator of the release that was asked about, without its noise.
     lost : mapping
         For each column how many entries were missing, clipped or not declared.
+    note : str
+        What stands on everything that shows it: not private.
     """
 
     exact_means: Mapping[str, float] = field(repr=False)

@@ -8,11 +8,23 @@ this module looks a key up by its text.
 
 from __future__ import annotations
 
-import enum
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Final, Literal, cast
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
+
+from private_ate.codec import (
+    ABSENT,
+    EXACT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Absent,
+    Rule,
+    at_least,
+    decode_known,
+    encode,
+    entries,
+    stored_as,
+)
 
 __all__ = [
     "ABSENT",
@@ -34,6 +46,7 @@ __all__ = [
     "SubgroupsNote",
     "plain_settings",
     "settings_of_outcome",
+    "with_declared",
     "with_ledger_note",
     "with_notes",
 ]
@@ -41,13 +54,9 @@ __all__ = [
 Pair = tuple[float, float]
 
 
-class Absent(enum.Enum):
-    """The one value of a setting that is not written at all; None is written as null."""
-
-    ABSENT = enum.auto()
-
-
-ABSENT: Final = Absent.ABSENT
+Text = Annotated[str, at_least(1)]
+ByLabel = Annotated[Mapping[str, float], at_least(3)]  # two arms are treated and control instead
+_SHARE: Final = Rule("between 0 and 1", lambda number: 0 < number < 1)
 
 
 class Settings:
@@ -76,7 +85,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as values that JSON knows, without those that are absent."""
-        return cast("dict[str, Any]", _plain(self))
+        return cast("dict[str, Any]", encode(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,7 @@ class SubgroupNote:
     """
 
     name: str
-    units: int
+    units: Annotated[int, NOT_NEGATIVE]
     arms: Mapping[str, int]
     estimated: bool
     weight: float | Absent = ABSENT
@@ -151,20 +160,20 @@ class SamplingFacts:
         The column that holds them.
     bound : float
         The largest weight as declared.
+    worth : mapping or float
+        How many units of equal weight each arm amounts to under sampling weights alone, by its
+        label; all rows together where weights are private.
     largest : float or None
         The largest weight of a row over the mean of all, where weights are public.
     mean : float or None
         Their released mean, where they are private.
-    worth : mapping
-        How many units of equal weight each arm is worth under sampling weights alone, by its
-        label; all rows together, under no name, where weights are private.
     """
 
     column: str
     bound: float
-    largest: float | None
-    mean: float | None
-    worth: Mapping[str, float]
+    worth: Mapping[str, float] | float
+    largest: float | None = None
+    mean: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +197,7 @@ class EqualEffects:
     arm: str
     against: str
     statistic: float
-    degrees: int
+    degrees: Annotated[int, POSITIVE]
     p_value: float
 
 
@@ -202,7 +211,7 @@ class SubgroupsNote:
         Columns and cuts that make the subgroups.
     overall : str
         Where effects for all units come from: "rolled up" from the subgroups, or "paid for" with
-        half of ε, and at label level reconciled with them.
+        half of ε; at label level the subgroups add up to it.
     cells : list of objects
         The finest subgroups.
     simultaneous_factor : float
@@ -212,7 +221,7 @@ class SubgroupsNote:
         Tests of equal effects, one for each arm against the reference; absent without intervals.
     """
 
-    by: tuple[str, ...]
+    by: Annotated[tuple[str, ...], at_least(1)]
     overall: Literal["rolled up", "paid for"]
     cells: tuple[SubgroupNote, ...]
     simultaneous_factor: float | Absent = ABSENT
@@ -243,7 +252,7 @@ class OutcomeFacts:
     bounds: Pair | None
     unit: str | None
     means: Mapping[str, float] | Absent = ABSENT
-    left_out: int | Absent = ABSENT
+    left_out: Annotated[int, NOT_NEGATIVE] | Absent = ABSENT
     equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT
 
 
@@ -251,7 +260,7 @@ class OutcomeFacts:
 class ArmsSettings(Settings):
     """What every method says of three arms or more; numbers by arm are mappings from its label.
 
-    ``estimators.contrasts.estimate_from_arms`` fills these fields in: a method leaves them out.
+    ``estimators.several_arms.estimate_from_arms`` fills these fields in: a method leaves them out.
 
     Attributes
     ----------
@@ -322,24 +331,38 @@ class LedgerNote:
     @classmethod
     def of(cls, settings: object) -> LedgerNote | None:
         """Read the note of a release's settings; None if the release was charged to no ledger."""
-        held = settings.get("ledger") if isinstance(settings, Mapping) else None
-        if not isinstance(held, Mapping):
-            return None
-        dataset, request, head = (_text(held.get(name)) for name in ("dataset", "request", "head"))
-        left = _number(held.get("left"))
-        if dataset is None or request is None or head is None or left is None:
-            return None
-        return cls(dataset, request, head, left)
+        return decode_known(_Charged, settings).ledger
+
+
+@dataclass(frozen=True, slots=True)
+class _Charged:
+    """What settings say of a ledger."""
+
+    ledger: LedgerNote | None = None
 
 
 def plain_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
     """Return what a method handed over as a plain mapping."""
-    return settings.to_dict() if isinstance(settings, Settings) else dict(settings)
+    return cast("dict[str, Any]", encode(settings))
 
 
 def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str, Any]:
     """Return the settings of a release that was charged to a ledger."""
-    return {**settings, "ledger": _plain(note)}
+    return {**settings, "ledger": encode(note)}
+
+
+def with_declared(
+    settings: Settings | Mapping[str, Any], *, binary: bool, labels: Mapping[str, str]
+) -> Settings | Mapping[str, Any]:
+    """Return what a method handed over with what was declared for readers of the release.
+
+    Whether the headline's outcome is binary, and labels of columns; without either nothing is said.
+    """
+    told = {
+        **({"binary_outcome": True} if binary else {}),
+        **({"column_labels": dict(labels)} if labels else {}),
+    }
+    return {**plain_settings(settings), **told} if told else settings
 
 
 def settings_of_outcome(settings: Mapping[str, Any], column: str) -> dict[str, Any]:
@@ -348,7 +371,7 @@ def settings_of_outcome(settings: Mapping[str, Any], column: str) -> dict[str, A
     held = settings.get("subgroups")
     if own is None or not isinstance(held, Mapping):
         return dict(settings)
-    tests = [] if own.equal_effects is ABSENT else _plain(own.equal_effects)
+    tests = [] if own.equal_effects is ABSENT else encode(own.equal_effects)
     return {**settings, "subgroups": {**held, "equal_effects": tests}}
 
 
@@ -360,20 +383,9 @@ def with_notes(
         return settings
     if isinstance(settings, Settings) and hasattr(settings, "notes"):
         method: Any = settings  # a frozen dataclass, as every class of settings is
-        return cast("Settings", replace(method, notes=(*_texts(settings.notes), *notes)))
+        return cast("Settings", replace(method, notes=(*Facts.of(settings).notes, *notes)))
     plain = plain_settings(settings)
-    return {**plain, "notes": [*_texts(plain.get("notes")), *notes]}
-
-
-def _plain(value: object) -> object:
-    if is_dataclass(value):
-        held = {item.name: getattr(value, item.name) for item in fields(value)}
-        return {name: _plain(item) for name, item in held.items() if item is not ABSENT}
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+    return {**plain, "notes": [*Facts.of(plain).notes, *notes]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +426,7 @@ class Facts:
         Standardised mean difference of each covariate, before and after weighting.
     means : pair by arm or None
         Mean outcomes if all were treated and if none were.
-    has_risks : bool
+    is_binary : bool
         Whether the means are risks of a declared binary outcome, so that ratios make sense.
     risk_ratio, odds_ratio : float or None
         The ratios, where they exist.
@@ -443,35 +455,39 @@ class Facts:
         Several outcomes that were released together, the headline first; empty for one.
     sampling : SamplingFacts or None
         Sampling weights that are in force; None without any.
+    column_labels : mapping
+        What columns are called where people read of them, where somebody declared it.
     """
 
-    estimand: str = "ate"
-    target: str = "balance"
+    estimand: Text = "ate"
+    target: Text = "balance"
     adjusted: bool | None = None
-    design: str = "unknown"
-    neighbors: int | None = None
-    limit: float | None = None
+    design: Text = "unknown"
+    neighbors: Annotated[int, POSITIVE] | None = None
+    limit: float | None = field(default=None, metadata=stored_as("matching_limit_K"))
     weight_cap: float | None = None
-    weight_caps: Mapping[str, float] = field(default_factory=dict)
+    weight_caps: ByLabel = field(default_factory=dict, metadata=stored_as("weight_cap"))
     clipped_to: Pair | None = None
-    confidence: float = 0.95
-    rows_per_person: int = 1
+    confidence: Annotated[float, _SHARE] = 0.95
+    rows_per_person: Annotated[int, POSITIVE] = 1
     population: str | None = None
     interval_covers: str | None = None
     noise_interval_covers: str | None = None
-    left_out_outcome: int | None = None
+    left_out_outcome: Annotated[int, NOT_NEGATIVE] | None = None
     notes: tuple[str, ...] = ()
     budget: Mapping[str, float] = field(default_factory=dict)
-    arms: ArmCounts | None = None
-    effective_arms: ArmNumbers | None = None
+    arms: Annotated[ArmCounts, EXACT] | None = None
+    effective_arms: Annotated[ArmNumbers, EXACT] | None = None
     balance: Mapping[str, Pair] = field(default_factory=dict)
-    means: ArmNumbers | None = None
-    has_risks: bool = False
+    means: Annotated[ArmNumbers, EXACT] | None = None
+    is_binary: bool = field(default=False, metadata=stored_as("binary_outcome"))
     risk_ratio: float | None = None
     odds_ratio: float | None = None
-    several_arms: Mapping[str, int] = field(default_factory=dict)
-    several_effective: Mapping[str, float] = field(default_factory=dict)
-    several_shares: Mapping[str, float] = field(default_factory=dict)
+    several_arms: Annotated[Mapping[str, int], EXACT, at_least(3)] = field(
+        default_factory=dict, metadata=stored_as("arms")
+    )
+    several_effective: ByLabel = field(default_factory=dict, metadata=stored_as("effective_arms"))
+    several_shares: ByLabel = field(default_factory=dict, metadata=stored_as("arm_shares"))
     doses: Mapping[str, Pair] = field(default_factory=dict)
     arm_balance: Mapping[str, Mapping[str, Pair]] = field(default_factory=dict)
     headline: HeadlineNote | None = None
@@ -481,49 +497,20 @@ class Facts:
     path: str | None = None
     subgroups: SubgroupsNote | None = None
     outcomes: tuple[OutcomeFacts, ...] = ()
-    sampling: SamplingFacts | None = None
+    sampling: SamplingFacts | None = field(
+        default=None, metadata=stored_as("sampling_weights", "private_weights")
+    )
+    column_labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Facts:
+    def of(cls, settings: Settings | Mapping[str, Any]) -> Facts:
         """Read the settings of any release; what is missing or of another shape is the default."""
-        return cls(
-            estimand=_text(settings.get("estimand")) or "ate",
-            target=_text(settings.get("target")) or "balance",
-            adjusted=_adjusted(settings),
-            design=_text(settings.get("design")) or "unknown",
-            neighbors=_count(settings.get("neighbors")),
-            limit=_number(settings.get("matching_limit_K")),
-            weight_cap=_number(settings.get("weight_cap")),
-            weight_caps=_by_label(settings.get("weight_cap")),
-            clipped_to=_pairs({"range": settings.get("clipped_to")}).get("range"),
-            confidence=_share(settings.get("confidence"), 0.95),
-            rows_per_person=_count(settings.get("rows_per_person")) or 1,
-            population=_text(settings.get("population")),
-            interval_covers=_text(settings.get("interval_covers")),
-            noise_interval_covers=_text(settings.get("noise_interval_covers")),
-            left_out_outcome=_rows(settings.get("left_out_outcome")),
-            notes=_texts(settings.get("notes")),
-            budget=_numbers(settings.get("budget")),
-            arms=_arm_counts(settings.get("arms")),
-            effective_arms=_arm_numbers(settings.get("effective_arms")),
-            balance=_pairs(settings.get("balance")),
-            means=_arm_numbers(settings.get("means")),
-            has_risks="risk_ratio" in settings or settings.get("binary_outcome") is True,
-            risk_ratio=_number(settings.get("risk_ratio")),
-            odds_ratio=_number(settings.get("odds_ratio")),
-            several_arms=_counts(settings.get("arms")),
-            several_effective=_by_label(settings.get("effective_arms")),
-            several_shares=_by_label(settings.get("arm_shares")),
-            doses=_pairs(settings.get("doses")),
-            arm_balance=_pairs_by_arm(settings.get("arm_balance")),
-            headline=_headline(settings.get("headline")),
-            among=_text(settings.get("among")),
-            simultaneous_factor=_numbers(settings.get("simultaneous_factor")),
-            interval_rule=_rule(settings.get("interval_rule")),
-            path=_text(settings.get("path")),
-            subgroups=_subgroups(settings.get("subgroups")),
-            outcomes=tuple(filter(None, map(_outcome, _objects(settings.get("outcomes"))))),
-            sampling=_sampling(settings.get("sampling_weights") or settings.get("private_weights")),
+        held, known = entries(settings) or {}, decode_known(cls, settings)
+        same = held.get("equals_difference_in_means") is True
+        return replace(
+            known,
+            adjusted=False if same else known.adjusted,
+            is_binary=known.is_binary or "risk_ratio" in held,
         )
 
 
@@ -552,171 +539,3 @@ class PublicUse:
         if type(rows) is not int or not isinstance(balance, Mapping):
             return None
         return cls(rows, tuple(balance))
-
-
-def _adjusted(settings: Mapping[str, Any]) -> bool | None:
-    if settings.get("equals_difference_in_means") is True:
-        return False
-    return _truth(settings.get("adjusted"))
-
-
-def _truth(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    held = value if isinstance(value, list | tuple) else ()
-    return tuple(item for item in held if isinstance(item, str))
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if abs(value) <= sys.float_info.max else None
-
-
-def _rows(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and value > 0 else None
-
-
-def _share(value: object, usual: float) -> float:
-    share = _number(value)
-    return share if share is not None and 0 < share < 1 else usual
-
-
-def _numbers(value: object) -> dict[str, float]:
-    held = value if isinstance(value, Mapping) else {}
-    return {name: item for name, item in held.items() if _number(item) is not None}
-
-
-def _arm_counts(value: object) -> ArmCounts | None:
-    arms = _arm_numbers(value)
-    if arms is None or type(arms.treated) is not int or type(arms.control) is not int:
-        return None
-    return ArmCounts(arms.treated, arms.control)
-
-
-def _arm_numbers(value: object) -> ArmNumbers | None:
-    held = _numbers(value)
-    return ArmNumbers(**held) if held.keys() == {"treated", "control"} else None
-
-
-def _by_label(value: object) -> dict[str, float]:
-    """Return numbers of three arms or more; two are read as treated and control."""
-    held = _numbers(value)
-    return held if len(held) > 2 else {}
-
-
-def _counts(value: object) -> dict[str, int]:
-    held = _by_label(value)
-    counts = {label: count for label, count in held.items() if isinstance(count, int)}
-    return counts if counts.keys() == held.keys() else {}
-
-
-def _pairs_by_arm(value: object) -> dict[str, dict[str, Pair]]:
-    held = value if isinstance(value, Mapping) else {}
-    return {label: _pairs(pairs) for label, pairs in held.items()}
-
-
-def _headline(value: object) -> HeadlineNote | None:
-    held = value if isinstance(value, Mapping) else {}
-    arm, against = _text(held.get("arm")), _text(held.get("against"))
-    return None if arm is None or against is None else HeadlineNote(arm, against)
-
-
-def _subgroups(value: object) -> SubgroupsNote | None:
-    """Read how subgroups came about; entries of another shape are left out."""
-    held = value if isinstance(value, Mapping) else {}
-    by = _texts(held.get("by"))
-    factor = _number(held.get("simultaneous_factor"))
-    tests = tuple(filter(None, map(_equal_effects, _objects(held.get("equal_effects")))))
-    if not by:
-        return None
-    return SubgroupsNote(
-        by,
-        "paid for" if held.get("overall") == "paid for" else "rolled up",
-        tuple(filter(None, map(_subgroup, _objects(held.get("cells"))))),
-        ABSENT if factor is None else factor,
-        tests or ABSENT,
-    )
-
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    held = value if isinstance(value, list | tuple) else ()
-    return [one for one in held if isinstance(one, Mapping)]
-
-
-def _subgroup(held: Mapping[str, Any]) -> SubgroupNote | None:
-    name, units = _text(held.get("name")), _rows(held.get("units"))
-    if name is None or units is None:
-        return None
-    arms = {label: int(size) for label, size in _numbers(held.get("arms")).items()}
-    weight, adjusted = _number(held.get("weight")), _truth(held.get("adjusted"))
-    return SubgroupNote(
-        name,
-        units,
-        arms,
-        held.get("estimated") is True,
-        ABSENT if weight is None else weight,
-        ABSENT if adjusted is None else adjusted,
-    )
-
-
-def _outcome(held: Mapping[str, Any]) -> OutcomeFacts | None:
-    column, bounds = _text(held.get("column")), held.get("bounds")
-    if column is None:
-        return None
-    means, left_out = _numbers(held.get("means")), _rows(held.get("left_out"))
-    return OutcomeFacts(
-        column,
-        cast("Pair", tuple(bounds)) if isinstance(bounds, list) and _is_pair(bounds) else None,
-        _text(held.get("unit")),
-        means or ABSENT,
-        ABSENT if left_out is None else left_out,
-        tuple(filter(None, map(_equal_effects, _objects(held.get("equal_effects"))))) or ABSENT,
-    )
-
-
-def _sampling(value: object) -> SamplingFacts | None:
-    """Read which sampling weights are in force; their worth is a number, or one for each arm."""
-    held = value if isinstance(value, Mapping) else {}
-    column, bound = _text(held.get("column")), _number(held.get("bound"))
-    if column is None or bound is None:
-        return None
-    alone = _number(held.get("worth"))
-    worth = _numbers(held.get("worth")) if alone is None else {"": alone}
-    return SamplingFacts(
-        column, bound, _number(held.get("largest")), _number(held.get("mean")), worth
-    )
-
-
-def _equal_effects(held: Mapping[str, Any]) -> EqualEffects | None:
-    arm, against = _text(held.get("arm")), _text(held.get("against"))
-    statistic, chance = _number(held.get("statistic")), _number(held.get("p_value"))
-    degrees = _count(held.get("degrees"))
-    if arm is None or against is None or statistic is None or chance is None or degrees is None:
-        return None
-    return EqualEffects(arm, against, statistic, degrees, chance)
-
-
-def _rule(value: object) -> Literal["convolved", "in_squares"] | None:
-    return value if value in ("convolved", "in_squares") else None
-
-
-def _pairs(value: object) -> dict[str, Pair]:
-    held = value if isinstance(value, Mapping) else {}
-    return {name: cast("Pair", tuple(pair)) for name, pair in held.items() if _is_pair(pair)}
-
-
-def _is_pair(value: object) -> bool:
-    if not isinstance(value, list | tuple):
-        return False
-    return len(value) == 2 and all(_number(end) is not None for end in value)

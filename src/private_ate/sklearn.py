@@ -70,7 +70,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
     overall : bool
         With ``by``: pay half of ε for the effect of all units.
     design, method, confidence, rows_per_person, leave_out_undeclared
-        As for ``estimate_ate``.
+        As for ``estimate_ate``. X holds covariates alone and no ids of persons: how many rows a
+        person may have is declared.
     ledger, dataset, dataset_version : str, optional
         A budget ledger that every fit is charged to, the data set's name in it and in the release,
         and what this state of the data is called.
@@ -244,7 +245,8 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         bounds = None if self.outcome_bounds is None else Interval(*self.outcome_bounds)
         arms = None if self.arms is None else tuple(self.arms)
         bins = None if self.bins is None else tuple(self.bins)
-        treatment = Treatment("treatment", arms=arms, bins=bins, reference=self.reference)
+        # Without arms or bins fit takes 1 and 0, as its documentation says.
+        treatment = Treatment("treatment", 1, 0, arms=arms, bins=bins, reference=self.reference)
         return Domain(treatment, Outcome("outcome", bounds), self._covariates(names))
 
     def _covariates(self, names: list[str]) -> dict[str, Interval | Categories]:

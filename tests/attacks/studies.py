@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from private_ate.domain import Domain, Interval
+from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
@@ -23,7 +23,9 @@ CASES = [
     for level in method.levels
 ]  # fmt: skip
 every_case = pytest.mark.parametrize(("method", "level"), CASES)
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)})
+DOMAIN = Domain(
+    Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)}
+)
 
 
 def make_study(seed=0, rows=40, treated=0.3):

@@ -35,6 +35,7 @@ from private_ate import (
     PublishedOptions,
     SmoothMatchingOptions,
     StudySizes,
+    Treatment,
     estimate_ate,
     plan_ate,
 )
@@ -45,7 +46,7 @@ from private_ate.estimation import METHODS
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_delta, parse_epsilon
 
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"a": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1)})
 FRAME = pl.DataFrame({"t": [0, 1] * 4, "y": [0.25, 0.5] * 4, "a": [0.25, 0.75] * 4})
 SIZES = StudySizes(1000, 3, 1.0)
 OPTIONS = [method.options for method in METHODS.values()]

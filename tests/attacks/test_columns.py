@@ -35,7 +35,7 @@ from private_ate.errors import ArgumentError, RecordsError, SchemaError, Undecla
 SECRET = 4115550199887766554
 ROWS = 24
 KINDS = {"x": Interval(0, 1), "g": Categories("a", "b")}
-DOMAIN = Domain("t", ("y", Interval(0, 10)), KINDS)
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), KINDS)
 
 
 def columns(**replaced):
@@ -182,7 +182,7 @@ def test_bytes_that_are_no_text_stop_a_parquet_file_in_a_used_column_only_and_at
     path = tmp_path / "odd.parquet"
     pq.write_table(not_text("g"), path)
     asked = {"level": "sample", "epsilon": 1, "ledger": ledger, "memory_limit": memory_limit}
-    numbers = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
+    numbers = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 
     assert estimate_ate(path, domain=numbers, **asked).n == ROWS
     with pytest.raises(RecordsError, match="cannot be read as Parquet") as caught:
@@ -218,10 +218,10 @@ def test_what_another_package_says_while_reading_is_charged_and_not_repeated(led
 
 def test_a_schema_that_does_not_fit_is_free_and_told_before_a_record_is_read(ledger):
     for domain in (
-        Domain("t", ("z", Interval(0, 1)), KINDS),
-        Domain("t", ("g", Interval(0, 1)), {"x": Interval(0, 1)}),
-        Domain("t", ("y", Interval(0, 1)), {"g": Interval(0, 1)}),
-        Domain("t", ("y", Interval(0, 1)), {"w": Interval(0, 1)}),
+        Domain(Treatment("t", 1, 0), ("z", Interval(0, 1)), KINDS),
+        Domain(Treatment("t", 1, 0), ("g", Interval(0, 1)), {"x": Interval(0, 1)}),
+        Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"g": Interval(0, 1)}),
+        Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"w": Interval(0, 1)}),
     ):
         with pytest.raises(SchemaError, match="column") as caught:
             estimate_ate(Broken.frame(), domain=domain, level="sample", epsilon=1, ledger=ledger)
@@ -276,7 +276,7 @@ PEOPLE = {
     "t": [0, 1] * 30,
     "y": [row / 60 for row in range(60)],
 }
-BARE = {"treatment": "t", "domain": Domain("t", ("y", Interval(0, 1)))}
+BARE = {"treatment": "t", "domain": Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)))}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from studies import CASES, DOMAIN, every_case, make_study
 
-from private_ate import Domain, DomainError, Interval, PrivateAteError
+from private_ate import Domain, DomainError, Interval, PrivateAteError, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_study
 from private_ate.estimators.request import Request
@@ -85,7 +85,7 @@ def test_extreme_budgets_never_wrap(method, level, epsilon):
 @every_case
 @pytest.mark.parametrize("bounds", [(-1e150, 1e150), (0.0, 1e-300), (1e9, 1e9 + 1e-3)])
 def test_extreme_bounds_never_wrap(method, level, bounds):
-    domain = Domain("t", ("y", Interval(*bounds)), dict(DOMAIN.covariates))
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(*bounds)), dict(DOMAIN.covariates))
     attempt(replace(make_study(2, rows=20), domain=domain), method, level)
 
 

@@ -20,11 +20,12 @@ from private_ate import (
     LedgerError,
     PrivateAteError,
     Release,
+    Treatment,
     estimate_ate,
 )
 from private_ate.cli.app import app
 
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"a": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1)})
 many = pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.audit)])
 few = pytest.mark.parametrize("count", [40, pytest.param(10_000, marks=pytest.mark.audit)])
 

@@ -22,6 +22,7 @@ from private_ate import (
     Interval,
     Ledger,
     PrivateAteError,
+    Treatment,
     estimate_ate,
 )
 from private_ate.audit.replay import Tape
@@ -95,7 +96,12 @@ def test_bounds_are_never_taken_from_the_data_without_the_opt_out(level):
     assert not opted.is_private
     if level == "sample":
         with pytest.raises(DomainError, match="'a' has no declared bounds"):
-            estimate_ate(frame, domain=Domain("t", ("y", Interval(0, 1))), level=level, epsilon="1")
+            estimate_ate(
+                frame,
+                domain=Domain(Treatment("t", 1, 0), ("y", Interval(0, 1))),
+                level=level,
+                epsilon="1",
+            )
 
 
 @every_case
@@ -134,7 +140,7 @@ def _malformed(number, rng):
         "a": rng.random(rows).tolist(),
     }
     asked = {
-        "domain": Domain("t", ("y", Interval(0, 1)), {"a": Interval(0, 1)}),
+        "domain": Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1)}),
         "level": "sample", "epsilon": "1", "method": "published", "seed": number,
     }  # fmt: skip
     flaws = [

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import Domain, Interval, Ledger, LedgerError, estimate_ate
+from private_ate import Domain, Interval, Ledger, LedgerError, Treatment, estimate_ate
 from private_ate.privacy.ledger.chain import Entry
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Binding, Charge
@@ -28,7 +28,9 @@ KINDS = {"a": Interval(0, 1), "y": Interval(0, 500), "z": Interval(0, 1), "u": I
 
 def ask(ledger, outcome, covariates, *, treatment="t", level="label", **changes):
     domain = Domain(
-        treatment, (outcome, KINDS[outcome]), {name: KINDS[name] for name in covariates}
+        Treatment(treatment, 1, 0),
+        (outcome, KINDS[outcome]),
+        {name: KINDS[name] for name in covariates},
     )
     asked = {"epsilon": "0.1", "domain": domain, "covariates": covariates, "level": level}
     asked |= {"data": TABLE, "ledger": ledger} | changes
@@ -55,7 +57,7 @@ def test_an_outcome_never_comes_back_as_a_covariate(ledger):
 
 def test_an_outcome_never_comes_back_as_a_treatment(ledger):
     table = TABLE.with_columns(y=pl.col("t"))
-    domain = Domain("t", ("y", Interval(0, 500)), {"a": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 500)), {"a": Interval(0, 1)})
     asked = {"level": "label", "epsilon": "0.1", "ledger": ledger}
     estimate_ate(table, domain=domain, **asked)
     # Another declaration of y would be refused as such: the study carries its own domain.
@@ -338,3 +340,53 @@ def test_categories_are_recognised_in_a_balance(path):
     ledger = _age(path, [(declared, released("label", "c=u", "c=v", "d=e"))])
     assert ledger.roles("trial").public == {"t", "c", "d=e"}
     ledger.close()
+
+
+@pytest.fixture
+def with_ids(location):
+    """A ledger whose holder named a column of ids public, and a table of two rows a person."""
+    made = Ledger.create(
+        location, "visits", epsilon="1", level="label", public=["t", "a", "id"], rows_per_person=3
+    )
+    yield made
+    made.close()
+
+
+VISITS = TABLE.with_columns(id=np.arange(ROWS) // 2, many=np.arange(ROWS) // 4)
+
+
+def test_ids_that_the_holder_made_public_hold_to_the_bound_number_of_rows(with_ids):
+    release = ask(with_ids, "y", ["a"], data=VISITS, person="id", request_id="one")
+    again = ask(with_ids, "y", ["a"], data=VISITS, person="id", request_id="one")
+
+    assert release.settings["rows_per_person"] == 3
+    assert again.to_json() == release.to_json()
+    assert with_ids.accounts("visits")[0].left.epsilon_text == "0.9"
+
+
+@pytest.mark.parametrize("column", ["y", "z", "u"])
+def test_nobody_counts_the_entries_of_a_private_column_as_if_they_were_ids(with_ids, column):
+    """How often an outcome repeats is a fact about it: refused alike, whatever the column holds."""
+    said = []
+    for table in (VISITS, VISITS.with_columns(pl.lit(1).alias(column))):
+        outcome = "z" if column == "y" else "y"
+        with pytest.raises(LedgerError, match=f"'{column}' is private.*cannot be a person") as no:
+            ask(with_ids, outcome, ["a"], data=table, person=column)
+        said.append(str(no.value))
+
+    assert said[0] == said[1]
+    assert with_ids.accounts("visits")[0].left.epsilon_text == "1"
+
+
+def test_somebody_with_more_rows_than_the_data_set_is_bound_to_is_refused(with_ids):
+    crowd = VISITS.with_columns(id=pl.col("many"))
+    with pytest.raises(LedgerError, match="somebody has 4 rows, and data set 'visits' is bound to"):
+        ask(with_ids, "y", ["a"], data=crowd, person="id")
+    assert with_ids.accounts("visits")[0].left.epsilon_text == "1"
+
+
+def test_a_data_set_that_nobody_bound_shows_no_ids(ledger):
+    """Otherwise a column could be counted for nothing and be an outcome in the next request."""
+    with pytest.raises(LedgerError, match="is not bound, so nobody named 'z' public"):
+        ask(ledger, "y", ["a"], person="z")
+    assert left(ledger) == "1"

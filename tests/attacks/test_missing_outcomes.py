@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from private_ate import Domain, Interval, Outcome, estimate_ate
+from private_ate import Domain, Interval, Outcome, Treatment, estimate_ate
 from private_ate.audit.bounds import epsilon_bound
 from private_ate.audit.neighbours import neighbours_for, noisy_steps
 from private_ate.audit.replay import Tape, broken_promises
@@ -76,7 +76,9 @@ def test_a_release_holds_no_exact_count_of_private_missing_outcomes(level):
     outcome = rng.random(1000)
     outcome[:123] = np.nan
     frame = pl.DataFrame({"x": rng.random(1000), "t": rng.integers(0, 2, 1000), "y": outcome})
-    domain = Domain("t", Outcome("y", Interval(0, 1), "private"), {"x": Interval(0, 1)})
+    domain = Domain(
+        Treatment("t", 1, 0), Outcome("y", Interval(0, 1), "private"), {"x": Interval(0, 1)}
+    )
 
     text = estimate_ate(frame, domain=domain, level=level, epsilon=1).to_json()
 

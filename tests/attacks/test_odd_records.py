@@ -8,7 +8,7 @@ import pytest
 from private_ate import Categories, Domain, Interval, Release, Treatment, estimate_ate
 
 DOMAIN = Domain(
-    "t",
+    Treatment("t", 1, 0),
     ("y", Interval(0, 10)),
     {"x": Interval(0, 1), "w": Interval(-5, 5), "g": Categories("a", "b")},
 )
@@ -119,7 +119,7 @@ def test_extreme_budgets_and_rows_per_person_neither_wrap_nor_warn(epsilon, rows
 
 @pytest.mark.parametrize("bounds", [(-1e150, 1e150), (0.0, 1e-300), (1e15, 1e15 + 2)])
 def test_extreme_outcome_bounds_neither_wrap_nor_warn(bounds):
-    domain = Domain("t", ("y", Interval(*bounds)), DOMAIN.covariates)
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(*bounds)), DOMAIN.covariates)
     for level in ("label", "sample"):
         release = estimate_ate(pl.DataFrame(plain()), domain=domain, level=level, epsilon=1, seed=3)
         assert np.isfinite(release.ate)
@@ -129,7 +129,11 @@ def test_no_covariates_at_all_are_fine_at_both_levels():
     frame = pl.DataFrame({name: plain()[name] for name in ("t", "y")})
     for level in ("label", "sample"):
         release = estimate_ate(
-            frame, domain=Domain("t", ("y", Interval(0, 10))), level=level, epsilon=1, seed=1
+            frame,
+            domain=Domain(Treatment("t", 1, 0), ("y", Interval(0, 10))),
+            level=level,
+            epsilon=1,
+            seed=1,
         )
         assert np.isfinite(release.ate)
 
@@ -137,13 +141,13 @@ def test_no_covariates_at_all_are_fine_at_both_levels():
 def test_a_canary_is_never_in_an_error_a_repr_or_a_release(capfd):
     canary = 4711.424242
     frame = pl.DataFrame(plain() | {"y": [canary] * 40, "x": [canary] * 40})
-    domain = Domain("t", ("y", Interval(0, 10_000)), {"x": Interval(0, 10_000)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10_000)), {"x": Interval(0, 10_000)})
     # Seeded: one unseeded release in two hundred has these four digits somewhere by chance.
     release = estimate_ate(frame, domain=domain, level="sample", epsilon=1, seed=5)
     texts = [repr(release), str(release), release.to_json()]
     for bad in (
-        {"domain": Domain("t", ("x", Interval(0, 1)), {"g": Interval(0, 1)})},
-        {"domain": Domain("z", ("y", Interval(0, 1)))},
+        {"domain": Domain(Treatment("t", 1, 0), ("x", Interval(0, 1)), {"g": Interval(0, 1)})},
+        {"domain": Domain(Treatment("z", 1, 0), ("y", Interval(0, 1)))},
         {"treatment": "t", "outcome": "y"},
         {"domain": domain, "neighbors": 0},
     ):

@@ -11,8 +11,17 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from private_ate import Categories, Domain, Interval, SchemaError, estimate_ate
+from private_ate import (
+    Categories,
+    Domain,
+    Interval,
+    SchemaError,
+    Treatment,
+    check_data,
+    estimate_ate,
+)
 from private_ate.cli.app import app
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import count_records, read_header, read_lines
 from private_ate.data.files import read_file
 from private_ate.data.streams import StreamedTable, open_table
@@ -22,7 +31,7 @@ PAIRS = 2_000
 PAIRS_OF_AN_AUDIT = 100_000
 HUGE = 200_000  # characters; the csv module's reader stops at 131 072
 DOMAIN = Domain(
-    "t",
+    Treatment("t", 1, 0),
     ("y", Interval(0, 10)),
     {"x": Interval(0, 10), "colour": Categories("red", "blue", "other")},
 )
@@ -51,7 +60,7 @@ def streamed_table(path, chunk):
 def texts(path, chunk):
     """Return the fields of all rows, the same in memory and streamed."""
     frame, _ = read_file(path)
-    assert frame.equals(pl.concat(read_lines(path, chunk)))
+    assert frame.equals(pl.concat(read_lines(CsvFile(path), chunk)))
     return frame
 
 
@@ -111,7 +120,7 @@ def attack(path, pairs, seed):
         write(path, lines, end)
         before = texts(path, chunk)
         rows = features(path, chunk) if done % 64 == 0 else None
-        assert before.height == count_records(path) == len(lines)
+        assert before.height == count_records(CsvFile(path)) == len(lines)
         for turn in range(8):
             place, neighbour = rng.randrange(len(lines)), [*lines]
             neighbour[place] = some_line(rng)
@@ -141,7 +150,7 @@ def test_each_line_is_read_as_the_csv_module_reads_it_alone(tmp_path, size):
     lines = [some_line(rng) for _ in range(1500)]
     path = write(tmp_path / "lines.csv", lines)
 
-    frame = pl.concat([read_header(path), *read_lines(path, size)]).fill_null("")
+    frame = pl.concat([read_header(CsvFile(path)), *read_lines(CsvFile(path), size)]).fill_null("")
 
     assert frame.rows() == [tuple(fields_as_the_csv_module_reads_them(line)) for line in lines]
 
@@ -149,14 +158,14 @@ def test_each_line_is_read_as_the_csv_module_reads_it_alone(tmp_path, size):
 def test_the_slow_way_reads_what_the_fast_way_reads(tmp_path, monkeypatch):
     rng = random.Random(5)
     path = write(tmp_path / "lines.csv", [some_line(rng) for _ in range(1500)])
-    fast = pl.concat(read_lines(path))
+    fast = pl.concat(read_lines(CsvFile(path)))
 
     def fail(*_, **__):
         raise pl.exceptions.ComputeError
 
     monkeypatch.setattr(pl, "read_csv", fail)
 
-    assert pl.concat(read_lines(path)).equals(fast)
+    assert pl.concat(read_lines(CsvFile(path))).equals(fast)
 
 
 def release_of(path, **asked):
@@ -244,16 +253,28 @@ CANARY = "4711.25"
 
 @pytest.mark.parametrize("level", ["label", "sample"])
 @pytest.mark.parametrize("limit", ["1GB", "0"])
+@pytest.mark.parametrize("cells", [f"41,1,{CANARY},red,2", "ann,drug,ill,red,king"])
 def test_errors_of_a_file_without_a_header_quote_nothing_of_its_first_record(
-    tmp_path, level, limit
+    tmp_path, level, limit, cells
 ):
     path = tmp_path / "bare.csv"
-    path.write_text(f"41,1,{CANARY},red,2\n42,0,5,blue,3\n")
+    path.write_text(f"{cells}\n42,0,5,blue,3\n")
 
     with pytest.raises(SchemaError, match="no treatment column 't' among its 5 columns") as error:
         estimate_ate(path, domain=DOMAIN, level=level, epsilon=1, memory_limit=limit)
 
-    assert not any(cell in str(error.value) for cell in ("4711", "41", "red"))
+    quoted = str(error.value).replace("no treatment column 't' among its 5 columns", "")
+    assert not any(cell in quoted for cell in ("4711", "41", "ann", "drug", "ill", "red", "king"))
+
+
+def test_the_check_of_a_file_without_a_header_quotes_nothing_of_its_first_record(tmp_path):
+    path = tmp_path / "bare.csv"
+    path.write_text("ann,drug,well,red,king\n42,0,5,blue,3\n")
+
+    with pytest.raises(SchemaError, match="no treatment column 't' among its 5 columns") as error:
+        check_data(path, domain=DOMAIN)
+
+    assert not any(cell in str(error.value) for cell in ("ann", "drug", "well", "red", "king"))
 
 
 def test_a_file_without_a_header_is_not_drafted(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from studies import make_study
 
-from private_ate.domain import Domain, Interval
+from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalPool, LocalStudy
 from private_ate.engines.on_disk import _on_disk, reorder_rows
 from private_ate.estimators.published.method import PublishedOptions, estimate_published
@@ -20,7 +20,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.samplers import random_order
 from private_ate.privacy.sums import OUTCOME_STEPS
 
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 REQUEST = Request("label", Fraction(1), neighbors=1, options=PublishedOptions(k=2))
 ROUNDING = 1e-9
 CHI_SQUARED_23 = 58.0  # exceeded with probability 1e-4 by 24 equally likely orders

@@ -88,9 +88,13 @@ def test_doubly_robust_intervals_cover_the_effect_as_often_as_they_say(nuisance)
 
 
 def _domain():
-    from private_ate import Domain, Interval
+    from private_ate import Domain, Interval, Treatment
 
-    return Domain("t", ("y", Interval(0, 1)), dict.fromkeys("abc", Interval(0, 1)))
+    return Domain(
+        Treatment("t", treated=1, control=0),
+        ("y", Interval(0, 1)),
+        dict.fromkeys("abc", Interval(0, 1)),
+    )
 
 
 @pytest.mark.audit

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Binary, Categories, Domain, Interval, estimate_ate
+from private_ate import ArgumentError, Binary, Categories, Domain, Interval, Treatment, estimate_ate
 from private_ate.audit.replay import Tape
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.synthesis.columns import RecordCoding
@@ -31,7 +31,7 @@ def confounded(rows=4000, seed=1):
     group = rng.integers(0, 3, rows)
     treatment = rng.random(rows) < np.array([0.2, 0.5, 0.8])[group]
     outcome = rng.random(rows) < 0.1 + 0.2 * group + 0.3 * treatment
-    domain = Domain("t", ("y", Binary()), {"g": Categories("0", "1", "2")})
+    domain = Domain(Treatment("t", 1, 0), ("y", Binary()), {"g": Categories("0", "1", "2")})
     table = {"g": group.astype(str), "t": treatment.astype(int), "y": outcome.astype(int)}
     return pl.DataFrame(table), domain
 
@@ -73,7 +73,7 @@ def test_rounds_spend_rho_exactly(synth, adjacency, epsilon):
 
 def test_the_first_scale_is_the_reference_value():
     columns = {f"x{place}": Interval(0, 1) for place in range(6)}
-    domain = Domain("t", ("y", Interval(0, 1)), columns)
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), columns)
     rng = np.random.default_rng(1)
     study = LocalStudy(
         domain, rng.random((6, 200)), rng.random(200) < 0.5, np.zeros(200, dtype=np.int32)
@@ -125,7 +125,9 @@ def test_progress_tells_the_share_of_the_budget(synth):
 
 def test_codes_cover_bins_categories_and_the_ends_of_the_outcome():
     domain = Domain(
-        "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "c": Categories("u", "v", "w", other="w")}
+        Treatment("t", 1, 0),
+        ("y", Interval(0, 1)),
+        {"a": Interval(0, 1), "c": Categories("u", "v", "w", other="w")},
     )
     columns = RecordCoding.of(domain, 4, 8)
     covariates = np.array([[0.0, 0.25, 1.0], [1, 0, 0], [0, 0, 1], [0, 1, 0]], dtype=float)
@@ -141,7 +143,9 @@ def test_codes_cover_bins_categories_and_the_ends_of_the_outcome():
 
 def test_decoding_and_encoding_again_gives_the_same_codes():
     domain = Domain(
-        "t", ("y", Interval(-2, 5)), {"a": Interval(0, 9), "c": Categories("u", "v", "w")}
+        Treatment("t", 1, 0),
+        ("y", Interval(-2, 5)),
+        {"a": Interval(0, 9), "c": Categories("u", "v", "w")},
     )
     columns = RecordCoding.of(domain, 4, 8)
     rng = np.random.default_rng(1)

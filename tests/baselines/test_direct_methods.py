@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import AimOptions, ArgumentError, Domain, Interval, Ledger, estimate_ate
+from private_ate import AimOptions, ArgumentError, Domain, Interval, Ledger, Treatment, estimate_ate
 from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
@@ -179,7 +179,7 @@ def test_private_arm_means_equal_the_means_of_the_training_rows(synth):
 
 def test_output_noise_of_ipw_has_the_reference_scale():
     table = pl.DataFrame({"x": [0.5] * 1000, "t": [0, 1] * 500, "y": [1.0] * 1000})
-    domain = Domain("t", ("y", Interval(0, 5.3)), {"x": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 5.3)), {"x": Interval(0, 1)})
     for epsilon, expected in (("1", 0.395), ("4", 0.115)):
         found = estimate_ate(
             table, level="sample", epsilon=epsilon, method="ipw", domain=domain,
@@ -221,7 +221,7 @@ def test_the_published_doubly_robust_method_promises_nothing(synth):
 def test_a_training_record_moves_the_published_mean_beyond_its_stated_sensitivity():
     """The flaw: the models are fitted without noise, so one training row moves every score."""
     rows, bounds = 400, Interval(0, 1)
-    domain = Domain("t", ("y", bounds), {"x": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", bounds), {"x": Interval(0, 1)})
     blank = LocalStudy(
         domain, np.full((1, rows), 0.5), np.zeros(rows, np.bool_), np.zeros(rows, np.int32)
     )
@@ -281,7 +281,7 @@ ODD = {
 @pytest.mark.parametrize("case", ODD)
 def test_odd_records_still_give_a_release(name, case):
     x, t, y = ODD[case]
-    domain = Domain("t", ("y", Interval(0, 5)), {"x": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 5)), {"x": Interval(0, 1)})
     table = pl.DataFrame({"x": x, "t": t, "y": y})
 
     found = estimate_ate(table, level="sample", epsilon="1", method=name, domain=domain)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from private_ate import ArgumentError, Domain, GroupedOptions, Interval, estimate_ate
+from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
 from private_ate.audit.replay import Tape, broken_promises, moved_share
 from private_ate.baselines.group_effects import GroupModel, group_effects
 from private_ate.baselines.grouped import Limits, number_of_groups, spread_of
@@ -22,7 +22,9 @@ from private_ate.estimators.request import Request
 from private_ate.study import Groups
 
 ESTIMANDS = ("ate", "att", "atc", "ato")
-DOMAIN = Domain("t", ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)})
+DOMAIN = Domain(
+    Treatment("t", 1, 0), ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)}
+)
 
 
 def draw_study(seed, rows=400):

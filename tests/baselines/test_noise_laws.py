@@ -7,7 +7,12 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from private_ate import NumericRangeError
-from private_ate.privacy.entropy import SecureEntropy, SeededEntropy
+from private_ate.privacy.entropy import (
+    GENERATOR_BYTES,
+    SecureEntropy,
+    SeededEntropy,
+    generator_from,
+)
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.noise import Noise
 
@@ -114,8 +119,10 @@ def test_cells_need_a_positive_budget(rho):
 
 @pytest.mark.system_bytes
 def test_seeded_generators_repeat_and_secure_ones_do_not():
-    first, second = (SeededEntropy(5).generator().integers(1 << 60) for _ in range(2))
-    third, fourth = (SecureEntropy().generator().integers(1 << 60) for _ in range(2))
+    first, second, third, fourth = (
+        generator_from(entropy.draw(GENERATOR_BYTES)).integers(1 << 60)
+        for entropy in (SeededEntropy(5), SeededEntropy(5), SecureEntropy(), SecureEntropy())
+    )
 
     assert first == second
     assert third != fourth

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Binary, Categories, Domain, estimate_ate
+from private_ate import ArgumentError, Binary, Categories, Domain, Treatment, estimate_ate
 from private_ate.audit.replay import Tape
 from private_ate.baselines.privsyn import (
     PrivSynOptions,
@@ -32,7 +32,7 @@ def confounded(rows=4000, seed=1):
     group = rng.integers(0, 3, rows)
     treatment = rng.random(rows) < np.array([0.2, 0.5, 0.8])[group]
     outcome = rng.random(rows) < 0.1 + 0.2 * group + 0.3 * treatment
-    domain = Domain("t", ("y", Binary()), {"g": Categories("0", "1", "2")})
+    domain = Domain(Treatment("t", 1, 0), ("y", Binary()), {"g": Categories("0", "1", "2")})
     table = {"g": group.astype(str), "t": treatment.astype(int), "y": outcome.astype(int)}
     return pl.DataFrame(table), domain
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import t as student
 
-from private_ate import ArgumentError, Domain, GroupedOptions, Interval, estimate_ate
+from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
 from private_ate.audit.replay import Tape
 from private_ate.baselines.winsorizing import (
     Window,
@@ -29,7 +29,9 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile
 from replaced_records import assert_promises_hold
 
-DOMAIN = Domain("t", ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)})
+DOMAIN = Domain(
+    Treatment("t", 1, 0), ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)}
+)
 BOUND = 1 << 24
 WINSORIZED = GroupedOptions(groups=30, centre="winsorized")
 
@@ -82,7 +84,7 @@ def test_replacing_a_record_moves_no_step_further_than_it_declares(estimand, opt
 
 def test_an_effect_that_leaves_the_window_moves_the_sum_by_less_than_its_width():
     # Without covariates a group's effect is what its outcomes say: one of them moves it far.
-    rows, domain = 300, Domain("t", ("y", Interval(0, 1)), {})
+    rows, domain = 300, Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {})
     arms, outcome = np.arange(rows) % 2 == 0, np.full(rows, 1 << 29, np.int32)
     outcome += np.random.default_rng(1).integers(-(1 << 24), 1 << 24, rows, dtype=np.int32)
     moved = outcome.copy()
@@ -302,7 +304,7 @@ def test_one_group_alone_has_no_interval():
 @pytest.mark.parametrize("centre", ["mean", "winsorized"])
 def test_intervals_of_few_groups_hold_the_effect_as_often_as_they_say(centre):
     rng = np.random.default_rng(11)
-    domain = Domain("t", ("y", Interval(0, 1)), {})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {})
     options, runs, held = GroupedOptions(groups=5, centre=centre), 400, 0
     for seed in range(runs):
         treated = np.arange(60) % 2 == 0

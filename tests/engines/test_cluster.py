@@ -13,25 +13,25 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import Domain, Interval, Ledger, estimate_ate
+from private_ate import Domain, Interval, Ledger, Treatment, estimate_ate
 
 pyspark = pytest.importorskip("pyspark")
 pytestmark = pytest.mark.audit
-DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 PATIENCE = 300
 SAME_EFFECT = 1e-6  # of a range of 10: weights agree as far as their solver goes
 
 # The driver says when it is in mid-run, so that the test knows when to strike.
 DRIVER = """
 import json, sys, time
-from private_ate import Domain, Interval, estimate_ate
+from private_ate import Domain, Interval, Treatment, estimate_ate
 
 def tell(title, done, total):
     if done == 0:
         print("PASS", title, flush=True)
         time.sleep(0.3)
 
-domain = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
+domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 asked = json.loads(sys.argv[1])
 release = estimate_ate(domain=domain, engine="spark", progress=tell, **asked)
 print("RELEASE", json.dumps(release.to_dict()), flush=True)

@@ -18,6 +18,7 @@ from private_ate import (
     Interval,
     Ledger,
     SchemaError,
+    Treatment,
     estimate_ate,
 )
 from private_ate.data.tables import read_table
@@ -32,7 +33,7 @@ from private_ate.models.standardization import _moments
 ROWS = 20_000
 SAME_FIT = 1e-10  # both fits stop at a gradient of 1e-10; order of additions does the rest
 DOMAIN = Domain(
-    "t",
+    Treatment("t", 1, 0),
     ("y", Interval(0, 10)),
     {"x1": Interval(0, 1), "x2": Interval(0, 1), "colour": Categories("red", "green")},
 )
@@ -50,6 +51,7 @@ def path(tmp_path_factory):
             "colour": np.array(["red", "green"])[rng.integers(0, 2, ROWS)],
             "t": treated.astype(np.int8),
             "y": np.clip(3 + x[:, 0] + 2 * treated + rng.normal(size=ROWS), 0, 10),
+            "id": np.arange(ROWS) // 2,
         }
     )
     file = tmp_path_factory.mktemp("spark") / "study.parquet"
@@ -149,7 +151,7 @@ def test_ranges_of_public_covariates_are_looked_up_on_the_cluster(session, path)
 @pytest.mark.usefixtures("session")
 def test_a_csv_is_texts_that_are_parsed_value_by_value(tmp_path):
     (tmp_path / "odd.csv").write_text('x,t,y\n1,1,2\nzz,0,"8\n3,1\n4,0,1,extra\n')
-    domain = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 10)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 10)})
 
     release = estimate_ate(
         tmp_path / "odd.csv", domain=domain, level="sample", epsilon=1, engine="spark", seed=1
@@ -165,6 +167,7 @@ def test_a_csv_is_texts_that_are_parsed_value_by_value(tmp_path):
         ({"level": "sample", "method": "published"}, "method 'published' does not run on Spark"),
         ({"level": "label", "target": "track"}, "target 'track' does not run on Spark"),
         ({"level": "sample", "method": "ipw"}, "method 'ipw' does not run on Spark"),
+        ({"level": "label", "person": "id"}, "on a cluster declare rows_per_person"),
         ({"level": "label", "engine": "local"}, "collect it first to use engine 'local'"),
     ],
 )
@@ -187,7 +190,7 @@ def test_a_path_that_spark_cannot_read_is_one_sentence(session, tmp_path):
 
 
 SECRET = 4115550199887766554
-SMALL = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
+SMALL = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 
 
 def write_small(file, **columns):
@@ -252,7 +255,7 @@ def test_a_block_that_cannot_be_encoded_is_a_number_and_no_words(session, tmp_pa
 def test_names_of_people_are_no_covariate_on_spark(session, tmp_path):
     named = write_small(tmp_path / "a.parquet", name=[f"Person{row:03d}" for row in range(16)])
     frame = session.read.parquet(str(named))
-    domain = Domain("t", ("y", Interval(0, 10)))
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)))
     with pytest.raises(ArgumentError, match="so name them"):
         estimate_ate(frame, domain=domain, level="label", epsilon=1)
     with pytest.raises(SchemaError, match="'name' has a label of its own") as caught:

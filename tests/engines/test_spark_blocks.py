@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from private_ate import Domain, Interval, estimate_ate
+from private_ate import Domain, Interval, Treatment, estimate_ate
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkColumns, SparkStudy
@@ -14,7 +14,9 @@ from private_ate.estimators.blocks.partition import Shuffle
 
 ROWS, EFFECT = 30_000, 0.1
 PARTITION_BYTES = 200_000
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x1": Interval(0, 1), "x2": Interval(0, 1)})
+DOMAIN = Domain(
+    Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x1": Interval(0, 1), "x2": Interval(0, 1)}
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from private_ate import Categories, CsvFile, Domain, Interval, SchemaError, estimate_ate
+from private_ate import Categories, CsvFile, Domain, Interval, SchemaError, Treatment, estimate_ate
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy, read_frame
@@ -16,7 +16,9 @@ from private_ate.engines.spark import SparkStudy, read_frame
 ROWS = 40_000
 PARTITION_BYTES = 200_000
 DOMAIN = Domain(
-    "t", ("y", Interval(0, 10)), {"x": Interval(0, 10), "c": Categories("a", "b", "other")}
+    Treatment("t", 1, 0),
+    ("y", Interval(0, 10)),
+    {"x": Interval(0, 10), "c": Categories("a", "b", "other")},
 )
 NOTES = [
     b'"', b"", b'"a,b"', b"\r", b"\x00", b"\xff\xfe", b'"a""b', "\u2028é".encode(),
@@ -139,3 +141,28 @@ def test_semicolons_and_decimal_commas_are_read_as_on_one_machine(tmp_path):
         np.testing.assert_array_equal(
             np.concatenate([block[place] for block in blocks], axis=-1), whole
         )
+
+
+@pytest.mark.usefixtures("session")
+def test_cp1252_is_read_as_on_one_machine_and_utf16_is_refused_in_words(tmp_path):
+    lines = [f"{row % 11},{'äé€'[row % 3]},{row % 2},{row % 7}" for row in range(500)]
+    text = "\n".join(["x,größe,t,y", *lines, ""])
+    (tmp_path / "windows.csv").write_bytes(text.encode("cp1252"))
+    (tmp_path / "wide.csv").write_bytes(text.encode("utf-16"))
+    file = CsvFile(tmp_path / "windows.csv", encoding="cp1252")
+    covariates = {"x": Interval(0, 10), "größe": Categories("ä", "é", "€")}
+    domain = Domain(DOMAIN.treatment, DOMAIN.outcome, covariates)
+
+    study = SparkStudy.encode(read_frame(file), domain)
+    try:
+        blocks = [pickle.loads(block) for _, block in study.blocks.collect()]  # noqa: S301
+    finally:
+        study.close()
+
+    held = LocalStudy.encode(read_table(file), domain)
+    np.testing.assert_array_equal(
+        np.concatenate([block[0] for block in blocks], axis=-1), held.covariates
+    )
+    assert held.covariates[1:].any(axis=1).all()
+    with pytest.raises(SchemaError, match="Spark reads text files in UTF-8 or cp1252"):
+        read_frame(str(tmp_path / "wide.csv"))

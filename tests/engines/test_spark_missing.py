@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from private_ate import Domain, Interval, Outcome, estimate_ate
+from private_ate import Domain, Interval, Outcome, Treatment, estimate_ate
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkColumns, SparkStudy, read_frame
@@ -19,7 +19,7 @@ PARTITION_BYTES = 200_000
 
 def domain_with(rule):
     covariates = {"x1": Interval(0, 1), "x2": Interval(0, 1)}
-    return Domain("t", Outcome("y", Interval(0, 1), rule), covariates)
+    return Domain(Treatment("t", 1, 0), Outcome("y", Interval(0, 1), rule), covariates)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from private_ate.models.folds import Total
 ROWS = 6000
 PARTITION_BYTES = 60_000
 DOMAIN = Domain(
-    "t", ("y", Interval(0, 1)), {"x1": Interval(0, 1), "x2": Interval(0, 1)},
+    Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x1": Interval(0, 1), "x2": Interval(0, 1)},
     weights=("w", Interval(0, 5)),
 )  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_both_engines_hold_the_same_weights(session, folder, name):
     [
         ("label", DOMAIN),
         ("sample", DOMAIN),
-        ("sample", replace(DOMAIN, treatment=Treatment("t", other=0))),
+        ("sample", replace(DOMAIN, treatment=Treatment("t", 1, 0, other=0))),
         ("label", replace(DOMAIN, treatment=Treatment("t", arms=("0", "1", "2")))),
     ],
 )

@@ -338,6 +338,16 @@ def test_the_release_knows_the_design_and_the_version_of_the_data(model, study):
     assert release.dataset_version == "2024-05"
 
 
+def test_a_column_of_ids_says_how_many_rows_a_person_has(study):
+    import polars as pl
+
+    frame = study.frame.with_row_index("id").with_columns(pl.col("id") // 2)
+    visits = SimpleNamespace(frame=frame, domain=study.domain)
+    _, estimate = ask(model_of(visits), visits, person="id")
+
+    assert estimate.release.settings["rows_per_person"] == 2
+
+
 def test_subgroups_are_in_the_release(study, model):
     _, estimate = ask(model, study, by=["age<60"])
     rows = {row.subgroup: row.estimate for row in estimate.release.effects}

@@ -1,5 +1,8 @@
 """Files of Stata, SPSS, Excel and R: read like their twins, silent about what they hold."""
 
+import bz2
+import gzip
+import lzma
 import random
 import warnings
 from dataclasses import replace
@@ -10,7 +13,6 @@ import polars as pl
 import pytest
 
 pytest.importorskip("pyreadstat", reason="FORMATS WERE NOT READ: install the extra formats")
-pytest.importorskip("fastexcel", reason="FORMATS WERE NOT READ: install the extra formats")
 pytest.importorskip("rdata", reason="FORMATS WERE NOT READ: install the extra formats")
 
 import pandas as pd
@@ -25,6 +27,7 @@ from private_ate import (
     Interval,
     PrivateAteError,
     SchemaError,
+    Treatment,
     estimate_ate,
 )
 from private_ate.cli.app import app
@@ -35,7 +38,9 @@ from workbooks import write_workbook
 
 CANARY = "canary-4711"
 DOMAIN = Domain(
-    "t", ("y", Interval(0, 10)), {"x": Interval(0, 10), "ward": Categories("north", "süd", "other")}
+    Treatment("t", 1, 0),
+    ("y", Interval(0, 10)),
+    {"x": Interval(0, 10), "ward": Categories("north", "süd", "other")},
 )
 ENDINGS = [".dta", ".sav", ".zsav", ".xlsx", ".rds"]
 
@@ -100,7 +105,8 @@ def test_a_file_is_read_as_its_twin_in_memory(path):
 
 
 def test_an_estimate_is_that_of_the_same_frame(path):
-    asked = {"domain": DOMAIN, "level": "sample", "epsilon": 1, "seed": 1}
+    level = "label" if path.suffix == ".xlsx" else "sample"
+    asked = {"domain": DOMAIN, "level": level, "epsilon": 1, "seed": 1}
 
     assert estimate_ate(path, **asked).ate == pytest.approx(estimate_ate(study(), **asked).ate)
 
@@ -165,18 +171,45 @@ def test_dates_are_neither_numbers_nor_labels(tmp_path):
             )
 
 
-def test_cells_are_read_one_by_one_and_none_beyond_the_header(tmp_path):
-    rows = [
-        ["x", "t", "y"], [1.5, "yes", True], [None, None, None], ["#N/A", "no", 1e-7],
-        ["odd", 1, 2, CANARY],
-    ]  # fmt: skip
-    table = open_table(write_workbook(tmp_path / "s.xlsx", rows))
+@pytest.mark.parametrize("ending", [".dta", ".sav", ".zsav", ".rds"])
+@pytest.mark.parametrize("row", [0, 30, 59])
+@pytest.mark.parametrize(
+    "record",
+    [
+        (None, None, None, None),
+        (8.9e307, float("nan"), "", -8.9e307),
+        (5e-324, 1.0, "\x00\x01", 8.98e307),
+        (-(2.0**63), 2.0**53, "ü" * 200, 0.1),
+    ],
+    ids=["empty", "huge", "control", "large"],
+)
+def test_no_record_changes_the_number_of_rows_the_types_or_another_record(
+    tmp_path, ending, row, record
+):
+    plain = write(tmp_path / f"a{ending}", study())
+    rows = study().rows()
+    rows[row] = record
+    odd = write(tmp_path / f"b{ending}", pl.DataFrame(rows, study().schema, orient="row"))
+    others = [place for place in range(60) if place != row]
 
-    assert table.names == ("x", "t", "y")
-    assert not table.typed
-    np.testing.assert_array_equal(table.numbers("x"), [1.5, np.nan, np.nan, np.nan])
-    np.testing.assert_array_equal(table.numbers("y"), [1, np.nan, 1e-7, 2])
-    assert table.equals("t", "1").tolist() == [False, False, False, True]
+    assert read_schema(odd) == read_schema(plain)
+    assert open_table(odd).rows == 60
+    assert np.array_equal(
+        encode_file(odd, 1 << 30)[:, others], encode_file(plain, 1 << 30)[:, others]
+    )
+
+
+@pytest.mark.parametrize("unpacked", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_saved_data_frame_is_unpacked_only_as_far_as_memory_allows(
+    tmp_path, monkeypatch, unpacked
+):
+    path = write(tmp_path / "a.rds", study())
+    monkeypatch.setattr("private_ate.data.formats.MOST_BYTES", 1 << 20)
+    path.write_bytes(unpacked(bytes(1 << 22)))
+
+    for door in (read_schema, open_schema, open_table):
+        with pytest.raises(PrivateAteError, match=r"too large once it is unpacked.*Parquet"):
+            door(path)
 
 
 @pytest.mark.parametrize("ending", [".dta", ".sav"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
 RECORDS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
 TITLE = "PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data"
 DOI = "10.14722/ndss.2026.241350"
@@ -74,3 +75,14 @@ def test_workflows_and_the_run_of_all_checks_call_the_same_suites():
         named
     )
     assert "make audit" in read(".github/workflows/nightly.yml")
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "r/README.md", *sorted(f"docs/{one}" for one in PAGES)]
+)
+def test_no_page_installs_a_package_that_is_not_on_the_index(page):
+    offered = re.findall(r"pip install[^`\n]*private-ate[^`\n]*", read(page))
+
+    # An extra of a package that is there already, which the page on installing explains.
+    allowed = {"pip install 'private-ate[plots]'"} if page.endswith("install.md") else set()
+    assert {text for text in offered if "./private-ate" not in text} <= allowed

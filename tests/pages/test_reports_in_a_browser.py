@@ -1,14 +1,17 @@
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from private_ate import (
     Binary,
     CalibratedOptions,
+    Categories,
     Domain,
     Interval,
     Outcome,
     Treatment,
+    check_data,
     combine,
     describe_arms,
     diagnose_ate,
@@ -25,7 +28,17 @@ from smoking import ARM_OVERLAP, WEIGHT, smoking_release
 WIDTHS = (360, 390, 1280)
 PAGES = ("label", "sample", "means", "seeded", "both", "curator", "several", "curator of several",
          "long names", "subgroups", "combined", "combined-table",
-         "arms, subgroups and outcomes")  # fmt: skip
+         "arms, subgroups and outcomes", "check")  # fmt: skip
+# Names of rows whose words are broken over two lines; underscores end words.
+BROKEN = """[...document.querySelectorAll("tbody th")].filter((head) =>
+  [...head.childNodes].some((part) => part.nodeType === Node.TEXT_NODE && (() => {
+    const range = document.createRange();
+    return [...part.data.matchAll(/\\S+/g)].some((word) => {
+      range.setStart(part, word.index);
+      range.setEnd(part, word.index + word[0].length);
+      return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1;
+    });
+  })())).map((head) => head.textContent)"""
 
 
 def many_effects(shift):
@@ -67,6 +80,28 @@ def birth_weight_diagnostics():
     babies = birth_weight(500)
     release = estimate_ate(babies.frame, domain=babies.domain, level="label", epsilon=2)
     return diagnose_ate(babies.frame, domain=babies.domain, release=release)
+
+
+def checked():
+    """Return the check of a study whose columns have names as registries give them."""
+    rows = range(300)
+    frame = pl.DataFrame(
+        {
+            "received_treatment_in_hospital": [i % 2 if i % 9 else 3 for i in rows],
+            "systolic_blood_pressure_after": [90 + i % 80 if i % 13 else None for i in rows],
+            "age_at_admission_in_years": [20 + i % 90 for i in rows],
+            "comorbidity_index_charlson": [["none", "mild", "severe"][i % 3] for i in rows],
+        }
+    )
+    domain = Domain(
+        "received_treatment_in_hospital",
+        ("systolic_blood_pressure_after", Interval(90, 140)),
+        {
+            "age_at_admission_in_years": Interval(30, 80),
+            "comorbidity_index_charlson": Categories("none", "mild"),
+        },
+    )
+    return check_data(frame, domain=domain, level="label")
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +157,7 @@ def folder(tmp_path_factory):
             clinic_table(600, 3), domain=clinic_domain(3), level="label", epsilon=2,
             by=["sex", "site"],
         ).to_html(),
+        "check": checked().to_html(),
         "combined-table": combine([many_effects(0.2), many_effects(-0.3)]).to_html(),
     }.items():  # fmt: skip
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -138,6 +174,14 @@ def test_a_page_loads_quietly_alone_and_readably(browser, inspection, folder, na
     assert visit.problems == []
     assert visit.requests == [url]
     assert browser.evaluate(inspection) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["check", "label"])
+def test_names_of_columns_are_not_broken_inside_a_word(browser, folder, name, width):
+    browser.open((folder / f"{name}.html").as_uri(), width)
+
+    assert browser.evaluate(BROKEN) == []
 
 
 def test_the_inspection_finds_planted_faults(browser, inspection, tmp_path):

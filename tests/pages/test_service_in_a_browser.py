@@ -38,13 +38,11 @@ def demo(tmp_path_factory):
          str(folder / "service")],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    tokens = {}
     for line in process.stdout:
-        words = line.split()
-        if len(words) == 2 and words[1].startswith("pate_"):
-            tokens[words[0]] = words[1]
         if "Ctrl-C" in line:
             break
+    lines = (folder / "service" / "tokens.txt").read_text("utf-8").splitlines()
+    tokens = dict(line.split() for line in lines if "pate_" in line)
     address = f"http://127.0.0.1:{port}"
     for _ in range(100):
         with suppress(OSError), urlopen(f"{address}/v1/healthz") as answer:  # noqa: S310  # ours

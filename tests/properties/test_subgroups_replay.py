@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 
 import replay
-from private_ate.contents.arms import NoiseLaw
 from private_ate.engines.local import LocalStudy, single_threaded_blas
-from private_ate.estimators.calibrated.method import CalibratedOptions
+from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_cell
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells, RowWeights
-from private_ate.estimators.subgroups.method import estimate_subgroups
-from private_ate.privacy import parts
+from private_ate.estimators.subgroups.method import estimate_subgroups, features_for_cells
 from private_ate.privacy.quantiles import staircase_variance
 from private_ate.privacy.sums import OUTCOME_STEPS
 from several_arms import arm_study
@@ -92,34 +89,15 @@ def test_eight_cells_each_carry_the_noise_of_the_whole_budget(arms):
     assert measured < staircase_variance(0.5) / 2  # what cells that share ε would carry at least
 
 
-def redrawn(call, rows):
-    """Return the error of a released mean by one more draw of its noise, in units of the range."""
-    return float(np.atleast_1d(call.draw())[0] - 2 * np.atleast_1d(call.values)[0]) / rows / 2**55
-
-
-def test_reconciled_all_units_err_no_more_than_1_1_times_all_units_alone_at_half_epsilon():
-    study = arm_study(2, rows=3000, seed=7)
-    by = ("x0<0.5", "x1<0.5", "x2<0.5")
-    request = Request("label", Fraction(1), by=by, overall=True, confidence=None)
-    *cells, direct = replay.record(run, study, request).tape
-    codes = sum((study.covariates[j] >= 0.5) * 2 ** (2 - j) for j in range(3))
-    rows = np.bincount(codes, minlength=8).tolist()
-    laws = [NoiseLaw("staircase", call.spend.sensitivity[0] / size / 2**54, 0.5)
-            for call, size in zip([*cells, direct], [*rows, 3000], strict=True)]  # fmt: skip
-    shares = [size / 3000 for size in rows]
-    whole = RowWeights(tuple(shares), (1.0,))
-    half = Request("label", Fraction(1, 2), confidence=None)
-    (single,) = replay.record(METHODS["calibrated"].run, study, half).tape
-    paid, alone = [], []
-    for _ in range(400):
-        found = [[Quantity(redrawn(call, size), (law,))]
-                 for call, size, law in zip(cells, rows, laws, strict=False)]  # fmt: skip
-        total = [Quantity(redrawn(direct, 3000), (laws[-1],))]
-        paid.append(ReleasedCells.reconcile(shares, found, total).value(whole))
-        alone.append(redrawn(single, 3000))
-    ratio = float(np.sqrt(np.mean(np.square(paid)) / np.mean(np.square(alone))))
-    assert ratio <= 1.1
-    assert ratio > 0.5  # and the noise is there
+def test_all_units_paid_for_have_the_calls_of_a_request_without_subgroups_at_half_epsilon():
+    study = arm_study(2, rows=400, seed=7)
+    request = Request("label", Fraction(1), by=TWO, overall=True)
+    spends = replay.record(run, study, request).noise.spends
+    half = Request("label", Fraction(1, 2))
+    alone = replay.record(METHODS["calibrated"].run, study, half).noise.spends
+    assert [spend for spend in spends if not spend.part] == [
+        replace(spend, step=f"all units: {spend.step}") for spend in alone
+    ]
 
 
 def test_a_cell_alone_has_the_sensitivity_that_it_has_among_others():
@@ -127,25 +105,16 @@ def test_a_cell_alone_has_the_sensitivity_that_it_has_among_others():
     request = Request("label", Fraction(1), by=("x0<0.5",))
     together = replay.record(run, study, request).noise.spends
     rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
-    alone = replay.record(METHODS["calibrated"].run, rows, replace(request, by=())).noise.spends
+    each = replace(request, by=())
+    learned = features_for_cells(study.public(), each)
+
+    def with_features_of_all(study, request, noise):
+        return estimate_cell(study, request, noise, learned)
+
+    alone = replay.record(with_features_of_all, rows, each).noise.spends
 
     found = [spend for spend in together if spend.part == "x0<0.5"]
     assert [replace(spend, part="") for spend in found] == alone
-
-
-def test_sensitivities_of_all_units_that_are_too_small_are_found(monkeypatch):
-    study = arm_study(2, rows=120)
-    request = Request("label", Fraction(1), by=TWO, overall=True, confidence=None)
-    monkeypatch.setattr(parts, "max", min, raising=False)
-    spends = replay.record(run, study, request).noise.spends
-    dearest = max(spends[:-1], key=lambda spend: spend.sensitivity).part  # all units come last
-    rows = np.flatnonzero(cell_of(study) == [spend.part for spend in spends].index(dearest))
-    found = [
-        finding
-        for row in rows[:8]
-        for finding in replay.replay_findings(run, *neighbours(study, row), request)
-    ]
-    assert any("'outcome sums, all units' moves by" in finding for finding in found)
 
 
 def test_cells_that_share_a_person_are_found(monkeypatch):

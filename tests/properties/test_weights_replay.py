@@ -16,7 +16,6 @@ from private_ate.estimators.calibrated.several_arms.weights import ArmWeights
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups
-from private_ate.privacy import parts
 from private_ate.privacy.sums import OUTCOME_STEPS, quantize_weights
 
 ROWS = 151
@@ -194,33 +193,3 @@ def test_nor_does_one_of_subgroups_that_count_by_their_weights(make, overall):
         low[row], high[row] = 0, OUTCOME_STEPS
         pair = (replace(study, outcome=values) for values in (low, high))
         assert replay.replay_findings(run_by, *pair, request) == []
-
-
-def test_a_total_that_forgets_by_how_much_a_subgroup_counts_is_found(monkeypatch):
-    """The planted fault: all units' sum with the sensitivity of equally counting subgroups."""
-    study = sampled_study()
-    study = replace(study, weights=np.where(study.covariates[1] < 0.4, 1.0, 0.05))
-    honest = parts.Parts.total
-
-    def forgetful(self, step, of_step, *, epsilon, factors):
-        mean = min(factors.values())
-        heard = self._heard[of_step]
-        self._heard[of_step] = [
-            replace(
-                one,
-                sensitivities=tuple(size * mean // factors[one.part] for size in one.sensitivities),
-            )
-            for one in heard
-        ]
-        return honest(self, step, of_step, epsilon=epsilon, factors=factors)
-
-    monkeypatch.setattr(parts.Parts, "total", forgetful)
-    request = Request("label", Fraction(1), by=("x1<0.4",), overall=True, confidence=None)
-    found = []
-    for row in np.flatnonzero(study.covariates[1] < 0.4)[:12]:
-        low, high = study.outcome.copy(), study.outcome.copy()
-        low[row], high[row] = 0, OUTCOME_STEPS
-        pair = (replace(study, outcome=values) for values in (low, high))
-        found += replay.replay_findings(run_by, *pair, request)
-
-    assert any("'outcome sums, all units' moves" in finding for finding in found)

@@ -91,11 +91,12 @@ def test_texts_and_factors_are_their_words(folder, way):
     assert table.equals("rank", "hi").tolist() == [True] * 60 + [False] * 60
 
 
-def test_dates_lists_and_tables_inside_are_neither_numbers_nor_labels(folder):
+def test_logicals_are_binary_and_dates_lists_and_tables_inside_are_nothing(folder):
     schema = read_schema(folder / "gzip3.rds")
 
     assert schema == {
         **dict.fromkeys([*NUMBERS, "long"], "number"),
+        "truth": "binary",
         **dict.fromkeys(LABELS, "label"),
         **dict.fromkeys(NEITHER, "other"),
     }

@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 from private_ate import estimate_ate
+from private_ate.cli import flags
 from private_ate.datasets.clinic import draw_clinic
 from r_session import PACKAGE, require_r, run_r
 
@@ -68,6 +69,54 @@ cat(sprintf("%.17g", c(files$ate, arguments$ate)))
     asked = {"covariates": ["age", "pressure_before", "smoker"], "epsilon": 2, "seed": 11}
     expected = estimate_ate(study.frame, domain=study.domain, level=level, **asked).ate
     assert [float(text) for text in printed.split()] == [expected, expected]
+
+
+@pytest.mark.r_session
+def test_an_error_of_the_program_is_said_in_words_of_r(library, tmp_path):
+    asked = [text.format("age") for text in flags._FLAGS.values() if text]
+    here = [text for text in asked if not text.startswith("private-ate ")]
+    (tmp_path / "errors.txt").write_text("".join(f"error: odd; here: {text}\n" for text in here))
+
+    told = run_r(
+        """
+lines <- readLines("errors.txt", encoding = "UTF-8")
+for (line in lines) cat(privateATE:::in_words_of_r(line, 2), "\\n", sep = "")
+""",
+        tmp_path,
+        library,
+    ).splitlines()
+
+    assert len(told) == len(here)
+    for line in told:
+        assert "--" not in line
+        assert not re.search(r"\b(LO|HI|FILE|NAME|LABEL|COLUMN|COL|NUMBER|[A-Z],[A-Z])\b", line), (
+            line
+        )
+    arms = 'odd; in R: `arms = c("a", "b", "c")` or `treatment_bins = c(low, edge, high)`'
+    assert f'{arms}, or `domain = "file.toml"`' in told
+    assert "odd; in R: `options = list(shares = ...)`" in told
+    assert "odd; in R: `leave_out_undeclared = TRUE`" in told
+
+
+@pytest.mark.r_session
+def test_a_value_of_a_wrong_type_is_said_without_the_program_s_usage(library, tmp_path):
+    told = run_r(
+        """
+library(privateATE)
+study <- data.frame(y = 1:4, t = c(0, 1, 0, 1), x = 1:4)
+refused <- tryCatch(
+  private_ate(y ~ t | x, study, level = "label", epsilon = 1, outcome_bounds = c(0, 9),
+              rows_per_person = "few"),
+  error = identity
+)
+cat(conditionMessage(refused))
+""",
+        tmp_path,
+        library,
+    )
+
+    assert told.startswith("Invalid value for '`rows_per_person`': ")
+    assert "  " not in told
 
 
 def test_package_and_program_have_one_version_and_one_licence():

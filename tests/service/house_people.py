@@ -1,10 +1,15 @@
 """A service in a folder for tests: its people, its clinic, its desk and its worker."""
 
-from dataclasses import dataclass, field
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from private_ate.datasets.clinic import DOMAIN, draw_clinic
+from private_ate.datasets import clinic
+from private_ate.datasets.clinic import draw_clinic
 from private_ate.service.desk import Desk, now
+from private_ate.service.limits import Limits
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import Dataset, add_dataset, add_population
@@ -12,14 +17,36 @@ from private_ate.service.store.people import Actor, add_user, issue_token
 from private_ate.service.store.tables import create
 from private_ate.service.worker.loop import Bench, Worker
 
+# A service is told what a missing outcome counts as.
+DOMAIN = replace(clinic.DOMAIN, outcome=clinic.DOMAIN.outcome.with_missing(10.0))
 COLUMNS = (*DOMAIN.covariates, "drug", "pressure_drop")
 ALICE, BOB = Actor("alice", "analyst"), Actor("bob", "analyst")
 CAROL, DAVE = Actor("carol", "curator"), Actor("dave", "curator")
 OLGA = Actor("olga", "auditor")
+WIDE = Policy(
+    epsilon_per_month="1000", epsilon_at_least="0.000001", requests_per_day=10**6,
+    methods=("calibrated", "published"),
+)  # fmt: skip
 CLINIC = Dataset(
     "clinic", "patients", "label", DOMAIN, COLUMNS, 400, 1, "clinic.csv", "", False,
     Policy(epsilon_per_month="100"),
 )  # fmt: skip
+
+
+COMMAND = (
+    "from private_ate.service.parents import end_with_parent\n"
+    f"end_with_parent({os.getpid()})\n"
+    "from private_ate.cli.app import main\n"
+    "main()"
+)
+
+
+def start_command(*words, stdout=subprocess.DEVNULL, **more):
+    """Start a command of ours that ends with this process, however it ends."""
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *map(str, words)],
+        stdout=stdout, stderr=subprocess.DEVNULL, **more,
+    )  # fmt: skip
 
 
 @dataclass
@@ -32,19 +59,20 @@ class House:
     tokens: dict = field(default_factory=dict)
     ahead: int = 0
     grace: float = 0.0
+    limits: Limits = field(default_factory=lambda: Limits(1000, 1000, 1000))
 
     def clock(self):
         return now() + self.ahead
 
     @property
     def desk(self):
-        return Desk(self.store, tick=1.0, grace=self.grace, clock=self.clock)
+        return Desk(self.store, tick=1.0, grace=self.grace, clock=self.clock, limits=self.limits)
 
     def worker(self, name="one"):
         bench = Bench(
             self.location, self.folder / "data", "ab" * 32, self.folder / "heads.ndjson", tick=1.0
         )
-        return Worker(self.store, bench, name)
+        return Worker(self.store, bench, name, self.clock)
 
     def ask(self, key="k", actor=ALICE, **changes):
         plain = {"dataset": "clinic", "epsilon": "0.1", **changes}
@@ -53,6 +81,13 @@ class House:
     def add(self, dataset):
         with self.store.transaction() as execute:
             add_dataset(execute, dataset, "carol")
+
+    def add_lanes(self, count):
+        """Add data sets of the clinic's file; each has slots of its own. Return all names."""
+        names = [f"clinic-{number}" for number in range(1, count)]
+        for name in names:
+            self.add(replace(CLINIC, name=name))
+        return ["clinic", *names]
 
     def wait(self, seconds=600):
         self.ahead += 1000 * seconds

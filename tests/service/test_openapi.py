@@ -11,7 +11,7 @@ pytest.importorskip(
 )
 pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 import schemathesis
-from house_people import CLINIC, furnish
+from house_people import CLINIC, DOMAIN, furnish
 from hypothesis import HealthCheck, seed, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -20,7 +20,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from private_ate.datasets.clinic import DOMAIN
 from private_ate.service.web.app import make_app
 from private_ate.service.web.identity import Buckets, WebSettings
 

@@ -3,17 +3,17 @@
 import html
 import re
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 
 pytest.importorskip(
     "fastapi", reason="THE SERVICE WAS NOT TESTED: pip install 'private-ate[serve]'"
 )
-from house_people import ALICE, CAROL, CLINIC
+from house_people import ALICE, CAROL, CLINIC, DOMAIN
 from web_client import Client
 
 from private_ate import Categories, Domain, Interval
-from private_ate.datasets.clinic import DOMAIN
 from private_ate.service.web.app import make_app
 from private_ate.service.web.identity import Proxy, WebSettings
 
@@ -51,6 +51,11 @@ class Reader:
         self.open(path)
         return self.forms()
 
+    def plan(self, **fields):
+        """Fill the form of a question, which leads to the address of its plan."""
+        action = re.search(r'<form method="get" action="([^"]+)">', self.page.text)[1]
+        return self.open(f"{action}?{urlencode(fields)}")
+
     def send(self, ending, headers=HOME, **fields):
         action, hidden = next(item for item in self.forms() if item[0].endswith(ending))
         self.page = self.client.post(action, data={**hidden, **fields}, headers=headers)
@@ -63,7 +68,7 @@ def test_a_newcomer_gets_from_the_door_to_a_release_by_the_pages_alone(small_hou
     reader = Reader(small_house, "alice")
     assert "clinic" in reader.page.text
     reader.open("/datasets/clinic")
-    reader.send("/plan", epsilon="0.3", half_width="9", estimand="ate", design="unknown")
+    reader.plan(epsilon="0.3", half_width="9", estimand="ate", design="unknown")
     assert "such answers" in reader.page.text
     reader.send("/requests")
     assert "under way" in reader.page.text
@@ -79,7 +84,7 @@ def test_a_newcomer_gets_from_the_door_to_a_release_by_the_pages_alone(small_hou
 def test_a_form_that_is_sent_twice_is_one_request(small_house):
     reader = Reader(small_house, "alice")
     reader.open("/datasets/clinic")
-    reader.send("/plan", epsilon="0.3")
+    reader.plan(epsilon="0.3")
     plan = reader.page
     reader.send("/requests")
     reader.page = plan
@@ -121,12 +126,14 @@ def test_a_curator_replaces_a_policy_and_revokes_somebody_by_pages(small_house):
     reader.send(
         "/policy", epsilon_per_request="0.2", epsilon_per_month="1", methods="calibrated",
         estimands="ate, att", outcomes="all", subgroups="smoker", two_persons="yes",
+        epsilon_at_least="0.05", requests_per_day="7", confidence_at_least="0.8",
     )  # fmt: skip
     found, _ = small_house.desk.dataset("clinic")
     assert found.policy.plain == {
         "automatic": False, "methods": ["calibrated"], "estimands": ["ate", "att"],
         "outcomes": None, "subgroups": ["smoker"], "epsilon_per_request": "0.2",
-        "epsilon_per_month": "1", "needs_interval": False, "two_persons": True,
+        "epsilon_per_month": "1", "epsilon_at_least": "0.05", "requests_per_day": 7,
+        "needs_interval": False, "confidence_at_least": 0.8, "two_persons": True,
     }  # fmt: skip
     reader.open("/datasets/clinic/policy")
     wrong = reader.send("/policy", methods="magic", epsilon_per_request="1", epsilon_per_month="1")
@@ -150,11 +157,11 @@ def bearer(token):
 def test_subgroups_and_a_trial_can_be_asked_for_by_pages(small_house):
     reader = Reader(small_house, "alice")
     reader.open("/datasets/clinic")
-    reader.send("/plan", epsilon="0.3", by="smoker, age<60", overall="yes", estimand="ate")
+    reader.plan(epsilon="0.3", by="smoker, age<60", overall="yes", estimand="ate")
     assert "one of 8 subgroups" in reader.page.text
     reader.send("/requests")
     reader.open("/datasets/clinic")
-    reader.send("/plan", epsilon="0.1", design="randomized", probability="0,5", confidence="none",
+    reader.plan(epsilon="0.1", design="randomized", probability="0,5", confidence="none",
                 covariates="age")  # fmt: skip
     reader.send("/requests")
 
@@ -164,10 +171,110 @@ def test_subgroups_and_a_trial_can_be_asked_for_by_pages(small_house):
     assert (second.probability, second.confidence, second.covariates) == (0.5, None, ("age",))
 
 
+def test_a_plan_has_an_address_and_asking_made_up_people_leads_to_the_real_ones(small_house):
+    reader = Reader(small_house, "alice")
+    reader.open("/datasets/clinic")
+    reader.plan(epsilon="0.3", estimand="att", by="smoker", purpose="annual report", outcome_sd="9")
+    reader.send("/requests", dummy="yes")
+    small_house.worker().step(dummy=True)
+    small_house.wait()
+    path = re.search(r'href="(/requests/r\w+)"', reader.open("/requests").text)[1]
+    address = html.unescape(re.search(r'href="([^"]+)">What to expect', reader.open(path).text)[1])
+    reader.send("/real")
+    real, made_up = small_house.desk.requests(ALICE)
+
+    assert "annual report" in reader.page.text
+    assert (real.dummy, made_up.dummy) == (0, 1)
+    assert real.asked == replace(made_up.asked, dummy=False)
+    assert real.asked.outcome_sd == 9
+    page = reader.open(address)
+    assert (page.status_code, "Your plan" in page.text) == (200, True)
+    assert path in reader.open("/datasets/clinic").text
+    reader.open(path)
+    reader.send("/real")
+    assert len(small_house.desk.requests(ALICE)) == 3
+
+
+def test_a_plan_over_the_budget_says_so_and_offers_made_up_people_alone(small_house):
+    reader = Reader(small_house, "alice")
+    reader.open("/datasets/clinic")
+    reader.plan(epsilon="1.5")
+
+    assert "Effect of drug, yes against no, on pressure_drop: ATE." in reader.page.text
+    assert "more than is left of the budget" in reader.page.text
+    assert [hidden.get("dummy") for path, hidden in reader.forms() if path == "/requests"] == [
+        "yes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [("epsilon", "much"), ("confidence", "high"), ("by", "age<"), ("half_width", "wide"),
+     ("covariates", "height"), ("probability", "0.5"), ("outcome_sd", "-1"),
+     ("purpose", "\u202ereversed"), ("method", "magic")],
+)  # fmt: skip
+def test_an_error_stands_beside_its_field_and_nothing_that_was_written_is_lost(
+    small_house, field, text
+):
+    reader = Reader(small_house, "alice")
+    reader.open("/datasets/clinic")
+    page = reader.plan(**{"epsilon": "0.3", "half_width": "7.5", field: text})
+
+    assert page.status_code == 400
+    assert 'role="alert"' in page.text
+    if field not in ("probability", "method"):  # errors about the design, and about a choice
+        assert f'id="{field}-error"' in page.text
+    assert field == "half_width" or 'value="7.5"' in page.text
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "status"),
+    [
+        ("rows", "many", 400), ("name", "a b", 400), ("epsilon", "much", 400),
+        ("domain", "[treatment]\ncolumn = ???", 400), ("name", "clinic", 409),
+        ("source", "../records.csv", 400),
+    ],
+)  # fmt: skip
+def test_a_data_set_that_cannot_be_added_leaves_its_form_filled_in_with_the_reason(
+    small_house, field, text, status
+):
+    reader = Reader(small_house, "carol")
+    reader.open("/manage")
+    written = {
+        "name": "second", "population": "patients", "level": "label", "rows": "50",
+        "source": "second.csv", "sep": ";", "columns": ", ".join(CLINIC.columns),
+        "domain": DOMAIN.to_toml(), "epsilon": "",
+    }  # fmt: skip
+    page = reader.send("/manage", **{**written, field: text})
+
+    assert page.status_code == status
+    assert 'role="alert"' in page.text
+    assert status != 400 or f'id="{field}-error"' in page.text
+    assert 'value=";" selected="selected"' in page.text
+    assert ", ".join(CLINIC.columns) in page.text
+    assert len(small_house.desk.datasets()) == 1
+
+
+def test_columns_with_spaces_are_asked_for_by_pages(small_house):
+    spaced = {"age group": Categories("old", "young"), "body weight": Interval(30, 200)}
+    domain = replace(DOMAIN, covariates=spaced)
+    columns = (*spaced, "drug", "pressure_drop")
+    small_house.add(replace(CLINIC, name="spaced", source="my clinic.csv", domain=domain,
+                            columns=columns))  # fmt: skip
+    reader = Reader(small_house, "alice")
+    reader.open("/datasets/spaced")
+    reader.plan(epsilon="0.3", by="age group, body weight<70", covariates="age group, body weight")
+    reader.send("/requests")
+
+    asked = small_house.desk.requests(ALICE)[0].asked
+    assert asked.by == ("age group", "body weight<70")
+    assert asked.covariates == ("age group", "body weight")
+
+
 def test_a_question_that_is_changed_is_filled_in_as_it_was(small_house):
     reader = Reader(small_house, "alice")
     reader.open("/datasets/clinic")
-    reader.send("/plan", epsilon="0.123", estimand="att", by="smoker")
+    reader.plan(epsilon="0.123", estimand="att", by="smoker")
     path = html.unescape(re.search(r'href="([^"]+)">Change the question', reader.page.text)[1])
     page = reader.open(path).text
 
@@ -290,7 +397,7 @@ def test_a_form_without_its_session_s_text_is_refused(small_house):
 
 def test_labels_and_names_are_escaped(small_house):
     odd = '<script>alert("x")</script>'
-    domain = Domain(odd, ("y&<b>", Interval(0, 1)), {"a'\"><i>": Categories("<u>", "b")})
+    domain = Domain(odd, ("y&<b>", Interval(0, 1, missing=0)), {"a'\"><i>": Categories("<u>", "b")})
     columns = (odd, "y&<b>", "a'\"><i>")
     small_house.add(replace(CLINIC, name="odd", source="odd.csv", domain=domain, columns=columns))
     page = Reader(small_house, "alice").open("/datasets/odd").text

@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -16,11 +17,12 @@ from web_client import Client
 
 from private_ate.errors import ArgumentError
 from private_ate.service import planner
-from private_ate.service.refusals import Conflict
+from private_ate.service.refusals import Conflict, TooMany
 from private_ate.service.running import only_one
+from private_ate.service.shares import Shares
 from private_ate.service.store.catalogue import close_dataset
 from private_ate.service.web.app import make_app
-from private_ate.service.web.identity import Buckets, WebSettings
+from private_ate.service.web.identity import Buckets, Proxy, WebSettings
 from private_ate.service.worker.job import Order
 
 ORIGIN = "http://127.0.0.1:8470"
@@ -29,7 +31,7 @@ LOOSE = {"users": Buckets(1e9, 1e9), "strangers": Buckets(1e9, 1e9)}
 
 
 def client_of(house, **settings):
-    return Client(make_app(house.desk, WebSettings(origin=ORIGIN, **{**LOOSE, **settings})))
+    return Client(make_app(house.desk, WebSettings(**{"origin": ORIGIN, **LOOSE, **settings})))
 
 
 def bearer(house, who):
@@ -134,35 +136,154 @@ def test_a_key_cannot_write_a_header(small_house):
     assert answer.set_cookies == []
 
 
-def test_plans_by_the_dozen_do_not_hold_up_the_rest(small_house, monkeypatch):
-    client, go_on, inside = client_of(small_house), threading.Event(), threading.Event()
+@pytest.fixture
+def held_plans(monkeypatch):
+    """Plans that take until they are let go; the first value says how many are at work."""
+    inside, go_on = threading.Semaphore(0), threading.Event()
 
     def slow(*_):
-        inside.set()
+        inside.release()
         assert go_on.wait(30)
         msg = "enough"
         raise ArgumentError(msg)
 
     monkeypatch.setattr(planner, "_plan", slow)
-    monkeypatch.setattr(planner, "_IN_LINE", threading.BoundedSemaphore(1))
-    body = {"dataset": "clinic", "epsilon": "0.1"}
-    ask = lambda: client.post("/v1/plans", headers=bearer(small_house, "alice"), json=body)  # noqa: E731
-    first = threading.Thread(target=ask)
-    first.start()
-    assert inside.wait(30)
-    second = ask()
+    yield inside, go_on
     go_on.set()
-    first.join()
 
-    assert second.status_code == 429
-    assert ask().status_code == 400  # the line is free again
+
+def test_one_analyst_s_plans_do_not_keep_others_from_planning(small_house, held_plans):
+    inside, go_on = held_plans
+    desk, found = small_house.desk, []
+    client = Client(make_app(desk, WebSettings(origin=ORIGIN, **LOOSE)))
+    body = {"dataset": "clinic", "epsilon": "0.1"}
+
+    def plan(who):
+        answer = client.post("/v1/plans", headers=bearer(small_house, who), json=body)
+        found.append((who, answer.status_code))
+
+    threads = [threading.Thread(target=plan, args=("alice",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    assert inside.acquire(timeout=30)  # one of Alice's is at work
+    give_up = time.monotonic() + 30
+    while len(found) < 6 and time.monotonic() < give_up:
+        time.sleep(0.01)
+    assert found == [("alice", 429)] * 6  # one more of hers waits
+    path = "/v1/datasets/clinic/dummy.csv"
+    assert client.get(path, headers=bearer(small_house, "alice")).status_code == 429
+    assert client.get(path, headers=bearer(small_house, "bob")).status_code == 200
+    threads.append(threading.Thread(target=plan, args=("bob",)))
+    threads[-1].start()
+    assert inside.acquire(timeout=30)  # Bob's is at work beside hers
+    go_on.set()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(found[6:]) == [("alice", 400), ("alice", 400), ("bob", 400)]
+    assert client.get(path, headers=bearer(small_house, "alice")).status_code == 200
+
+
+def test_users_have_one_place_each_when_half_of_them_are_taken():
+    shares = Shares(at_once=9, places=4)
+    with shares.turn("a"), shares.turn("b"):
+        refused = pytest.raises(TooMany, match="more plans")
+        with refused, shares.turn("a"):
+            pass
+        with shares.turn("c"), shares.turn("d"), pytest.raises(TooMany), shares.turn("e"):
+            pass
+    with shares.turn("e"):
+        pass
 
 
 def test_what_is_open_to_everybody_is_not_open_without_end(small_house):
-    client = client_of(small_house, everybody=Buckets(0.001, 3))
+    client = client_of(small_house, everybody=Buckets(0.001, 3), health=Buckets(0.001, 4))
 
-    seen = [client.get(path).status_code for path in ("/v1/heads", "/v1/healthz") * 3]
-    assert seen == [200, 200, 200, 429, 429, 429]
+    assert [client.get("/v1/heads").status_code for _ in range(5)] == [200] * 3 + [429] * 2
+    # Whoever asks for heads too often does not keep others from seeing that the service answers.
+    assert [client.get("/v1/healthz").status_code for _ in range(5)] == [200] * 4 + [429]
+
+
+def test_a_full_memory_of_callers_forgets_the_one_who_was_silent_for_longest(monkeypatch):
+    monkeypatch.setattr("private_ate.service.web.identity._MOST_CALLERS", 3)
+    buckets = Buckets(0, 1)
+    for name in ("first", "second", "third"):
+        buckets.take(name)
+    with pytest.raises(TooMany):
+        buckets.take("first")  # refused, but not silent
+    buckets.take("fourth")
+
+    for known in ("first", "third", "fourth"):
+        with pytest.raises(TooMany):
+            buckets.take(known)
+    buckets.take("second")
+
+
+@pytest.mark.parametrize("path", ["/v1/datasets/", "/requests/", "/v1/heads/", "//evil.example/.."])
+def test_no_redirect_repeats_the_host_of_the_caller(small_house, path):
+    headers = {**bearer(small_house, "alice"), "Host": "evil.example"}
+    answer = client_of(small_house).get(path, headers=headers)
+
+    assert "evil" not in answer.headers.get("location", "")
+
+
+PROXIED = {"X-Private-Ate-User": "carol", "X-Private-Ate-Secret": "s3cret"}
+HERE = {"Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ({}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "https://evil.example", **HERE}, 403),
+        ({"Origin": f"{ORIGIN}.evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 403),
+        (HOME, 200),
+        (HERE, 200),
+        ({"Origin": "http://localhost:8470"}, 200),
+    ],
+)
+def test_with_a_proxy_s_name_nothing_is_changed_from_another_site(small_house, said, status):
+    client = client_of(small_house, proxy=Proxy(("127.0.0.1",), "s3cret"))
+    closed = client.post("/v1/datasets/clinic/close", headers={**PROXIED, **said})
+
+    assert closed.status_code == status
+    found = client.get("/v1/datasets/clinic", headers=PROXIED)
+    assert (found.status_code, found.json()["closed"]) == (200, status == 200)
+
+
+def test_where_no_origin_is_set_an_empty_one_is_not_ours(small_house):
+    client = client_of(small_house, proxy=Proxy(("127.0.0.1",), "s3cret"), origin="")
+    closed = client.post("/v1/datasets/clinic/close", headers={**PROXIED, "Origin": ""})
+
+    assert closed.status_code == 403
+
+
+def test_with_a_token_no_origin_is_needed(small_house):
+    closed = client_of(small_house).post(
+        "/v1/datasets/clinic/close", headers=bearer(small_house, "carol")
+    )
+
+    assert closed.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+def test_a_body_is_json_by_its_name(small_house, kind):
+    row = small_house.ask(epsilon="0.6")
+    client = client_of(small_house, proxy=Proxy(("127.0.0.1",), "s3cret"))
+    said = {} if kind is None else {"Content-Type": kind}
+    body = [f'{{"plan": "{row.plan}"}}'.encode()]
+    path = f"/v1/requests/{row.id}/approve"
+
+    assert client.post(path, headers={**PROXIED, **HERE, **said}, content=body).status_code == 422
+    said = {"Content-Type": "application/json"}
+    assert client.post(path, headers={**PROXIED, **HERE, **said}, content=body).status_code == 200
 
 
 def test_nothing_is_approved_for_a_data_set_that_was_closed_since(small_house):
@@ -214,4 +335,4 @@ def test_logs_hold_no_token_body_or_record(small_house, caplog):
     told = "\n".join(record.getMessage() for record in caplog.records)
 
     assert "canary" not in told
-    assert token.rpartition("_")[2][:20] not in told
+    assert token[-20:] not in told

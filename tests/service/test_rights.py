@@ -13,10 +13,11 @@ from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.refusals import Forbidden
 from private_ate.service.running import approve_plan
-from private_ate.service.store.catalogue import set_policy
+from private_ate.service.store.catalogue import close_dataset, set_policy
 from private_ate.service.store.people import find_session, open_session, read_token
-from private_ate.service.store.requests import find_request
+from private_ate.service.store.requests import find_request, move
 from private_ate.service.store.rights import grant_web
+from private_ate.service.store.tables import connect
 from private_ate.service.verification import verify_service
 from private_ate.service.worker.job import _estimate
 
@@ -120,13 +121,77 @@ def test_on_postgres_a_web_that_is_taken_over_cannot_have_a_plan_charged_that_no
 ):
     row = ask(web, "a", epsilon="0.6")
     with web.store.transaction() as execute:
-        execute(
-            "UPDATE service_requests SET state = 'queued', approvers = '[\"carol\"]' "
-            "WHERE id = ?", (row.id,),
-        )  # fmt: skip
+        move(execute, row.id, "waiting", "approved", "carol", approvers='["carol"]')
+        move(execute, row.id, "approved", "queued", "carol")
 
     assert "the policy does not approve it: one request may cost ε = 0.5" in work(team)
     assert team.desk.ledger().accounts()[0].spent.epsilon == 0
+
+
+def test_on_postgres_a_web_that_is_taken_over_cannot_revive_what_was_cancelled(team, web):
+    row = ask(web, "a", epsilon="0.6")
+    team.grace = 60
+    approve_plan(team.desk, row.id, row.plan, "carol")
+    web.cancel(ALICE, row.id)
+    team.wait()
+
+    with (
+        pytest.raises(LedgerError, match="no state has a way back"),
+        web.store.transaction() as execute,
+    ):
+        execute("UPDATE service_requests SET state = 'queued' WHERE id = ?", (row.id,))
+    assert team.worker().claim() is None
+    with pytest.raises(LedgerError, match="must be owner"), web.store.transaction() as execute:
+        execute("DROP TRIGGER service_requests_never_go_back ON service_requests", ())
+
+
+@pytest.mark.parametrize("whose", ["carol", "alice"])
+def test_on_postgres_a_web_that_is_taken_over_cannot_undo_that_somebody_was_revoked(
+    team, web, whose
+):
+    row = ask(web, "a", epsilon="0.6")
+    approve_plan(team.desk, row.id, row.plan, "carol")
+    team.wait()  # it has started by the clock, so it is not cancelled with its people
+    web.revoke(DAVE, whose)
+    with web.store.transaction() as execute:
+        execute("UPDATE service_users SET revoked = 0", ())
+
+    assert "nothing was spent" in work(team)
+    assert team.desk.ledger().accounts()[0].spent.epsilon == 0
+    with pytest.raises(LedgerError, match="'revoke user', and it was undone"):
+        verify_service(team.store)
+
+
+def test_on_postgres_a_web_that_is_taken_over_cannot_open_a_closed_data_set(team, web):
+    before = ask(web, "before")
+    with web.store.transaction() as execute:
+        close_dataset(execute, "clinic", "carol", web.clock())
+        execute("UPDATE service_datasets SET closed = 0", ())
+    ask(web, "after")
+    team.wait()
+
+    with pytest.raises(LedgerError, match="'close', and it was undone"):
+        verify_service(team.store)
+    assert work(team) == "done"
+    with team.store.snapshot() as execute:
+        assert find_request(execute, before.id).state == "done"
+    team.wait()
+    assert "after its data set was closed; nothing was spent" in work(team)
+
+
+@pytest.mark.usefixtures("web")
+def test_on_postgres_the_web_s_role_opens_no_database_of_an_earlier_version(team):
+    with team.store.transaction() as execute:
+        execute("DROP TRIGGER service_requests_never_go_back ON service_requests", ())
+    location = team.location.replace("//ledger@", "//web@")
+
+    refused = pytest.raises(LedgerError, match="open it once on the worker's side")
+    with refused, connect(location):
+        pass
+    with connect(team.location):
+        pass
+    with connect(location) as store:
+        verify_service(store)
 
 
 def test_on_postgres_approvals_are_written_on_the_worker_s_side(team, web):
@@ -187,6 +252,7 @@ def test_what_a_curator_approved_stays_approved_and_two_persons_are_two(small_ho
     small_house.desk.approve(CAROL, row.id, row.plan)
     narrow(small_house, automatic=False, two_persons=True)
     assert "every request is looked at by a curator" in work(small_house)
+    small_house.wait()  # until the first one's slot is over
     second = small_house.ask("second", epsilon="0.1")
     small_house.desk.approve(CAROL, second.id, second.plan)
     small_house.desk.approve(DAVE, second.id, second.plan)

@@ -5,12 +5,12 @@ import re
 import signal
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 
@@ -18,11 +18,12 @@ pytest.importorskip(
     "fastapi", reason="THE SERVICE WAS NOT TESTED: pip install 'private-ate[serve]'"
 )
 
+from house_people import DOMAIN, start_command
 from web_client import Client as InProcess
 
 from private_ate import BudgetError, LedgerError
 from private_ate.cli.app import main
-from private_ate.datasets.clinic import DOMAIN, draw_clinic
+from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError
 from private_ate.service import Client, ServiceError
 from private_ate.service.place import (
@@ -57,10 +58,7 @@ def free_port():
 @contextmanager
 def process(*words):
     """Run a command of ours, and stop it by its own number."""
-    started = subprocess.Popen(
-        [sys.executable, "-m", "private_ate", *map(str, words)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    started = start_command(*words)
     try:
         yield started
     finally:
@@ -97,7 +95,7 @@ def test_the_commands_go_from_a_folder_to_a_release(tmp_path, monkeypatch, capsy
     )
     study = draw_clinic(400)
     study.frame.write_csv(folder / "data" / "clinic.csv")
-    study.domain.write(tmp_path / "clinic.toml")
+    DOMAIN.write(tmp_path / "clinic.toml")
     added = ["--domain", tmp_path / "clinic.toml", "--name", "clinic", "--population", "patients"]
     level = ["--level", "label", "--epsilon", "1"]
     assert run(monkeypatch, "serve", "add", folder, "clinic.csv", *added, *level) == 0
@@ -118,6 +116,9 @@ def test_the_commands_go_from_a_folder_to_a_release(tmp_path, monkeypatch, capsy
         assert run(monkeypatch, "ask", url, "clinic", "--epsilon", "5") == 3
         assert "has ε = 0.7 left of ε = 1" in capsys.readouterr().err
         assert run(monkeypatch, "ask", url, "clinic", "--epsilon", "0.1", "--plan-only") == 0
+        plan = capsys.readouterr().out
+        assert "half-width" in plan
+        assert "enough for 7 such answers" in plan
         client = Client(url, alice)
         assert client.datasets()[0]["rows"] == 400
         head = client.heads()[0]["hash"]
@@ -143,6 +144,17 @@ def test_only_the_worker_s_user_reads_what_is_the_worker_s(tmp_path):
     for name in ("data", "worker.toml", "worker.key"):
         mode = stat.S_IMODE((tmp_path / "service" / name).stat().st_mode)
         assert mode & 0o077 == 0, name
+
+
+def test_others_read_nothing_of_a_new_service(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "service"
+    assert run(monkeypatch, "serve", "init", folder) == 0
+    capsys.readouterr()
+
+    for path in (folder, *folder.rglob("*")):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        allowed = 0o750 if path.is_dir() else 0o640
+        assert mode & ~allowed == 0, (path, oct(mode))
 
 
 def test_the_web_needs_neither_records_nor_what_is_the_worker_s(tmp_path):
@@ -229,8 +241,36 @@ def test_the_demonstration_comes_up_with_three_tokens_and_ends_quietly(tmp_path)
         run_demo(tmp_path / "fresh", port, told.append)
     thread.join()
 
-    assert sum("pate_" in line for line in told) == 3
+    assert "".join(told).count("pate_") == 3
     assert f"http://127.0.0.1:{port}/" in "".join(told)
+
+
+def children_of(number):
+    found = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_demonstration_leaves_no_worker_behind_and_no_token_in_a_log(tmp_path, number):
+    port, log = free_port(), tmp_path / "log"
+    with log.open("w") as file:
+        demo = start_command(
+            "serve", "demo", "--port", port, stdout=file,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )  # fmt: skip
+    wait_until(lambda: is_up(port))
+    (worker,) = children_of(demo.pid)
+    (tokens,) = tmp_path.glob("private-ate-*/tokens.txt")
+    assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
+    assert tokens.read_text().count("pate_") == 3
+    demo.send_signal(number)
+    demo.wait(timeout=60)
+
+    wait_until(lambda: not Path(f"/proc/{worker}").exists())
+    if number == signal.SIGTERM:
+        assert list(tmp_path.glob("private-ate-*")) == []
+    assert "pate_" not in log.read_text()
+    assert str(tokens) in log.read_text()
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ate.example.org"])

@@ -22,7 +22,10 @@ def test_every_threat_names_a_test_that_is_there():
     page = (ROOT / "docs/explanation/service.md").read_text("utf-8")
     table = page.partition("## Threats")[2].partition("## What")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ")][1:]
-    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests/service").glob("test_*.py"))
+    files = (
+        path for part in ("service", "pages") for path in (ROOT / "tests" / part).glob("test_*")
+    )
+    tests = "".join(path.read_text("utf-8") for path in files)
 
     assert len(rows) >= 14
     for threat, _, guards in rows:

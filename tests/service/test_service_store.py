@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from house_people import ALICE, BOB, CAROL, CLINIC, DAVE, OLGA
 
-from private_ate import Domain, Interval, Ledger
+from private_ate import Binary, Domain, Interval, Ledger, Outcome, Treatment
+from private_ate.datasets import clinic
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.service.heads import publish_heads, require_heads, visible_heads
 from private_ate.service.policy import Policy, Wish
@@ -21,10 +22,11 @@ from private_ate.service.refusals import (
     NotReady,
     Unauthorized,
 )
+from private_ate.service.sources import check_source
 from private_ate.service.store.catalogue import (
     add_population,
-    check_source,
     close_dataset,
+    pin_digest,
     set_policy,
 )
 from private_ate.service.store.events import read_events, verify_events
@@ -40,7 +42,7 @@ from private_ate.service.store.people import (
 )
 from private_ate.service.store.requests import MOVES, find_request, move
 from private_ate.service.store.tables import connect
-from private_ate.service.ticks import due_time, running_bound, visible_time
+from private_ate.service.ticks import JobSize, due_time, running_bound, visible_time
 from private_ate.service.verification import verify_service
 
 
@@ -137,14 +139,16 @@ def test_the_month_of_an_analyst_is_limited(small_house):
 
 
 @pytest.mark.parametrize(("wish", "why"), [
-    ({}, ""), ({"method": "ipw"}, "'ipw'"), ({"estimand": "atc"}, "ATC"),
-    ({"epsilon": 300_000_001}, "0.3"), ({"delta": 1}, "δ"), ({"has_interval": False}, "interval"),
-    ({"month": 800_000_000}, "thirty days"),
+    ({}, ""), ({"method": "ipw"}, "'ipw'"), ({"estimands": ("atc",)}, "ATC"),
+    ({"estimands": ("ate", "ato")}, "the ATO"), ({"estimands": ("difference",)}, "as they are"),
+    ({"epsilon": 300_000_001}, "0.3"), ({"delta": 1}, "δ"), ({"confidence": None}, "interval"),
+    ({"month": 800_000_000}, "thirty days"), ({"epsilon": 9_999_999}, "0.01 at least"),
+    ({"confidence": 0.89}, "at least 0.9"), ({"today": 50}, "50 requests in 24 hours"),
 ])  # fmt: skip
 def test_a_policy_says_why(wish, why):
     policy = Policy(estimands=("ate",), epsilon_per_request=0.3, needs_interval=True)
-    usual = {"method": "calibrated", "estimand": "ate", "epsilon": 300_000_000, "delta": 0,
-             "has_interval": True, "month": 0}  # fmt: skip
+    usual = {"method": "calibrated", "estimands": ("ate",), "epsilon": 300_000_000, "delta": 0,
+             "confidence": 0.95, "month": 0, "today": 49}  # fmt: skip
 
     found = policy.objections(Wish(**{**usual, **wish}))
 
@@ -153,9 +157,68 @@ def test_a_policy_says_why(wish, why):
     assert Policy.read(json.loads(json.dumps(policy.plain))) == policy
 
 
-@pytest.mark.parametrize(
-    "odd", [{"methods": ["magic"]}, {"automatic": 1}, {"epsilon_per_month": "x"}, {"no": 1}, 3]
+SWAPPED = Domain(
+    "drug", ("age", Interval(18, 95, missing=50)), {"pressure_drop": Interval(-40, 60)}
 )
+ARMS = Domain(
+    Treatment("drug", arms=("0", "1", "2")), CLINIC.domain.outcome, CLINIC.domain.covariates
+)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "asked", "why"),
+    [
+        ("clinic", {}, ""),
+        ("clinic", {"among": "yes"}, "the ATT is not on the list"),
+        ("arms", {"among": "2"}, "the ATT is not on the list"),
+        ("arms", {"among": "0"}, "the ATC is not on the list"),
+        ("clinic", {"confidence": 0.5}, "at least 0.9"),
+        ("clinic", {"epsilon": "1e-12"}, "ε = 0.01 at least"),
+        ("records", {}, ""),
+        ("records", {"method": "blocks", "options": {"model": "overlap"}}, "the ATO is not on"),
+        ("records", {"method": "blocks", "options": {"adjust": False}}, "arms as they are"),
+        ("records", {"method": "orthogonal"}, "the ATO is not on the list"),
+    ],
+)
+def test_a_policy_judges_what_would_be_released(small_house, dataset, asked, why):
+    ate = Policy(estimands=("ate",), methods=("calibrated", "blocks", "orthogonal"))
+    with small_house.store.transaction() as execute:
+        add_population(execute, "others", "sample", "1", "0", "carol")
+        set_policy(execute, "clinic", ate, "carol")
+    small_house.add(replace(CLINIC, name="arms", domain=ARMS, source="arms.csv", policy=ate))
+    small_house.add(
+        replace(CLINIC, name="records", population="others", level="sample", source="records.csv",
+                policy=ate)
+    )  # fmt: skip
+
+    row = small_house.ask(dataset=dataset, **asked)
+
+    assert row.state == ("waiting" if why else "queued")
+    assert why in row.reason
+
+
+def test_requests_of_a_day_are_counted_whatever_became_of_them(house):
+    house.grace = 60
+    with house.store.transaction() as execute:
+        set_policy(execute, "clinic", Policy(requests_per_day=2), "carol")
+
+    for turn in range(2):
+        asked = house.ask(str(turn))
+        assert asked.state == "queued"
+        house.desk.cancel(ALICE, asked.id)
+
+    assert house.ask("third").reason == "an analyst may make 2 requests in 24 hours"
+    assert house.ask("bob's", actor=BOB).state == "queued"
+    house.wait(24 * 3600)
+    assert house.ask("tomorrow").state == "queued"
+
+
+@pytest.mark.parametrize(
+    "odd", [
+        {"methods": ["magic"]}, {"automatic": 1}, {"epsilon_per_month": "x"}, {"no": 1}, 3,
+        {"requests_per_day": -1}, {"confidence_at_least": 0.4}, {"epsilon_at_least": "-1"},
+    ]
+)  # fmt: skip
 def test_an_odd_policy_is_refused(odd):
     with pytest.raises(ArgumentError):
         Policy.read(odd)
@@ -190,17 +253,49 @@ def test_two_data_sets_of_the_same_people_share_one_budget(house):
 
 
 def test_one_file_has_one_population_and_an_outcome_is_nowhere_public(small_house):
-    other = Domain("drug", ("age", Interval(18, 95)), {"pressure_drop": Interval(-40, 60)})
     with small_house.store.transaction() as execute:
         add_population(execute, "others", "label", "1", "0", "carol")
     with pytest.raises(Conflict, match="the same people have one budget"):
         small_house.add(replace(CLINIC, name="b", population="others"))
     with pytest.raises(Conflict, match="is private in"):
-        small_house.add(replace(CLINIC, name="b", domain=other))
+        small_house.add(replace(CLINIC, name="b", domain=SWAPPED))
+    gaps = replace(CLINIC.domain, outcome=CLINIC.domain.outcome.with_missing("public"))
+    with pytest.raises(Conflict, match="public in one of 'b' and 'clinic' and private in the"):
+        small_house.add(replace(CLINIC, name="b", domain=gaps))
     with pytest.raises(Conflict, match="level"):
         small_house.add(replace(CLINIC, name="b", level="sample"))
     with pytest.raises(Conflict, match="already"):
         small_house.add(CLINIC)
+
+
+def test_a_curator_s_domain_says_what_a_missing_outcome_is(small_house):
+    for outcome in (clinic.DOMAIN.outcome, Outcome("pressure_drop", Binary())):
+        silent = replace(CLINIC, name="b", domain=replace(CLINIC.domain, outcome=outcome))
+        with pytest.raises(ArgumentError, match="does not say what a missing 'pressure_drop' is"):
+            small_house.add(silent)
+    for rule in ("public", "private", 0.0):
+        said = replace(CLINIC.domain, outcome=CLINIC.domain.outcome.with_missing(rule))
+        small_house.add(replace(CLINIC, name=f"b{rule}", source=f"b{rule}.csv", domain=said))
+
+
+def test_a_curator_s_domain_says_whose_gaps_are_public(small_house):
+    gaps = replace(CLINIC.domain, outcome=CLINIC.domain.outcome.with_missing("public"))
+    small_house.add(replace(CLINIC, name="b", domain=gaps, source="b.csv"))
+
+    ledger = small_house.desk.ledger()
+    assert ledger.roles("b").public_gaps == {"pressure_drop"}
+    assert ledger.roles("clinic").public_gaps == set()
+
+
+def test_a_copy_of_a_file_is_known_by_its_digest_once_both_are_pinned(house):
+    house.add(replace(CLINIC, name="copy", source="copy.csv", domain=SWAPPED))
+    house.add(replace(CLINIC, name="fine", source="fine.csv"))
+    with house.store.transaction() as execute:
+        pin_digest(execute, "clinic", "a" * 64, "one", 0)
+        pin_digest(execute, "fine", "a" * 64, "one", 0)
+
+    with house.store.transaction() as execute, pytest.raises(Conflict, match="is private in"):
+        pin_digest(execute, "copy", "a" * 64, "one", 0)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +447,7 @@ def test_what_was_asked_before_counts_in_the_time_of_an_answer(small_house):
     first, second = small_house.ask("a"), small_house.ask("b")
     small_house.add(replace(CLINIC, name="other", source="other.csv"))
     other = small_house.ask("c", dataset="other")
-    bound = running_bound("calibrated", "label", 400, len(CLINIC.domain.features))
+    bound = running_bound(JobSize("calibrated", "label", 400, len(CLINIC.domain.features)))
 
     assert second.due - first.due >= 1000 * bound - 1000
     assert second.ends == first.ends + round(1000 * bound)
@@ -363,9 +458,11 @@ def test_due_times_are_whole_ticks_that_cover_the_bound():
     assert due_time(1_000, 61.0, 60.0) == 121_000
     assert visible_time(121_000, 100_000, 60.0) == 121_000
     assert visible_time(121_000, 121_001, 60.0) == 181_000
-    assert running_bound("calibrated", "label", 100_000, 20) > 10.9  # measured in docs/scale.md
-    assert running_bound("blocks", "sample", 10**6, 20) > 10.7
-    assert running_bound("aim", "sample", 1000, 5) > 600
+    assert (
+        running_bound(JobSize("calibrated", "label", 100_000, 20)) > 10.9
+    )  # measured in docs/scale.md
+    assert running_bound(JobSize("blocks", "sample", 10**6, 20)) > 10.7
+    assert running_bound(JobSize("aim", "sample", 1000, 5)) > 600
 
 
 def test_a_database_without_a_service_is_told_so(tmp_path):

@@ -9,11 +9,10 @@ import pytest
 pytest.importorskip(
     "fastapi", reason="THE SERVICE WAS NOT TESTED: pip install 'private-ate[serve]'"
 )
-from house_people import CLINIC
+from house_people import CLINIC, DOMAIN
 from web_client import Client
 
 from private_ate import Release
-from private_ate.datasets.clinic import DOMAIN
 from private_ate.service.checks import Checks
 from private_ate.service.store.people import issue_token
 from private_ate.service.web.app import make_app

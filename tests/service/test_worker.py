@@ -79,7 +79,7 @@ def test_the_balance_that_people_see_does_not_move_while_work_goes_on(small_hous
 def test_a_dummy_request_costs_nothing_and_tells_the_true_effect(small_house):
     asked = small_house.ask(dummy=True, epsilon="3")
     assert asked.state == "queued"
-    small_house.worker().step()
+    small_house.worker().step(dummy=True)
     small_house.wait()
 
     release = Release.from_json(small_house.desk.release(ALICE, asked.id))
@@ -110,9 +110,11 @@ def test_a_file_that_was_exchanged_is_refused_and_one_that_is_gone_too(small_hou
     worker = small_house.worker()
     worker.step()
     draw_clinic(401).frame.write_csv(small_house.folder / "data" / "clinic.csv")
+    small_house.wait()
     swapped = small_house.ask("second")
     worker.step()
     (small_house.folder / "data" / "clinic.csv").unlink()
+    small_house.wait()
     gone = small_house.ask("third")
     worker.step()
 
@@ -234,6 +236,7 @@ def test_a_population_s_budget_holds_inside_the_charging_transaction(small_house
         execute("UPDATE service_populations SET epsilon = 600000000", ())
     worker = small_house.worker()
     worker.step()
+    small_house.wait()  # until the second one's slot
     worker.step()
 
     states = {row_of(small_house, name).state for name in (first.id, second.id)}

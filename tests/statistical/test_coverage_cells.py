@@ -9,7 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import CalibratedOptions, Domain, Interval, OrthogonalOptions, estimate_ate
+from private_ate import (
+    CalibratedOptions,
+    Domain,
+    Interval,
+    OrthogonalOptions,
+    Treatment,
+    estimate_ate,
+)
 
 pytestmark = pytest.mark.coverage_cell
 STUDIES = 300
@@ -17,7 +24,9 @@ LEAST_COVERAGE = 0.90
 # By what a 95 % interval shrinks to become an 80 % one, if errors are normal.
 SHRUNK = 1.2816 / 1.95996
 EFFECT = 0.1
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x0": Interval(0, 1), "x1": Interval(0, 1)})
+DOMAIN = Domain(
+    Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x0": Interval(0, 1), "x1": Interval(0, 1)}
+)
 CELLS = {
     "calibrated": ("label", "8", 2000, 0.7, None),
     "calibrated, means": ("label", "8", 2000, 0.7, CalibratedOptions(means=True)),

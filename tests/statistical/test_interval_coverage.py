@@ -18,6 +18,7 @@ from private_ate import (
     Domain,
     Interval,
     OrthogonalOptions,
+    Treatment,
     estimate_ate,
 )
 from private_ate.audit.replay import Tape
@@ -50,7 +51,9 @@ def draw(family, selection, rows, rng):
     frame = pl.DataFrame(
         {f"x{j}": covariates[:, j] for j in range(4)} | {"t": treated, "y": outcome}
     )
-    domain = Domain("t", ("y", bounds), {f"x{j}": Interval(0, 1) for j in range(4)})
+    domain = Domain(
+        Treatment("t", 1, 0), ("y", bounds), {f"x{j}": Interval(0, 1) for j in range(4)}
+    )
     return frame, domain
 
 

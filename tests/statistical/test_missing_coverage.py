@@ -9,7 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import BlocksOptions, Domain, Interval, OrthogonalOptions, Outcome, estimate_ate
+from private_ate import (
+    BlocksOptions,
+    Domain,
+    Interval,
+    OrthogonalOptions,
+    Outcome,
+    Treatment,
+    estimate_ate,
+)
 
 EFFECT = 0.1
 DATA_SETS = 60
@@ -33,7 +41,7 @@ def draw(rows, selected, by_covariates, rng):
 def measured(rule, *, rows, selected, by_covariates, data_sets=DATA_SETS, **asked):
     """Return the bias in units of the mean interval width, and the coverage."""
     rng = np.random.default_rng(20_260)
-    domain = Domain("t", Outcome("y", Interval(0, 1), rule), COVARIATES)
+    domain = Domain(Treatment("t", 1, 0), Outcome("y", Interval(0, 1), rule), COVARIATES)
     ends = []
     for seed in range(data_sets):
         frame = draw(rows, selected, by_covariates, rng)

@@ -72,7 +72,7 @@ def test_a_release_carries_that_noise_in_every_outcome(outcomes):
 
     assert measured == pytest.approx(math.sqrt(cube_variance(outcomes)), rel=0.08)
     assert (measured < 0.85 * math.sqrt(staircase_variance(1 / outcomes))).all()  # of a split ε
-    laws = [one.laws for _, one in recorded.estimate.further]
+    laws = [one.quantities[0].noise for _, one in recorded.estimate.further]
     told = [law.unit * math.sqrt(cube_variance(outcomes)) for (law,) in laws]
     widths = [place.bounds.width for place in study.domain.further]
     unit = np.array(widths) / study.size / 2.0 ** (30 + 24)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import estimate_ate
+from private_ate import Treatment, estimate_ate
 from private_ate.domain import Domain, Interval
 from private_ate.engines.grouping import group_places, groups_of
 from private_ate.engines.local import LocalStudy
@@ -52,7 +52,9 @@ def confounded(rows=3000, dimension=4, seed=0, share=0.0):
     outcome = 0.5 + 0.08 * total + EFFECT * (treatment - 0.5) + 0.05 * rng.standard_normal(rows)
     steps = np.rint(np.clip(outcome, 0, 1) * OUTCOME_STEPS).astype(np.int32)
     names = {f"x{j}": Interval(0, 1) for j in range(dimension)}
-    return LocalStudy(Domain("t", ("y", Interval(0, 1)), names), covariates, treatment, steps)
+    return LocalStudy(
+        Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), names), covariates, treatment, steps
+    )
 
 
 def groups_of_study(study, blocks, key=7):
@@ -162,7 +164,9 @@ def varied(rows=20_000, seed=0, share=-1.0):
     outcome = 0.5 + 0.06 * score + gains * (treatment - 0.5) + 0.05 * rng.standard_normal(rows)
     steps = np.rint(np.clip(outcome, 0, 1) * OUTCOME_STEPS).astype(np.int32)
     names = {f"x{j}": Interval(0, 1) for j in range(4)}
-    made = LocalStudy(Domain("t", ("y", Interval(0, 1)), names), covariates, treatment, steps)
+    made = LocalStudy(
+        Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), names), covariates, treatment, steps
+    )
     parts = {"ate": gains, "att": gains[treatment], "atc": gains[~treatment]}
     return made, {name: float(part.mean()) for name, part in parts.items()}
 
@@ -204,6 +208,27 @@ def test_no_interval_is_short_by_the_luck_of_a_noisy_variance():
     halves = [np.diff(run(made, "2", seed=seed).interval)[0] / 2 for seed in range(40)]
 
     assert min(halves) > 0.5 * np.median(halves)  # 0.43 without a floor
+
+
+@pytest.mark.parametrize(("times", "is_wide"), [(1, False), (5, True), (20, True)])
+@pytest.mark.parametrize("confidence", [0.95, None])
+def test_bounds_that_are_wide_for_the_released_spread_are_named(times, is_wide, confidence):
+    study = confounded(10_000)
+    middle = OUTCOME_STEPS // 2
+    study = replace(study, outcome=middle + (study.outcome - middle) // times)
+    notes = run(study, confidence=confidence).settings.notes
+    # Without an interval nothing is released of the spread.
+    assert any("standard deviations of the outcome" in note for note in notes) == (
+        is_wide and confidence is not None
+    )
+
+
+@pytest.mark.parametrize(("share", "label"), [(0.0, None), (-3.5, "'1'"), (3.5, "'0'")])
+def test_a_rare_arm_is_named_with_whom_the_effect_leans_to(share, label):
+    notes = run(confounded(20_000, share=share), "4").settings.notes
+    found = [note for note in notes if "leans to units for whom both arms occur" in note]
+    assert len(found) == (label is not None)
+    assert all(f"of the rows are {label}" in note for note in found)
 
 
 def test_small_blocks_name_the_arm_and_what_they_lean_to():
@@ -618,7 +643,7 @@ def test_an_unadjusted_number_is_headed_as_an_effect_only_if_treatment_was_rando
     page, text = release.to_html(), str(release)
 
     assert release.settings["adjusted"] is False
-    assert text.startswith(title)
+    assert text.splitlines()[1].startswith(title)
     assert ("effect (ATE)" in text) is (design == "randomized")
     assert ("not adjusted for covariates" in page) is (design == "unknown")
 

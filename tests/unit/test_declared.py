@@ -199,7 +199,7 @@ def test_a_table_without_gaps_has_no_indicator_and_the_same_features():
 
 def test_an_indicator_keeps_clear_of_a_column_of_its_name():
     kinds = {"age": Interval(0, 1), "age (missing)": Interval(0, 1)}
-    domain = Domain("t", "y", kinds).with_indicators(["age"])
+    domain = Domain(Treatment("t", 1, 0), "y", kinds).with_indicators(["age"])
     assert domain.features == ("age", "age (missing)", "age (missing) (missing)")
     assert "indicator" not in domain.to_toml()
 
@@ -215,7 +215,7 @@ def test_missingness_that_confounds_is_balanced_by_its_indicator():
         "lab": np.where(sick, np.nan, rng.uniform(0, 1, rows)),
         "y": np.clip(4 + 1.0 * arm - 3.0 * sick + rng.normal(size=rows) / 2, 0, 10),
     })  # fmt: skip
-    domain = Domain("t", ("y", Interval(0, 10)), {"lab": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"lab": Interval(0, 1)})
 
     release = estimate_ate(frame, domain=domain, level="label", epsilon=5, seed=1)
 
@@ -360,7 +360,7 @@ def test_the_exact_effect_of_a_file_leaves_them_out_as_well(memory, tmp_path, mo
 def _with_memory(memory):
     from private_ate.data import streams
 
-    return lambda data, _, columns=None: streams.open_table(data, memory, columns)
+    return lambda data, _, columns=None, **more: streams.open_table(data, memory, columns, **more)
 
 
 READINGS = {
@@ -527,8 +527,10 @@ def test_a_new_binding_tells_an_other_category_from_none(tmp_path):
 
 @pytest.mark.parametrize("labels", [("a", "b | c"), ('say "hi"', "x, else 'y'"), ("1", "2")])
 def test_odd_labels_keep_their_older_text(labels):
-    domain = Domain("t", "y", {"g": Categories(*labels), "x": Interval(0, 1)})
-    named = Domain("t", "y", {"g": Categories(*labels, other=labels[-1]), "x": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), "y", {"g": Categories(*labels), "x": Interval(0, 1)})
+    named = Domain(
+        Treatment("t", 1, 0), "y", {"g": Categories(*labels, other=labels[-1]), "x": Interval(0, 1)}
+    )
     assert binding_of(domain).as_before() == binding_of(named)
     assert binding_of(named).as_before() == binding_of(named)
 
@@ -575,3 +577,46 @@ def test_every_label_method_takes_indicators(asked, form, tmp_path):
     release = label(data, leave_out_undeclared=True, **asked, **limits)
     assert release.n == ROWS - 1
     assert np.isfinite(release.ate)
+
+
+@pytest.mark.parametrize("treatment", ["t", Treatment("t"), Treatment("t", treated=2)])
+def test_sample_level_refuses_labels_that_nobody_declared_before_anything_is_spent(
+    treatment, tmp_path
+):
+    rng = np.random.default_rng(1)
+    rows = {"t": rng.integers(1, 3, 100), "y": rng.random(100), "x": rng.random(100)}
+    ledger = Ledger.create(tmp_path / "budget.db", "study", epsilon="1")
+    domain = Domain(treatment, ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+
+    with pytest.raises(DomainError, match="not assumed") as refused:
+        estimate_ate(
+            pl.DataFrame(rows), domain=domain, level="sample", epsilon=1, ledger=ledger,
+            dataset="study",
+        )  # fmt: skip
+
+    assert refused.value.parameter == "labels"
+    assert [account.spent.epsilon for account in ledger.accounts("study")] == [0]
+
+
+@pytest.mark.parametrize(
+    ("treatment", "arms"),
+    [
+        (Treatment("t", treated=2, control=1), [1, 2]),
+        (Treatment("t", arms=("1", "2")), [1, 2]),
+        (Treatment("t", bins=(0, 1.5, 3)), [1, 2]),
+        ("t", [False, True]),  # a type without other labels
+    ],
+)
+def test_sample_level_takes_labels_that_are_declared_or_follow_from_the_type(treatment, arms):
+    rng = np.random.default_rng(1)
+    rows = {"t": rng.choice(arms, 100), "y": rng.random(100), "x": rng.random(100)}
+    domain = Domain(treatment, ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+
+    assert estimate_ate(pl.DataFrame(rows), domain=domain, level="sample", epsilon=1, seed=1)
+
+
+def test_labels_that_are_assumed_equal_the_ones_they_stand_for():
+    assert Treatment("t") == Treatment("t", 1, 0)
+    assert Treatment("t").is_assumed
+    assert not Treatment("t", 1, 0).is_assumed
+    assert Domain.from_toml(Domain("t", "y").to_toml()).treatment.is_assumed

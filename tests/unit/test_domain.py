@@ -121,7 +121,7 @@ def test_missing_values_count_as_the_middle_or_as_declared():
         (lambda: Categories("a", "b", other="c"), "'c' is not among"),
         (lambda: Treatment(""), "non-empty"),
         (lambda: Treatment("t", 1, "1"), "same label"),
-        (lambda: Treatment("t", None), "a label is"),
+        (lambda: Treatment("t", []), "a label is"),
         (lambda: Domain("t", "t"), "'t' is declared twice"),
         (lambda: Domain("t", "y", {"y": Interval(0, 1)}), "'y' is declared twice"),
         (lambda: Domain("t", "y", {"x": (0, 1)}), "Interval or by Categories"),

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-import private_ate.effects
+import private_ate.effects.of_releases
 from private_ate import Release, arm_means, e_value, odds_ratio, risk_ratio, standard_error
 from private_ate.errors import ArgumentError
 
@@ -21,7 +21,7 @@ RELEASE = Release(
 def test_the_examples_in_the_docstrings_hold():
     import doctest
 
-    assert doctest.testmod(private_ate.effects).failed == 0
+    assert doctest.testmod(private_ate.effects.of_releases).failed == 0
 
 
 def test_ratios_follow_from_the_released_means():

@@ -15,13 +15,13 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
+from private_ate.effects.estimate import Estimate
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, Method, estimate_study, options_from_texts
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import gradient_steps
-from private_ate.release import Estimate
 
-DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 
 
 def draw_frame(treated: int = 60, control: int = 60) -> pl.DataFrame:
@@ -83,22 +83,24 @@ def test_a_penalty_that_would_take_a_million_passes_is_refused_at_sample_level()
 
 def test_missing_bounds_name_the_parameter_that_gives_them():
     with pytest.raises(DomainError, match=r"'x' has no declared bounds; declare Int") as found:
-        estimate(domain=Domain("t", ("y", Interval(0, 10))), level="sample")
+        estimate(domain=Domain(Treatment("t", 1, 0), ("y", Interval(0, 10))), level="sample")
     assert (found.value.parameter, found.value.column) == ("bounds", "x")
     for level in ("label", "sample"):
         with pytest.raises(DomainError, match=r"declare Interval\(lo, hi\)") as found:
-            estimate(domain=Domain("t", "y", DOMAIN.covariates), level=level)
+            estimate(domain=Domain(Treatment("t", 1, 0), "y", DOMAIN.covariates), level=level)
         assert (found.value.parameter, found.value.column) == ("outcome bounds", "y")
     with pytest.raises(ArgumentError, match="treatment=") as missing:
         estimate(domain=None)
     assert missing.value.parameter == "treatment"
     with pytest.raises(ArgumentError, match="bounds are equal"):
-        estimate(domain=Domain("t", ("y", Interval(3, 3))), covariates=[])
+        estimate(domain=Domain(Treatment("t", 1, 0), ("y", Interval(3, 3))), covariates=[])
 
 
 @pytest.mark.parametrize("level", ["label", "sample"])
 def test_bounds_from_the_data_and_seeds_give_up_the_guarantee(level):
-    looked_up = estimate(domain=Domain("t", "y"), level=level, bounds="from-data", seed=None)
+    looked_up = estimate(
+        domain=Domain(Treatment("t", 1, 0), "y"), level=level, bounds="from-data", seed=None
+    )
     seeded = estimate(level=level)
     private = estimate(level=level, seed=None)
 
@@ -211,3 +213,18 @@ def test_options_are_read_from_texts(texts, options):
 def test_options_of_the_wrong_kind_are_refused_with_a_sentence(texts):
     with pytest.raises(ArgumentError):
         options_from_texts("published", "label", texts)
+
+
+@pytest.mark.parametrize("level", ["label", "sample"])
+def test_a_declared_domain_is_passed_on_and_not_built_again(level, monkeypatch):
+    built = []
+    make = Domain.__init__
+
+    def count(self, *arguments, **named):
+        built.append(self)
+        make(self, *arguments, **named)
+
+    monkeypatch.setattr(Domain, "__init__", count)
+    estimate(level=level, method="auto")
+
+    assert len(built) <= 2

@@ -12,12 +12,14 @@ from typer.testing import CliRunner
 
 from private_ate import (
     Binary,
+    BlocksOptions,
     CalibratedOptions,
     Domain,
     Interval,
     Ledger,
     OrthogonalOptions,
     Outcome,
+    Treatment,
     diagnose_ate,
     estimate_ate,
     exact_effect,
@@ -41,7 +43,7 @@ ROWS = 600
 
 
 def domain_with(rule, bounds=BOUNDS):
-    return Domain("t", Outcome("y", bounds, rule), COVARIATES)
+    return Domain(Treatment("t", 1, 0), Outcome("y", bounds, rule), COVARIATES)
 
 
 def draw(rows=ROWS, share=0.3, seed=4):
@@ -375,6 +377,31 @@ def test_at_sample_level_rows_without_an_outcome_take_no_part(method, rule):
     assert abs(filled.ate - (treated - control)) > 0.5
     assert "left_out_outcome" not in told.settings
     assert any("take no part" in note for note in told.settings["notes"])
+
+
+@pytest.mark.parametrize("method", ["blocks", "orthogonal"])
+@pytest.mark.parametrize(
+    ("adjust", "design", "assumed"),
+    [
+        (True, "observational", "on the declared covariates and treatment alone"),
+        (False, "observational", "missingness by covariates is not corrected"),
+        (True, "randomized", "missingness by covariates is not corrected"),
+    ],
+)
+def test_a_sample_level_release_says_what_missing_outcomes_assume(method, adjust, design, assumed):
+    options = {"blocks": BlocksOptions, "orthogonal": OrthogonalOptions}[method](adjust=adjust)
+    asked = {"level": "sample", "method": method, "options": options, "design": design}
+    frame = draw(rows=2000, share=0.2, seed=9)
+    told = release("private", frame=frame, epsilon=20, **asked)
+    assert assumed in " ".join(told.settings["notes"])
+    assert assumed in " ".join(str(told).split())
+    declared = release(None, frame=frame, epsilon=20, bounds=Interval(0, 40, missing=0), **asked)
+    assert not any("assumes that" in note for note in declared.settings["notes"])
+
+
+def test_a_private_ratio_says_that_missingness_by_covariates_is_not_corrected():
+    told = " ".join(str(release("private")).split())
+    assert "so missingness by covariates is not corrected" in told
 
 
 @pytest.mark.parametrize("adjust", [True, False])

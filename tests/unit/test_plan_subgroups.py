@@ -23,7 +23,7 @@ from private_ate.cli.flags import with_flag
 
 COVARIATES = {"sex": Categories("f", "m"), "age": Interval(18, 98), "level": Interval(-4, 4)}
 DOMAINS = {
-    2: Domain("t", ("y", Interval(0, 10)), COVARIATES),
+    2: Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), COVARIATES),
     3: Domain(Treatment("t", arms=(0, 1, 2)), ("y", Interval(0, 10)), COVARIATES),
 }
 BY = ["sex", "age<60"]

@@ -10,6 +10,7 @@ from private_ate import (
     Domain,
     Interval,
     StudySizes,
+    Treatment,
     estimate_ate,
     plan_ate,
 )
@@ -188,7 +189,7 @@ def test_a_method_that_makes_no_use_of_the_deviation_says_so():
 
 
 def test_a_sample_level_plan_depends_on_no_value_of_a_record():
-    domain = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
     rng = np.random.default_rng(1)
     frames = [
         pl.DataFrame({"t": rng.integers(0, 2, 400), "y": rng.random(400), "x": rng.random(400)}),
@@ -245,3 +246,10 @@ def test_a_plan_as_plain_values_holds_what_the_table_shows():
     assert row["size"] == 3000
     assert plan["method"] == "blocks"
     assert plan["rows_needed"] is None
+
+
+@pytest.mark.parametrize(("deviation", "is_wide"), [(10, False), (1, True)])
+def test_a_plan_at_sample_level_says_that_bounds_are_wide_for_the_guess(deviation, is_wide):
+    sizes = StudySizes(10_000, 5, 80.0)
+    plan = plan_ate(sizes, level="sample", epsilons=["1"], outcome_sd=deviation)
+    assert ("noise and intervals follow the bounds" in plan.caveat) == is_wide

@@ -26,7 +26,7 @@ from private_ate.report.html import release_page
 from private_ate.study import Groups
 
 DOMAIN = Domain(
-    "t", ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)},
+    Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)},
     weights=("w", Interval(0, 12)),
 )  # fmt: skip
 UNWEIGHTED = replace(DOMAIN, weights=None)

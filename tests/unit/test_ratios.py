@@ -1,10 +1,27 @@
 """Intervals of ratios and of numbers needed to treat, from released risks."""
 
+import json
 import math
 
 import numpy as np
+import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from private_ate import (
+    ArgumentError,
+    Binary,
+    CalibratedOptions,
+    Domain,
+    Interval,
+    Outcome,
+    Release,
+    Treatment,
+    estimate_ate,
+    number_needed_to_treat,
+    risk_ratio,
+)
+from private_ate.cli.app import app
 from private_ate.contents.ratios import invert_effect, odds_interval, risk_interval
 
 
@@ -65,3 +82,71 @@ def test_an_interval_that_holds_no_effect_becomes_two_rays():
     assert found.interval == (-20, 5)
     assert found.holds_none
     assert invert_effect(0.0, None).estimate == math.inf
+
+
+def study_of(size: int = 1200) -> pl.DataFrame:
+    rows = range(size)
+    return pl.DataFrame(
+        {
+            "drug": ["yes" if i % 2 else "no" for i in rows],
+            "age": [20 + i % 50 for i in rows],
+            "ill": [int(i % 10 < (3 if i % 2 else 5)) for i in rows],
+        }
+    )
+
+
+def ask(**asked):
+    declared = asked.pop("outcome", Outcome("ill", Binary(missing=0)))
+    domain = Domain(Treatment("drug", "yes", "no"), declared, {"age": Interval(18, 90)})
+    known = {"level": "label", "epsilon": 4, **asked}
+    return estimate_ate(study_of(), domain=domain, **known)
+
+
+def test_the_number_needed_to_treat_follows_from_the_effect_of_a_binary_outcome_alone():
+    release = ask()
+
+    assert number_needed_to_treat(release).estimate == pytest.approx(1 / release.ate)
+    assert "needed to treat" in str(release)
+    assert "needed to treat" in release.to_html()
+    assert "risk ratio" not in str(release)  # its means were not released
+    with pytest.raises(ArgumentError, match="no arm means"):
+        risk_ratio(release)
+    assert Release.from_json(release.to_json()) == release
+
+
+def test_a_mere_difference_treats_nobody():
+    release = ask(level="sample", method="difference_in_means")
+
+    assert release.estimand == "difference"
+    assert "needed to treat" not in str(release)
+
+
+def test_ratios_are_shown_without_being_asked_for_where_both_means_are_released_anyway():
+    silent = ask(outcome=Outcome("ill", Binary(), missing="private"), seed=1)
+    asked = ask(
+        outcome=Outcome("ill", Binary(), missing="private"),
+        seed=1,
+        options=CalibratedOptions(means=True),
+    )
+
+    assert risk_ratio(silent) == risk_ratio(asked)
+    assert [step.name for step in silent.steps] == [step.name for step in asked.steps]
+    assert silent.ate == asked.ate  # nothing more was paid for
+    for name in ("risk ratio", "odds ratio", "needed to treat", "E-value"):
+        assert f"\n{name} " in str(silent)
+
+
+@pytest.mark.parametrize("level", ["label", "sample"])
+def test_a_flag_asks_for_the_means_where_they_cost_something(tmp_path, level):
+    study_of().write_csv(tmp_path / "study.csv")
+    done = CliRunner().invoke(app, [
+        "estimate", str(tmp_path / "study.csv"), "--treatment", "drug", "--treated", "yes",
+        "--control", "no", "--outcome", "ill", "--binary-outcome", "--covariates", "age",
+        "--bounds", "age=18:90", "--missing-outcomes", "0", "--level", level, "--epsilon", "4",
+        "--means", "--json",
+    ])  # fmt: skip
+
+    if level == "label":
+        assert "risk_ratio" in json.loads(done.stdout)["settings"]
+    else:
+        assert "means of two arms are not released" in str(done.exception)

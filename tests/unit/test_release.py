@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import ArgumentError, Domain, Interval, Release, estimate_ate
+from private_ate import ArgumentError, Domain, Interval, Release, Treatment, estimate_ate
 from private_ate.report.text import summarize
 from private_ate.report.words import number_text, uncertainty
 
-DOMAIN = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 FIELDS = ["schema", "warnings", "ate", "interval", "noise_interval", "estimand", "adjusted",
           "design", "treatment", "outcome", "covariates", "effects", "epsilon", "delta", "level",
           "adjacency", "guarantee", "not_protected", "steps", "method", "n", "missing", "dataset",
@@ -45,9 +45,8 @@ def test_the_json_holds_exactly_the_promised_fields(release):
 
 def test_a_release_is_pickled_and_shown_with_public_facts_only(release):
     assert pickle.loads(pickle.dumps(release)) == release  # noqa: S301  # our own bytes
-    assert {name: getattr(release, name) for name in [*FIELDS, "arms"]}.keys() == set(
-        release.__slots__
-    )
+    held = {*FIELDS, "arms", "_facts"}  # the last are the settings once more, typed
+    assert held == set(release.__slots__)
     plain = ("neighbors", "matching_limit", "ridge", "confidence", "rows_per_person", "population",
              "budget", "largest_weight", "noise_interval_covers", "matching_order")  # fmt: skip
     level = {

@@ -93,7 +93,7 @@ def test_readers_see_what_a_method_wrote():
     assert facts.means == ArmNumbers(13.900677864452328, 4.681345189654479)
     assert facts.balance["weight"] == (0.0349240839294504, 0.001290251149612497)
     assert facts.budget == {"outcome sums": 1.35, "variance": 0.15}
-    assert not facts.has_risks
+    assert not facts.is_binary
     assert facts.interval_covers.startswith("noise, sampling")
     assert len(facts.notes) == 1  # what every release says about missing outcomes
     assert facts.adjusted is None

@@ -19,6 +19,7 @@ from private_ate import (
     standard_error,
 )
 from private_ate.contents.laws import half_width, law_draws, noise_half_width
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from smoking import (
     LABELS,
@@ -121,7 +122,7 @@ def test_noise_that_means_share_drops_out_of_weights_that_add_up_to_zero():
     from private_ate.contents.arms import NoiseLaw
 
     shared = NoiseLaw("laplace", 100.0, 0.1)
-    noisy = smoking_release(tuple(replace(arm, mean_law=shared) for arm in arm_estimates()))
+    noisy = smoking_release(tuple(replace(arm, mean_noise=shared) for arm in arm_estimates()))
     zero = {NONE: -1.0, FEW: 0.5, SOME: 0.5}
     assert noisy.combination(zero) == RELEASE.combination(zero)
     wide = noisy.combination({FEW: 0.5, SOME: 0.5})
@@ -202,8 +203,8 @@ def risks():
     domain = Domain(WEIGHT.treatment, ("died", Binary()), WEIGHT.covariates)
     levels = (0.1, 0.2, 0.4, 0.39)
     arms = tuple(
-        replace(arm, level=level, mean=level, variances=(1e-5,),
-                law=replace(arm.law, unit=0.001))
+        replace(arm, level=Quantity(level, (replace(arm.level.noise[0], unit=0.001),), (1e-5,)),
+                mean=level)
         for arm, level in zip(arm_estimates(), levels, strict=True)
     )  # fmt: skip
     return smoking_release(arms, domain=domain)
@@ -221,7 +222,7 @@ def test_ratios_of_any_two_arms_follow_from_their_means():
     found = e_value(release, arm=FEW)
     assert found.risk_ratio == pytest.approx(2)
     assert found.limit < found.estimate == pytest.approx(2 + 2**0.5)
-    with pytest.raises(ArgumentError, match="declared binary outcome"):
+    with pytest.raises(ArgumentError, match="declared as binary"):
         risk_ratio(RELEASE)
     with pytest.raises(ArgumentError, match="no arm means"):
         arm_means(smoking_release(arm_estimates(means=False)))
@@ -238,7 +239,7 @@ def test_intervals_of_means_hold_the_noise_that_all_means_share():
     from private_ate.contents.arms import NoiseLaw
 
     shared = NoiseLaw("laplace", 3.0, 0.1)
-    release = smoking_release(tuple(replace(arm, mean_law=shared) for arm in arm_estimates()))
+    release = smoking_release(tuple(replace(arm, mean_noise=shared) for arm in arm_estimates()))
     arm = release.arms[2]
     half = half_width(0.95, [arm.noise, arm.mean_noise], [arm.variances], "convolved")
     assert arm.interval[1] - arm.mean == pytest.approx(half)

@@ -3,7 +3,7 @@ test_that("a program that is not there is asked for", {
   before <- Sys.getenv(c("PRIVATE_ATE", "PATH"))
   on.exit(do.call(Sys.setenv, as.list(before)))
   Sys.setenv(PRIVATE_ATE = "", PATH = "/nowhere")
-  expect_error(find_private_ate(), "pip install private-ate", class = "private_ate_absent")
+  expect_error(find_private_ate(), "pip install .", fixed = TRUE, class = "private_ate_absent")
   Sys.setenv(PRIVATE_ATE = "/nowhere/private-ate")
   expect_error(find_private_ate(), "/nowhere/private-ate", class = "private_ate_absent")
 })

@@ -2,6 +2,7 @@ test_that("a release is shown, summarised and drawn", {
   release <- released()
 
   expect_output(print(release), "Average treatment effect\ny ~ treat \\| age \\+ sex")
+  expect_output(print(release), "missing outcomes: a missing outcome counts as the middle")
   expect_output(print(release), "guarantee: none")
   expect_output(print(summary(release)), "standardised differences")
   expect_identical(unname(coef(release)), release$ate)
@@ -46,7 +47,7 @@ test_that("another reference can be named", {
 })
 
 test_that("sample level runs with declared bounds and labels", {
-  release <- ask(level = "sample", epsilon = 4, bounds = list(age = c(18, 99)),
+  release <- ask(level = "sample", epsilon = 4, treated = 1, control = 0, bounds = list(age = c(18, 99)),
                  categories = list(sex = c("f", "m")), confidence = NULL)
 
   expect_identical(release$level, "sample")

@@ -30,9 +30,13 @@ __all__ = ["EPSILON", "Neighbours", "Step", "arm_neighbours", "neighbours_for", 
 
 EPSILON = Fraction(1)  # where an audit sees most
 _ROWS, _FEW = 24, 2
-_DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+_DOMAIN = Domain(Treatment("t", treated=1, control=0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 _ARMS = Domain(Treatment("t", arms=("a", "b", "c")), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
-_MISSING_DOMAIN = Domain("t", Outcome("y", Interval(0, 1), "private"), {"x": Interval(0, 1)})
+_MISSING_DOMAIN = Domain(
+    Treatment("t", treated=1, control=0),
+    Outcome("y", Interval(0, 1), "private"),
+    {"x": Interval(0, 1)},
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,13 @@ from private_ate.baselines.synthesis.synthetic import (
     matched_effect_of,
     rows_for,
 )
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
+from private_ate.privacy.entropy import GENERATOR_BYTES, generator_from
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 
@@ -157,7 +158,7 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     run = _Run(study, columns, counts, options, concentrated_budget(request.epsilon, delta), noise)
     rounds = run.spend_all()
     rows = rows_for(run.total)
-    rng = noise.entropy.generator()
+    rng = generator_from(noise.secret_bytes(GENERATOR_BYTES))
     codes = np.empty((rows, columns.count), dtype=np.int64)
     for model in run.models:
         for column, drawn in sample_rows(model.fitted(_LAST_FIT), rows, rng).items():

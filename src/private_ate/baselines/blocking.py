@@ -20,6 +20,7 @@ import numpy as np
 from private_ate.arguments import exact_shares, settle, whole_number
 from private_ate.arrays import Bits, Floats
 from private_ate.baselines.tilts import POPULATIONS
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.orthogonal.cells import CellCounts, CellNoise
 from private_ate.estimators.orthogonal.strata import (
@@ -34,7 +35,7 @@ from private_ate.estimators.request import Estimand, Request
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import release_scaling
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate, Pair
+from private_ate.release import Pair
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Study
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from private_ate.baselines.smooth_matching import release_matched_effect
+from private_ate.effects.estimate import Estimate
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
 
 __all__ = ["DifferenceInMeansOptions", "estimate_difference_in_means"]
@@ -17,7 +17,13 @@ __all__ = ["DifferenceInMeansOptions", "estimate_difference_in_means"]
 
 @dataclass(frozen=True, slots=True)
 class DifferenceInMeansOptions:
-    """The δ of the guarantee; 0 uses Cauchy noise and is pure ε in idealized numerics."""
+    """The δ of the guarantee; 0 uses Cauchy noise and is pure ε in idealized numerics.
+
+    Attributes
+    ----------
+    delta : float or text
+        δ, between 0 and 1.
+    """
 
     delta: str | float = DEFAULT_DELTA
 

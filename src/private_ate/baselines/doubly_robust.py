@@ -23,6 +23,7 @@ from private_ate.arguments import one_of, real_number, settle
 from private_ate.baselines.nuisances import Nuisances, fit_nuisances, release_nuisances
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
 from private_ate.baselines.row_parts import Part, split_rows
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -33,7 +34,6 @@ from private_ate.privacy.accounting import (
 )
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS, weighted_sum
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy
 

@@ -26,6 +26,7 @@ from private_ate.baselines.winsorizing import (
     release_window,
     variance_bound,
 )
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.partition import draw_keys, draw_shuffles
 from private_ate.estimators.refusals import options_of
@@ -36,7 +37,6 @@ from private_ate.privacy.quantiles import (
     staircase_quantile,
     staircase_variance,
 )
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Groups, Study
 

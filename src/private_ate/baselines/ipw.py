@@ -20,6 +20,7 @@ from private_ate.arguments import real_number, settle
 from private_ate.arrays import Floats
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
 from private_ate.baselines.row_parts import Part, all_rows, split_rows
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -33,7 +34,6 @@ from private_ate.privacy.sums import (
     quantize_weights,
     weighted_sum,
 )
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy, Study
 

@@ -30,14 +30,14 @@ from private_ate.baselines.synthesis.synthetic import (
     matched_effect_of,
     rows_for,
 )
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
-from private_ate.privacy.entropy import Generator
+from private_ate.privacy.entropy import GENERATOR_BYTES, Generator, generator_from
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, require_rows
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 
@@ -158,7 +158,7 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     marginals = combine_pairs(pairs, columns.sizes)
     measured = _measure(study, columns, marginals, neighbours, shares[2], noise)
     tables = [*measured, *singles]
-    rng = noise.entropy.generator()
+    rng = generator_from(noise.secret_bytes(GENERATOR_BYTES))
     total = float(study.size) if neighbours.replaces else max(1.0, common_total(tables))
     codes = _records(study, agree(tables, total), rows_for(total), columns, options, clock, rng)
     ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)

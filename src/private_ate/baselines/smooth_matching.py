@@ -18,13 +18,13 @@ import numpy as np
 from private_ate.arguments import settle
 from private_ate.arrays import Integers
 from private_ate.domain import Categories, Domain
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing_rate
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, MatchingStudy
 

@@ -209,8 +209,9 @@ def judge_support(support: Support | ArmsSupport | None, arms: Arms) -> Iterator
     if support.left_out:
         sentence += f"; without {', '.join(quoted(name)[1:-1] for name in support.left_out[:5])}"
     severity: Severity = "bends" if bends else "note" if outside or is_off else "ok"
+    remedy = "" if severity == "ok" else _remedy_for_overlap(several=several)
     yield Finding(
-        "overlap", None, severity, sentence, _remedy_for_overlap(several=several),
+        "overlap", None, severity, sentence, remedy,
         {**_effective(support), "largest_imbalance": abs(after)},
     )  # fmt: skip
 

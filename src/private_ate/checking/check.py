@@ -12,11 +12,14 @@ from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.arrays import Integers, Words
 from private_ate.checking.arms import judge_arms, judge_support
 from private_ate.checking.columns import judge_covariate, judge_declarations
+from private_ate.checking.copies import RowSample, judge_copies, tells_outcome
+from private_ate.checking.events import EventCounts
 from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Support
-from private_ate.checking.likeness import gives_arm_away
+from private_ate.checking.likeness import gives_arm_away, is_named_id
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.reading import Entries, read_entries
 from private_ate.checking.roles import (
+    judge_ids,
     judge_lines,
     judge_outcome,
     judge_persons,
@@ -31,6 +34,7 @@ from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import find_long_lines
 from private_ate.data.files import file_of, without_words
 from private_ate.data.inputs import resolve_domain
+from private_ate.data.persons import hash_persons
 from private_ate.data.streams import (
     MEMORY_LIMIT,
     StreamedTable,
@@ -41,6 +45,7 @@ from private_ate.data.streams import (
 from private_ate.data.tables import (
     Covariates,
     Table,
+    asked_columns,
     covariate_names,
     require_labels,
     require_numbers,
@@ -114,19 +119,18 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     if is_spark_frame(data):
         msg = "a check looks at every row on this machine; collect the data frame, or give a file"
         raise ArgumentError(msg)
-    schema = _columns(data, named, person)
+    schema = _columns(data, named, covariates, level)
     whole = named if domain is None else replace(named, further=domain.outcomes[1:])
-    names = covariate_names(schema, whole, covariates)
-    if person is not None and not named.covariates and covariates in (None, "all"):
-        names = tuple(name for name in names if name != person)
+    names = covariate_names(schema, whole, covariates, person=person)
     pass_over = _Pass.over(named, names, person, schema.names)
 
     def look() -> DataCheck:
-        table = open_table(data, memory, pass_over.columns)
+        public = [named.treatment.column, *names]
+        table = open_table(data, memory, pass_over.columns, public=public)
         pass_over.read(table, progress)
         file = file_of(data)
         if isinstance(file, CsvFile):
-            pass_over.long_lines = find_long_lines(file.file, sep=file.sep)
+            pass_over.long_lines = find_long_lines(file)
         support = _weigh(table, pass_over, progress)
         found = pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
         if not subgroups:
@@ -137,9 +141,9 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     return without_words(look)
 
 
-def _columns(data: object, domain: Domain, person: str | None) -> Table:
+def _columns(data: object, domain: Domain, covariates: Covariates, level: Level | None) -> Table:
     """Return the table's schema; refuse columns that are not there."""
-    schema = open_schema(data)
+    schema = open_schema(data, level)
     is_text = isinstance(file_of(data), CsvFile)
     if is_text and len(schema.names) == 1 and any(sign in schema.names[0] for sign in ",;\t|"):
         msg = (
@@ -147,13 +151,12 @@ def _columns(data: object, domain: Domain, person: str | None) -> Table:
             "which of them separates fields"
         )
         raise SchemaError(msg, parameter="sep")
-    schema.require(domain.treatment.column, "treatment")
+    asked = asked_columns(domain, covariates)
+    schema.require(domain.treatment.column, "treatment", asked)
     for one in domain.outcomes:
-        schema.require(one.column, "outcome")
+        schema.require(one.column, "outcome", asked)
     arms_are = require_labels if domain.treatment.bins is None else require_numbers
     arms_are(schema, domain.treatment.column)
-    if person is not None:
-        schema.require(person, "person")
     return schema
 
 
@@ -172,6 +175,9 @@ class _Pass:
     missing: int = 0
     beyond: int = 0  # doses beyond the outer edges of bins
     alike: Alike = field(default_factory=Alike)
+    sample: RowSample = field(default_factory=RowSample)
+    events: dict[str, EventCounts] = field(default_factory=dict)
+    ids: dict[str, Alike] = field(default_factory=dict)  # columns that may name persons
     long_lines: tuple[int, int] = (0, 0)
 
     @classmethod
@@ -192,6 +198,12 @@ class _Pass:
             slots,
             np.zeros(slots.size, np.int64),
             ValueCounts(places=slots.size),
+            ids={} if person else {name: Alike() for name in every if is_named_id(name)},
+            events={
+                one.column: EventCounts(one, slots.size)
+                for one in domain.outcomes
+                if one.reads_labels
+            },
         )
 
     def read(self, table: Table | StreamedTable, progress: Progress | None) -> None:
@@ -212,15 +224,24 @@ class _Pass:
         parts = self.slots.take_part(arms)
         tallies = {tally.name: tally for tally in (*self.outcomes, *self.covariates)}
         hashes: Words = np.zeros(chunk.rows, dtype=np.uint64)
+        compared: dict[str, Entries] = {}
         for name in self.columns:
             entries = read_entries(chunk, name)
+            if name in self.ids:
+                self.ids[name].add(hash_persons(chunk, name)[~entries.is_missing])
             if name == column:
                 self._add_treatment(entries, arms)
             if name in tallies:
-                tallies[name].add(chunk, entries, parts)
-            if self.person in (None, name):
+                events = self.events.get(name)
+                own = entries if events is None else events.read(chunk, entries, arms)
+                tallies[name].add(chunk, own, parts)
+                compared[name] = entries
+            if self.person is None:
                 hashes = mixed(hashes ^ hash_entries(entries))
+            elif self.person == name:
+                hashes = hash_persons(chunk, name)
         self.alike.add(hashes)
+        self.sample.add(compared, chunk.rows)
 
     def _add_treatment(self, entries: Entries, arms: Integers) -> None:
         neither = arms == self.slots.outside
@@ -254,19 +275,26 @@ class _Pass:
         arms, rows = self.arms, int(self.rows.sum())
         findings = list(judge_arms(arms, self.domain.treatment, leaves_out=leaves_out))
         for place, tally in enumerate(self.outcomes):
-            findings += judge_outcome(tally, self.domain.of_outcome(place))
+            events = self.events.get(tally.name)
+            findings += judge_outcome(tally, self.domain.of_outcome(place), events)
+        outcomes = tuple(tally.name for tally in self.outcomes)
+        names = tuple(tally.name for tally in self.covariates)
+        copies = judge_copies(self.sample, outcomes, names)
         for tally in self.covariates:
-            findings += judge_covariate(tally, level)
+            findings += judge_covariate(tally, level, copies[tally.name])
         findings += judge_declarations(self.covariates, level)
         if self.person is None:
             findings.append(judge_repeats(self.alike, rows))
+            findings += judge_ids(self.ids, rows_per_person)
         else:
             findings.append(judge_persons(self.alike, self.person, rows, rows_per_person))
         findings += judge_lines(*self.long_lines, rows)
         findings += judge_support(support, arms)
+        ids = {finding.column for finding in findings if finding.topic == "persons"}
         proposed = propose_lines(
-            self.domain, arms, self.outcomes, self.covariates, leaves_out=leaves_out
-        )
+            self.domain, arms, self.outcomes, self.covariates, leaves_out=leaves_out,
+            left_out={name for name in names if name in ids or tells_outcome(copies[name])},
+        )  # fmt: skip
         return DataCheck(rows, arms, tuple(findings), support, proposed)
 
 

@@ -44,9 +44,14 @@ _SHAPE_WORDS: Final = {
 }
 
 
-def judge_covariate(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
-    """Yield what there is to say about a covariate; one finding in order if nothing else."""
-    found = list(_judge(tally, level))
+def judge_covariate(
+    tally: ColumnTally, level: Level | None, copies: Sequence[Finding]
+) -> Iterator[Finding]:
+    """Yield what there is to say about a covariate; one finding in order if nothing else.
+
+    ``copies`` are the findings that come from comparing it with other columns.
+    """
+    found = [*_judge(tally, level), *copies]
     if any(finding.severity != "ok" for finding in found):
         yield from found
         return
@@ -73,16 +78,21 @@ def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
     elif isinstance(tally.declared, Categories):
         yield from _labels(tally, tally.declared)
     elif holds_dates(tally):
-        yield _unreadable(tally)
+        yield _unreadable(tally, "the column by its labels")
     yield from _same_everywhere(tally)
     yield from _identifier(tally)
     yield from _follows_treatment(tally)
 
 
-def judge_numbers(tally: ColumnTally, tolerated: float) -> Iterator[Finding]:
-    """Yield what is unreadable or clipped in a column of numbers."""
+def judge_numbers(
+    tally: ColumnTally, tolerated: float, by_labels: str = "the column by its labels"
+) -> Iterator[Finding]:
+    """Yield what is unreadable or clipped in a column of numbers.
+
+    ``by_labels`` says what one declares of a column whose entries are labels.
+    """
     if tally.texts:
-        yield _unreadable(tally)
+        yield _unreadable(tally, by_labels)
     if isinstance(tally.declared, Interval) and tally.beyond.count:
         yield _clipped(tally, tally.declared, tolerated)
 
@@ -98,7 +108,7 @@ def judge_type(tally: ColumnTally) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _unreadable(tally: ColumnTally) -> Finding:
+def _unreadable(tally: ColumnTally, by_labels: str) -> Finding:
     shape, count = max(tally.shapes.items(), key=lambda pair: pair[1], default=("", 0))
     counts = {
         "rows": tally.texts,
@@ -109,7 +119,7 @@ def _unreadable(tally: ColumnTally) -> Finding:
     examples = listed(tally.text_counts.ordered(), is_whole=tally.text_counts.is_whole)
     effect = "are no numbers" + (" and would count as missing" if tally.declared else "")
     sentence = f"{amount(tally.texts, tally.present, 'entries')} {effect}: {examples}"
-    remedy = "correct the entries, or declare the column by its labels"
+    remedy = f"correct the entries, or declare {by_labels}"
     topic = "unreadable"
     if 2 * count > tally.texts:
         words, remedy = _SHAPE_WORDS[shape]

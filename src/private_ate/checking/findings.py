@@ -31,6 +31,8 @@ class Finding:
         What was found, and what to do about it; the remedy is empty where nothing is to be done.
     counts : mapping
         The numbers behind the sentence.
+    note : str
+        What stands on everything that shows it: not private.
     """
 
     topic: str = field(repr=False)
@@ -186,6 +188,8 @@ class DataCheck:
         Overlap and effective sizes; None where an arm is empty or no covariate can be used.
     proposed : str
         TOML for what is not declared, with bounds as seen in the data: to be confirmed.
+    note : str
+        What stands on everything that shows it: not private.
     """
 
     rows: int = field(repr=False)

@@ -11,7 +11,7 @@ from private_ate.arrays import Integers
 from private_ate.checking.tally import ColumnTally
 from private_ate.checking.words import share
 
-__all__ = ["gives_arm_away", "holds_dates", "is_identifier"]
+__all__ = ["gives_arm_away", "holds_dates", "is_identifier", "is_named_id"]
 
 _UNIQUE: Final = 0.9  # share of different values from which on a column may be an id
 _FEW_ROWS: Final = 20
@@ -20,10 +20,20 @@ _NAMED_ID: Final = re.compile(
     r"(?i)(^|[^a-z])(id|uid|uuid|key|ssn|mrn|nr|no|number|index|row)([^a-z]|$)"
 )
 
+_NAMED_PERSON: Final = re.compile(
+    r"(?i)(^|[^a-z])(id|uid|uuid|pid|ssn|mrn|person|patient|subject|participant)([^a-z]|$)|"
+    r"(person|patient|subject|case|user|study|record|participant)_?id$|[a-z]ID$|^nr$"
+)
+
 
 def holds_dates(tally: ColumnTally) -> bool:
     """Whether most entries look like dates."""
     return 2 * tally.shapes["date"] > tally.present
+
+
+def is_named_id(name: str) -> bool:
+    """Whether a column is named as ids of persons are."""
+    return _NAMED_PERSON.search(name) is not None
 
 
 def is_identifier(tally: ColumnTally) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from private_ate.checking.findings import Arms, ArmsSupport
-from private_ate.checking.text import TITLES, finding_name, verdict
+from private_ate.checking.text import TITLES, finding_name, folded, verdict
 from private_ate.checking.words import quoted
 from private_ate.report.html import balance_table
-from private_ate.report.markup import Markup, element, page
+from private_ate.report.markup import Markup, element, page, words_apart
 from private_ate.report.overlap import overlap_figure
 
 if TYPE_CHECKING:
@@ -41,12 +41,16 @@ def _sections(findings: Sequence[Finding]) -> Iterator[Markup]:
         if chosen:
             head = [element("th", name, scope="col") for name in ("where", "what", "remedy")]
             rows = [
-                element("tr", element("th", finding_name(finding), scope="row"),
-                        element("td", finding.sentence), element("td", finding.remedy))
+                element("tr", element("th", words_apart(finding_name(finding)), scope="row"),
+                        element("td", finding.sentence, data_name=""),
+                        element("td", finding.remedy, data_name="remedy:" * bool(finding.remedy)))
                 for finding in chosen
             ]  # fmt: skip
             yield element("h2", title)
-            yield element("table", element("thead", element("tr", *head)), element("tbody", *rows))
+            yield element(
+                "table", element("thead", element("tr", *head)), element("tbody", *rows),
+                class_="arms",
+            )  # fmt: skip
 
 
 def _overlap(check: DataCheck) -> Iterator[Markup]:
@@ -78,4 +82,7 @@ def _arms_table(support: ArmsSupport, arms: Arms) -> Markup:
 def _proposed(text: str) -> Iterator[Markup]:
     if text:
         yield element("h2", "Proposed for the domain file")
-        yield element("pre", text)
+        yield element("pre", folded(text))
+        if folded(text) != text:
+            summary = element("summary", "with all labels")
+            yield element("details", summary, element("pre", text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from private_ate.checking.arms import has_commas
@@ -13,7 +13,7 @@ from private_ate.checking.roles import missing_rule
 from private_ate.checking.tally import ColumnTally
 from private_ate.data.entries import parse_number
 from private_ate.data.tables import MOST_LABELS
-from private_ate.domain import Categories, Domain, Interval, label_text, toml_text
+from private_ate.domain import Binary, Categories, Domain, Interval, label_text, toml_text
 from private_ate.domain.treatment import MOST_ARMS
 
 __all__ = ["propose_declaration", "propose_lines"]
@@ -21,6 +21,7 @@ __all__ = ["propose_declaration", "propose_lines"]
 _NOT: Final = {"no", "n", "control", "placebo", "untreated", "none", "standard", "usual care"}
 _RARE: Final = 0.01  # share of rows below which a label is rather a slip than an arm
 _WIDTH: Final = 76
+_MANY_LABELS: Final = 10  # of an outcome that is rather text than an event
 _MARK: Final = "  # from the data: confirm with the code book"
 
 
@@ -31,6 +32,8 @@ def propose_declaration(tally: ColumnTally) -> Interval | Categories | None:
         return None
     if tally.holds_numbers:
         low, high = float(tally.low.min()), float(tally.high.max())
+        if (low, high, tally.alike.distinct) == (0.0, 1.0, 2):
+            return Binary()
         known = low < high and abs(low) < 1e150 and abs(high) < 1e150
         return Interval(low, high) if known and not is_identifier(tally) else None
     labels = tally.values.ordered()
@@ -46,16 +49,22 @@ def propose_lines(
     covariates: Sequence[ColumnTally],
     *,
     leaves_out: bool,
+    left_out: Collection[str] = (),
 ) -> str:
     """Return TOML for every declaration that is missing, or an empty text.
 
-    Arms are not proposed for rows that are left out on purpose or counted elsewhere as declared.
+    Arms are not proposed for rows that are left out on purpose or counted elsewhere as declared,
+    nor covariates that are to be ``left_out``: they tell the outcome, or name persons.
     """
     settled = leaves_out or domain.treatment.other is not None or domain.treatment.bins is not None
     parts = [
         [] if settled else [*_treatment(domain, arms)],
         *([*_outcome(domain, place, tally)] for place, tally in enumerate(outcomes)),
-        *([*_covariate(tally)] for tally in covariates if tally.declared is None),
+        *(
+            [*_covariate(tally, is_useful=tally.name not in left_out)]
+            for tally in covariates
+            if tally.declared is None
+        ),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
@@ -116,6 +125,9 @@ def _outcome(domain: Domain, place: int, tally: ColumnTally) -> Iterator[str]:
         seen = propose_declaration(tally)
         if isinstance(seen, Interval):
             yield from _ends(seen)
+        elif isinstance(seen, Categories) and len(seen.labels) < _MANY_LABELS:
+            labels = ", ".join(map(toml_text, seen.labels))
+            yield f"event_label = ???  # the label that counts as 1, of {labels}"
         else:
             yield "low = ???"
             yield "high = ???"
@@ -123,8 +135,8 @@ def _outcome(domain: Domain, place: int, tally: ColumnTally) -> Iterator[str]:
         yield 'missing = ???  # "public", "private" or a number: some outcomes are missing'
 
 
-def _covariate(tally: ColumnTally) -> Iterator[str]:
-    seen = propose_declaration(tally)
+def _covariate(tally: ColumnTally, *, is_useful: bool) -> Iterator[str]:
+    seen = propose_declaration(tally) if is_useful else None
     if seen is None:
         yield f"# {toml_text(tally.name)}: better left out, see its findings"
         return
@@ -149,6 +161,9 @@ def _list(key: str, labels: Sequence[str]) -> Iterator[str]:
 
 def _ends(bounds: Interval) -> Iterator[str]:
     """Yield bounds that are rounded outwards: the smallest and largest value are somebody's."""
+    if bounds.is_binary:
+        yield f"binary = true{_MARK}"
+        return
     step = 10.0 ** math.floor(math.log10(bounds.width))
     ends = {
         "low": math.floor(bounds.low / step) * step,

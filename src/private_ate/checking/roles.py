@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-import numpy as np
-
 from private_ate.checking.columns import judge_numbers, judge_type
+from private_ate.checking.events import EventCounts
 from private_ate.checking.findings import Finding
 from private_ate.checking.sketches import Alike
 from private_ate.checking.tally import ColumnTally
 from private_ate.checking.words import amount, number, share
-from private_ate.domain import Domain, Outcome
+from private_ate.domain import Domain, Interval, Outcome
 
 __all__ = [
+    "judge_ids",
     "judge_lines",
     "judge_outcome",
     "judge_persons",
@@ -23,14 +23,19 @@ __all__ = [
 ]
 
 _CLIPPED_OUTCOMES: Final = 0.01
-_MISSING_OUTCOMES: Final = 0.01
+_WIDE_BOUNDS: Final = 4  # times the span of outcomes from which bounds are called wide
+_FEW_PERSONS: Final = 20
 _FEW_ARMS: Final = 5  # that a sentence lists
 
 
-def judge_outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
-    """Yield what there is to say about the outcome."""
+def judge_outcome(
+    tally: ColumnTally, domain: Domain, events: EventCounts | None
+) -> Iterator[Finding]:
+    """Yield what there is to say about the outcome; ``events`` tells how its labels are read."""
     found = list(_outcome(tally, domain))
     yield from found
+    if events is not None:
+        yield from events.judge()
     if not found:
         yield Finding(
             "in order", tally.name, "ok",
@@ -49,19 +54,38 @@ def _outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
             "it has no declared bounds: the estimate refuses to run without",
             "declare them from the code book; lines are proposed below",
         )  # fmt: skip
-    yield from judge_type(tally)
+    if not (domain.outcome.reads_labels and tally.kind == "label"):
+        yield from judge_type(tally)
     yield from _missing_outcomes(tally, domain.outcome)
-    yield from judge_numbers(tally, _CLIPPED_OUTCOMES)
+    yield from judge_numbers(
+        tally, _CLIPPED_OUTCOMES, "the label that counts as 1 as the event label (event_label)"
+    )
     if tally.beyond.between:
         yield Finding(
             "not binary", tally.name, "bends",
             f"it is declared as 0 or 1, and {amount(tally.beyond.between, tally.present, 'values')}"
             " lie between", "declare bounds instead", {"rows": tally.beyond.between},
         )  # fmt: skip
+    yield from _wide_bounds(tally, bounds)
     if tally.alike.distinct == 1:
         yield Finding(
             "constant", tally.name, "bends", "every outcome is the same", "is it the right column?"
         )
+
+
+def _wide_bounds(tally: ColumnTally, bounds: Interval | None) -> Iterator[Finding]:
+    """Say that outcomes lie in a small part of their bounds; what they are stays unsaid."""
+    if bounds is None or bounds.is_binary or tally.alike.distinct == 1:
+        return
+    span = float(tally.high.max() - tally.low.min())
+    if not 0 < span * _WIDE_BOUNDS <= bounds.width:
+        return
+    yield Finding(
+        "wide bounds", tally.name, "note",
+        f"the declared bounds are {_WIDE_BOUNDS} times as wide as what the outcomes span, or more: "
+        "noise follows the bounds, and at sample level intervals do too",
+        "ask the code book for narrower ones, never the file; at label level outcome_sd helps",
+    )  # fmt: skip
 
 
 def missing_rule(outcome: Outcome) -> tuple[bool, str]:
@@ -81,11 +105,9 @@ def _missing_outcomes(tally: ColumnTally, outcome: Outcome) -> Iterator[Finding]
     if not missing.any():
         return
     declared, rule = missing_rule(outcome)
-    shares = missing[:-1] / np.maximum(rows[:-1], 1)
-    is_many = missing.sum() >= _MISSING_OUTCOMES * rows.sum() or shares.max() >= _MISSING_OUTCOMES
     told = amount(int(missing.sum()), int(rows.sum()), "outcomes") + " are missing"
     yield Finding(
-        "missing", tally.name, "bends" if is_many and not declared else "note",
+        "missing", tally.name, "note" if declared else "bends",
         f"{', '.join([told, *_missing_by_arm(tally)])}; {rule}",
         _missing_remedy(outcome, declared=declared),
         {"rows": int(missing.sum()), **tally.slots.counts(missing), "declared": declared},
@@ -132,6 +154,24 @@ def judge_persons(persons: Alike, column: str, rows: int, rows_per_person: int) 
         f"where {rows_per_person} is declared",
         f"keep one row a person, or declare rows_per_person={persons.largest}", counts,
     )  # fmt: skip
+
+
+def judge_ids(ids: Mapping[str, Alike], rows_per_person: int) -> Iterator[Finding]:
+    """Yield which columns that are named as ids repeat: their persons have several rows."""
+    for column, persons in ids.items():
+        is_few = persons.distinct < _FEW_PERSONS  # a name for groups rather than for persons
+        if is_few or persons.largest <= rows_per_person:
+            continue
+        each = persons.surplus == persons.distinct * (persons.largest - 1)
+        how = f"{persons.largest} rows each" if each else f"up to {persons.largest} rows"
+        yield Finding(
+            "persons", column, "bends",
+            f"it repeats as the id of persons would: {persons.distinct:,} persons with {how}, "
+            f"where {rows_per_person} is declared",
+            f"declare {persons.largest} rows per person, or check by the person {column!r}; if it "
+            "names no persons, leave it out of the file",
+            {"persons": persons.distinct, "largest": persons.largest},
+        )  # fmt: skip
 
 
 def judge_lines(count: int, first: int, rows: int) -> Iterator[Finding]:

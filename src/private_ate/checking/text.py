@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from private_ate.checking.words import quoted
@@ -11,7 +12,7 @@ from private_ate.checking.words import quoted
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding
 
-__all__ = ["TITLES", "WATERMARK", "check_lines", "finding_name", "verdict"]
+__all__ = ["TITLES", "WATERMARK", "check_lines", "finding_name", "folded", "verdict"]
 
 WATERMARK: Final = "NOT PRIVATE, DO NOT SHARE: read off the records themselves, without noise."
 TITLES: Final = {
@@ -20,6 +21,8 @@ TITLES: Final = {
     "ok": ("In order", "bold green"),
 }
 _WIDEST_NAME: Final = 18
+_MOST_LABELS: Final = 12  # of a list that is shown whole
+_FIRST_LABELS: Final = 8  # of a longer one
 
 Line = tuple[str, str]  # text and style
 
@@ -39,12 +42,27 @@ def check_lines(check: DataCheck, width: int) -> Iterator[Line]:
             yield "", ""
     if check.proposed:
         yield "Proposed for the domain file", "bold"
-        for line in check.proposed.split("\n"):
+        for line in folded(check.proposed).split("\n"):
             yield f"  {line}".rstrip(), ""
         yield "", ""
     yield f"{check.rows:,} rows looked at; nothing was spent or stored.", ""
     yield from _wrapped(verdict(check), "", width, "bold")
     yield WATERMARK, "bold"
+
+
+def folded(proposed: str) -> str:
+    """Return proposed lines with the first labels of long lists, and how many more there are.
+
+    ??? takes the place of the others, so that nobody declares a list that was cut.
+    """
+    lines: list[str] = []
+    for is_label, run in groupby(proposed.split("\n"), key=lambda line: line.startswith("  ")):
+        shown = [*run]
+        if is_label and len(shown) > _MOST_LABELS:
+            more = len(shown) - _FIRST_LABELS
+            shown[_FIRST_LABELS:] = [f"  ???,  # … and {more} more labels; the JSON lists all"]
+        lines += shown
+    return "\n".join(lines)
 
 
 def _section(findings: Sequence[Finding], margin: int, width: int) -> Iterator[Line]:
@@ -55,7 +73,7 @@ def _section(findings: Sequence[Finding], margin: int, width: int) -> Iterator[L
             yield head, ""
             head = " " * margin
         yield from _wrapped(_ended(finding.sentence), head, width, "")
-        if finding.remedy and finding.severity != "ok":
+        if finding.remedy:
             yield from _wrapped("→ " + _ended(finding.remedy), " " * margin, width, "dim")
 
 

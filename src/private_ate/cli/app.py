@@ -19,6 +19,7 @@ from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
 from private_ate.cli.flags import with_flag
+from private_ate.cli.help import PlainCommand, PlainGroup
 from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
 from private_ate.cli.report import report
@@ -30,6 +31,7 @@ app = typer.Typer(
     name="private-ate",
     help="Average treatment effects from observational data under differential privacy.",
     no_args_is_help=True,
+    cls=PlainGroup,
     pretty_exceptions_enable=False,  # its tracebacks show local variables: records
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -64,14 +66,16 @@ def _example(command: Callable[..., None]) -> str | None:
 for command in (domain, check, plan, estimate):
     app.command(cls=BinsCommand, epilog=_example(command))(command)
 for plain in (report, ask, combine, demo, audit):
-    app.command(epilog=_example(plain))(plain)
-for budget in ledger.registered_commands:
-    if budget.callback is not None:
-        budget.epilog = _example(budget.callback)
-app.add_typer(ledger, name="ledger")
-app.add_typer(serve.app, name="serve")
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(experiments.app, name="experiment")
+    app.command(cls=PlainCommand, epilog=_example(plain))(plain)
+for name, group in (
+    ("ledger", ledger), ("serve", serve.app), ("datasets", datasets.app),
+    ("experiment", experiments.app),
+):  # fmt: skip
+    for below in group.registered_commands:
+        below.cls = PlainCommand
+        if group is ledger and below.callback is not None:
+            below.epilog = _example(below.callback)
+    app.add_typer(group, name=name, cls=PlainGroup)
 
 
 @app.callback(invoke_without_command=True)

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from typer.core import TyperCommand
-
+from private_ate.cli.help import GroupedCommand
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _NUMBER: Final = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _NUMBERS: Final = re.compile(rf"{_NUMBER}(\s*,\s*{_NUMBER})*\s*,?")
 
 
-class BinsCommand(TyperCommand):
+class BinsCommand(GroupedCommand):
     """A command whose flag ``--treatment-bins`` takes as many numbers as follow it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # click's own
@@ -92,6 +91,8 @@ class ArmFlags:
                 "declare two bins by --treatment-bins LOW EDGE HIGH"
             )
             raise ArgumentError(msg)
+        if base.is_assumed:
+            return _treatment(base, treated=self.treated, control=self.control)
         return _treatment(
             base,
             treated=base.treated if self.treated is None else self.treated,

@@ -37,11 +37,21 @@ def ask(
     key: Annotated[
         str | None, typer.Option(help="Makes a repeat safe: the same key, the same request.")
     ] = None,
+    purpose: Annotated[
+        str, typer.Option(help="What the answer is for; curators read it.", metavar="TEXT")
+    ] = "",
+    outcome_sd: Annotated[
+        float | None,
+        typer.Option(
+            help="A public guess of the outcome's standard deviation among people treated alike.",
+            metavar="SD",
+        ),
+    ] = None,
     dummy: Annotated[
         bool, typer.Option("--dummy", help="Ask made-up people; costs nothing.")
     ] = False,
     plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Show what to expect and stop.")
+        bool, typer.Option("--plan-only", help="Print what to expect as a table and stop.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -59,12 +69,13 @@ def ask(
         "estimand": estimand, "among": among, "design": design, "method": method,
         "probability": parse_probability(probability), "by": split_names(by) or [],
         "overall": overall, "covariates": split_names(covariates),
-        "confidence": parse_confidence(confidence), "dummy": dummy,
+        "confidence": parse_confidence(confidence), "dummy": dummy, "purpose": purpose,
+        "outcome_sd": outcome_sd,
     }  # fmt: skip
     client = Client(url, _token(token_file))
     planned = client.plan(dataset, epsilon=epsilon, half_width=half_width, **question)
     if plan_only:
-        typer.echo(dumps(planned.told, indent=2, ensure_ascii=False))
+        typer.echo(dumps(planned.told, indent=2, ensure_ascii=False) if json else str(planned))
         return
     release = planned.ask(key).wait()
     typer.echo(release.to_json() if json else str(release))

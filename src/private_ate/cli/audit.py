@@ -28,7 +28,10 @@ def audit(
         typer.Option(help="Runs for either neighbour; more runs find smaller flaws.", min=100),
     ] = None,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Many more runs: about ten minutes, not two.")
+        bool,
+        typer.Option(
+            "--thorough", help="Many more runs: about ten minutes of a processor, not one."
+        ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for pictures (needs matplotlib).", metavar="DIR")

@@ -29,6 +29,7 @@ def check(
     domain: flags.DomainFile = None,
     outcome_bounds: flags.OutcomeBounds = None,
     binary_outcome: flags.IsBinary = False,
+    event_label: flags.EventLabel = None,
     missing_outcomes: flags.MissingOutcomes = None,
     bounds: flags.Bounds = None,
     categories: flags.Categories = None,
@@ -38,9 +39,7 @@ def check(
     reference: flags.Reference = None,
     treatment_bins: flags.TreatmentBins = None,
     by: flags.By = None,
-    person: Annotated[
-        str | None, typer.Option(help="Column that names each row's person.", metavar="COLUMN")
-    ] = None,
+    person: flags.Person = None,
     rows_per_person: flags.RowsPerPerson = 1,
     leave_out_undeclared: Annotated[
         bool,
@@ -51,6 +50,10 @@ def check(
     ] = "1GB",
     sep: flags.Separator = None,
     decimal: flags.DecimalSign = None,
+    encoding: flags.EncodingName = None,
+    header_row: flags.HeaderRow = None,
+    skip_rows: flags.SkippedRows = None,
+    sheet: flags.SheetName = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     html: Annotated[
         Path | None, typer.Option(help="Curator only: also write a page.", metavar="OUT.html")
@@ -63,21 +66,24 @@ def check(
     """
     from private_ate.checking.check import check_data  # keeps --help fast
     from private_ate.cli.estimate import declared_domain, named_covariates  # as above
-    from private_ate.cli.files import described_file  # as above
     from private_ate.cli.pages import require_folder  # as above
     from private_ate.cli.progress import watch  # as above
-    from private_ate.data.files import write_whole  # as above
+    from private_ate.data.files import described_file, write_whole  # as above
 
     require_folder(html)
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
-        missing=missing_outcomes,
+        event_label=event_label, missing=missing_outcomes,
         bounds=bounds or [], categories=categories or [],
         arms=ArmFlags(treated, control, arms, reference, treatment_bins),
     )  # fmt: skip
+    file = described_file(
+        data, sep=sep, decimal=decimal, encoding=encoding, header_row=header_row,
+        skip_rows=skip_rows, sheet=sheet,
+    )  # fmt: skip
     with watch("checking", quiet=quiet or json) as progress:
         found = check_data(
-            described_file(data, sep, decimal),
+            file,
             domain=known,
             level=cast("Any", level),
             covariates=named_covariates(covariates),
@@ -107,5 +113,11 @@ def _show(found: DataCheck, *, as_json: bool) -> None:
     console = Console(highlight=False)
     for line, style in check_lines(found, min(console.width, 100)):
         console.print(Text(line, style), soft_wrap=True)  # never read as markup
+    for finding in found.findings:
+        if finding.topic == "persons":
+            most = finding.counts["largest"]
+            console.print(
+                f"Say --rows-per-person {most} or --person {finding.column}", markup=False
+            )
     if any(finding.topic == "decimal commas" for finding in found.findings):
         console.print("Decimal commas throughout the file are read with --decimal ,")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -49,13 +50,17 @@ def domain(
     treatment_bins: flags.TreatmentBins = None,
     sep: flags.Separator = None,
     decimal: flags.DecimalSign = None,
+    encoding: flags.EncodingName = None,
+    header_row: flags.HeaderRow = None,
+    skip_rows: flags.SkippedRows = None,
+    sheet: flags.SheetName = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
     from private_ate.cli.draft import Draft  # keeps --help fast
     from private_ate.cli.estimate import named_covariates  # as above
-    from private_ate.cli.files import described_file  # as above
-    from private_ate.data.files import read_schema, write_whole  # as above
+    from private_ate.data.files import described_file, read_schema, write_whole  # as above
+    from private_ate.data.tables import require_column  # as above
 
     one_of("level", level, ("label", "sample"))
     declared = _declared_arms(
@@ -64,17 +69,17 @@ def domain(
     if out.exists() and not force:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
-    schema = read_schema(described_file(data, sep, decimal))
+    reading: dict[str, Any] = {
+        "sep": sep, "decimal": decimal, "encoding": encoding, "header_row": header_row,
+        "skip_rows": skip_rows, "sheet": sheet,
+    }  # fmt: skip
+    schema = read_schema(described_file(data, **reading))
     named = named_covariates(covariates)
     asked = [("treatment", treatment), ("outcome", outcome)]
     asked += [("covariate", name) for name in named or () if named != "all"]
     for role, name in asked:
-        if name is not None and name not in schema:
-            msg = (
-                f"the file has no {role} column {name!r} among its {len(schema)} columns; "
-                "check the name, and that the file begins with a header line"
-            )
-            raise ArgumentError(msg)
+        if name is not None:
+            require_column(tuple(schema), name, role, [other for _, other in asked if other])
     numbers = sum(map(_is_number, schema)) if None in schema.values() else 0
     if numbers:
         msg = (
@@ -91,16 +96,23 @@ def domain(
             f"left out {len(drafted.left_out)} of {len(schema)} columns for their names or types; "
             "the reasons are at the end of the draft"
         )
+    if any(reason.startswith("the name of an id") for reason in drafted.left_out.values()):
+        typer.echo(
+            "if a person can have several rows, check by the id with --person COLUMN and say "
+            "--rows-per-person N when you estimate, or at label level --person COLUMN"
+        )
     if treatment is None or outcome is None:
         typer.echo("name --treatment and --outcome too, and the draft asks for less")
-    check = ["private-ate", "check", str(data), "--domain", str(out), *_more(drafted, sep, decimal)]
+    check = ["private-ate", "check", str(data), "--domain", str(out), *_more(drafted, reading)]
     typer.echo(f"wrote {out}; fill in every ??? from the code book, then:\n  {shlex.join(check)}")
 
 
-def _more(drafted: Draft, sep: str | None, decimal: str | None) -> list[str]:
+def _more(drafted: Draft, reading: Mapping[str, Any]) -> list[str]:
     """Return the flags that a check of the drafted domain needs beside it."""
-    signs = {"--sep": sep, "--decimal": decimal}
-    words = [word for flag, sign in signs.items() if sign is not None for word in (flag, sign)]
+    said = {
+        f"--{name.replace('_', '-')}": str(one) for name, one in reading.items() if one is not None
+    }
+    words = [word for flag_and_value in said.items() for word in flag_and_value]
     words += ["--level", drafted.level]
     is_named = drafted.treatment is not None and drafted.outcome is not None
     if is_named and has_public_covariates(drafted.level):

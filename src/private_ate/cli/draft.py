@@ -24,6 +24,7 @@ _HEADER: Final = """\
 # Zero or one:              { binary = true }
 # Labels:                   { categories = ["a", "b", "other"], other = "other" }
 #   (other: the label for missing and undeclared ones; without it they are a category of their own)
+# An outcome of labels:     event_label = "yes" instead of low and high: it counts as 1, others as 0
 # Rows without an outcome:  missing = "public" if anybody may know who lacks one, "private" if not
 #                           (both leave them out), or the number that they count as
 """
@@ -35,6 +36,7 @@ _PUBLIC: Final = """\
 _LEFT_OUT: Final = (
     "# Left out for their names or types; remove the # before one that is a covariate."
 )
+_BINARY: Final = "{ binary = true }"
 _NUMBER: Final = "{ low = ???, high = ??? }"
 # Not valid TOML on purpose: a forgotten "???" would pass as a label.
 _LABELS: Final = '{ categories = [???, "other"], other = "other" }'
@@ -94,7 +96,9 @@ class Draft:
         yield from (_HEADER, "[treatment]", f"column = {_text_or_gap(self.treatment)}")
         yield from ("treated = ???", "control = ???") if self.arms is None else arm_lines(self.arms)
         yield from ("", "[outcome]", f"column = {_text_or_gap(self.outcome)}")
-        yield from ("low = ???", "high = ???", "missing = ???", "", "[covariates]")
+        is_binary = self.outcome is not None and self.schema.get(self.outcome) == "binary"
+        yield from ("binary = true",) if is_binary else ("low = ???", "high = ???")
+        yield from ("missing = ???", "", "[covariates]")
         is_public = has_public_covariates(self.level)
         if is_public:
             quoted = ",".join(self.nameable)
@@ -109,6 +113,8 @@ class Draft:
 
 def _declaration(name: str, kind: str | None) -> str:
     """Return the line of one covariate; a file without types leaves two ways."""
+    if kind == "binary":
+        return f"{_key(name)} = {_BINARY}"
     if kind == "number":
         return f"{_key(name)} = {_NUMBER}"
     if kind is not None:

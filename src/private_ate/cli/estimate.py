@@ -15,6 +15,7 @@ from private_ate.cli.arms import ArmFlags
 from private_ate.cli.saved import require_apart
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS
+from private_ate.privacy.levels import has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.domain import Categories, Domain, Interval
@@ -36,6 +37,7 @@ def estimate(
     weights: flags.WeightsColumn = None,
     outcome_bounds: flags.OutcomeBounds = None,
     binary_outcome: flags.IsBinary = False,
+    event_label: flags.EventLabel = None,
     missing_outcomes: flags.MissingOutcomes = None,
     bounds: flags.Bounds = None,
     categories: flags.Categories = None,
@@ -61,7 +63,9 @@ def estimate(
     by: flags.By = None,
     overall: flags.Overall = False,
     confidence: flags.Confidence = "0.95",
+    means: flags.Means = False,
     rows_per_person: flags.RowsPerPerson = 1,
+    person: flags.Person = None,
     outcome_sd: flags.OutcomeDeviation = None,
     bounds_from_data: Annotated[
         bool,
@@ -84,6 +88,10 @@ def estimate(
     ] = "1GB",
     sep: flags.Separator = None,
     decimal: flags.DecimalSign = None,
+    encoding: flags.EncodingName = None,
+    header_row: flags.HeaderRow = None,
+    skip_rows: flags.SkippedRows = None,
+    sheet: flags.SheetName = None,
     contrasts: flags.ShownContrasts = "all",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
@@ -99,6 +107,7 @@ def estimate(
     ledger: Annotated[
         str | None, typer.Option(help="Budget ledger: file or postgresql:// URL.", metavar="LEDGER")
     ] = None,
+    head: flags.Head = None,
     dataset: Annotated[
         str | None,
         typer.Option(help="The data set's name in the release and the ledger.", metavar="NAME"),
@@ -121,10 +130,9 @@ def estimate(
     within it. Convert a file whose fields hold line ends to Parquet first.
     """
     from private_ate.cli import pages  # keeps --help fast
-    from private_ate.cli.files import described_file  # as above
     from private_ate.cli.progress import watch  # keeps --help fast
     from private_ate.contents.protection import warn_of_epsilon  # as above
-    from private_ate.data.files import write_whole  # as above
+    from private_ate.data.files import described_file, write_whole  # as above
     from private_ate.estimation import estimate_ate  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
 
@@ -140,14 +148,18 @@ def estimate(
     )  # fmt: skip
     known = declared_domain(
         treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
-        missing=missing_outcomes, bounds=bounds or [], categories=categories or [],
+        event_label=event_label, missing=missing_outcomes,
+        bounds=bounds or [], categories=categories or [],
         arms=ArmFlags(treated, control, arms, reference, treatment_bins), weights=weights,
     )  # fmt: skip
     if diagnostics is not None:
         _refuse_curators_page(known, by)
     for path in (report, diagnostics):
         pages.require_folder(path)
-    file = described_file(data, sep, decimal)
+    file = described_file(
+        data, sep=sep, decimal=decimal, encoding=encoding, header_row=header_row,
+        skip_rows=skip_rows, sheet=sheet,
+    )  # fmt: skip
     here = None if engine == "spark" else file  # a cluster's rows do not come here
     if diagnostics is not None and here is None:
         msg = "the curator's page needs all rows on this machine; leave out --engine spark"
@@ -155,7 +167,7 @@ def estimate(
     warned = warn_of_epsilon(parse_epsilon(epsilon))
     if not quiet:
         _warn(warned)  # while it can still be changed
-    chosen = method_options(method, level, settings or [])
+    chosen = method_options(method, level, [*(settings or []), *_means_asked(known, level, means)])
     with watch("estimating", quiet=quiet or json) as progress:
         release = estimate_ate(
             file,
@@ -174,6 +186,7 @@ def estimate(
             overall=overall,
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
+            person=person,
             outcome_sd=parse_deviations(outcome_sd),
             bounds="from-data" if bounds_from_data else "declared",
             leave_out_undeclared=leave_out_undeclared,
@@ -184,6 +197,7 @@ def estimate(
             seed=seed,
             progress=progress,
             ledger=ledger,
+            ledger_head=head,
             dataset=dataset,
             dataset_version=dataset_version,
             request_id=request_id,
@@ -196,15 +210,36 @@ def estimate(
     show(
         release, as_json=json, contrasts=shown
     )  # first: what was paid for is not lost if a page fails
+    named = _without_person(file, known, named_covariates(covariates), person)
     if report is not None:
         facts = pages.public_facts(
-            release, here, known, named_covariates(covariates),
+            release, here, known, named,
             options=chosen, analyst=analyst, spent_before=pages.spent_before(release, ledger),
         )  # fmt: skip
         write_whole(report, release.to_html(facts, contrasts=shown))
     if diagnostics is not None and here is not None:
-        text = pages.curator_text(release, here, known, named_covariates(covariates), chosen)
+        text = pages.curator_text(release, here, known, named, chosen)
         write_whole(diagnostics, text)
+
+
+def _without_person(
+    file: object, known: Domain, named: list[str] | Literal["all"] | None, person: str | None
+) -> list[str] | Literal["all"] | None:
+    """Return the covariates as a page is asked for them: by name if a column of ids is none."""
+    if person is None:
+        return named
+    from private_ate.data.streams import open_schema  # keeps --help fast
+    from private_ate.data.tables import covariate_names  # as above
+
+    return list(covariate_names(open_schema(file), known, named, person=person))
+
+
+def _means_asked(known: Domain, level: str, means: bool) -> list[str]:
+    """Return the option that releases means; refused where no method would."""
+    if means and known.treatment.size == 2 and not has_public_covariates(cast("Any", level)):
+        msg = "at sample level means of two arms are not released; leave out --means"
+        raise ArgumentError(msg)
+    return ["means=true"] if means else []
 
 
 def _refuse_curators_page(known: Domain, by: str | None) -> None:
@@ -256,6 +291,7 @@ def declared_domain(
     *,
     outcome_bounds: tuple[float, float] | None,
     binary: bool,
+    event_label: str | None = None,
     missing: str | None = None,
     bounds: list[str],
     categories: list[str],
@@ -269,10 +305,10 @@ def declared_domain(
 
     base = resolve_domain(None if path is None else Domain.read(path), treatment, outcome or None)
     labels = arms.declare(base.treatment)
-    if base.further and (binary or outcome_bounds is not None):
+    if base.further and (binary or event_label is not None or outcome_bounds is not None):
         msg = (
             "of several outcomes each has bounds of its own: write --bounds COL=LO:HI or "
-            "--bounds COL=binary for each, or use --domain FILE"
+            "--bounds COL=binary for each, or use --domain FILE (also for event labels)"
         )
         raise ArgumentError(msg)
     told = dict(_parse_bounds(text) for text in bounds)
@@ -280,11 +316,11 @@ def declared_domain(
     for one in base.outcomes:
         limits = told.pop(one.column, one.bounds) if base.further else one.bounds
         filled = None if one.bounds is None or missing is not None else one.bounds.missing
-        if binary:
+        if binary or event_label is not None:
             limits = Binary(missing=filled)
         elif outcome_bounds is not None:
             limits = Interval(*outcome_bounds, filled)
-        known_one = replace(one, bounds=limits)
+        known_one = replace(one, bounds=limits, event_label=event_label or one.event_label)
         if missing is not None:
             known_one = known_one.with_missing(_parse_missing(missing))
         named.append(known_one)

@@ -21,22 +21,30 @@ __all__ = [
     "Covariates",
     "DecimalSign",
     "DomainFile",
+    "EncodingName",
     "EstimandName",
+    "EventLabel",
+    "Head",
+    "HeaderRow",
     "IsBinary",
     "LevelName",
+    "Means",
     "MissingOutcomes",
     "Neighbors",
     "OutcomeBounds",
     "OutcomeColumn",
     "OutcomeDeviation",
     "Overall",
+    "Person",
     "Probability",
     "Quiet",
     "Reference",
     "RowsPerPerson",
     "Separator",
     "Settings",
+    "SheetName",
     "ShownContrasts",
+    "SkippedRows",
     "TargetName",
     "Treated",
     "TreatmentBins",
@@ -51,16 +59,18 @@ _FLAGS: Final = {
     "outcome": "--outcome Y",
     "covariates": "--covariates A,B",
     "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
-    "outcome bounds": "--outcome-bounds LO HI, --binary-outcome (of several outcomes: "
-    "--bounds {0}=LO:HI or {0}=binary), or --domain FILE",
+    "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, --event-label LABEL "
+    "(of several outcomes: --bounds {0}=LO:HI or {0}=binary), or --domain FILE",
     "method": "--method NAME",
     "estimand": "--estimand NAME",
     "among": "--among LABEL",
     "arms": "--arms A,B,C or --treatment-bins LOW EDGE … HIGH, or --domain FILE",
+    "labels": "--treated LABEL --control LABEL (or --arms A,B,C), or --domain FILE",
     "reference": "--reference LABEL",
     "by": "--by COLUMN,COLUMN<NUMBER",
     "overall": "--overall",
     "rows_per_person": "--rows-per-person N",
+    "person": "--person COLUMN",
     "design": "--design randomized",
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
@@ -70,6 +80,7 @@ _FLAGS: Final = {
     "delta": "--set delta=…",
     "limits": "--set limits=…",
     "leave out undeclared": "--leave-out-undeclared",
+    "event label": "--event-label LABEL",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "confidence": "--confidence C",
     "half-width": "--half-width W",
@@ -78,6 +89,9 @@ _FLAGS: Final = {
     "rows": "--rows N",
     "sep": "--sep ';' (or tab, bar, colon)",
     "decimal": "--decimal , with the --sep of the file",
+    "encoding": "--encoding cp1252 (or utf-8, utf-16)",
+    "header row": "--header-row N",
+    "sheet": "--sheet NAME",
     "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
@@ -103,9 +117,42 @@ Separator = Annotated[
         "--sep", help="What separates the fields of a CSV file: ; | : or tab.", metavar="SIGN"
     ),
 ]
+Head = Annotated[
+    str | None,
+    typer.Option(
+        "--head",
+        help="A hash that a release carries; a ledger without that entry is refused.",
+        metavar="HASH",
+    ),
+]
 DecimalSign = Annotated[
     str | None,
     typer.Option("--decimal", help="What decimals of a CSV file follow: . or ,", metavar="SIGN"),
+]
+EncodingName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        help="Encoding of a CSV file: utf-8, cp1252 or utf-16; default: by its byte order mark, "
+        "else utf-8.",
+        metavar="NAME",
+    ),
+]
+HeaderRow = Annotated[
+    int | None,
+    typer.Option(help="Line of a CSV file, or row of a sheet, that is the header.", metavar="N"),
+]
+SkippedRows = Annotated[
+    int | None,
+    typer.Option("--skip-rows", help="Lines or rows before the header.", metavar="N"),
+]
+SheetName = Annotated[
+    str | None,
+    typer.Option(
+        "--sheet",
+        help="Sheet of an Excel file by name or number; default: the first.",
+        metavar="NAME",
+    ),
 ]
 LevelName = Annotated[
     str,
@@ -150,6 +197,13 @@ OutcomeDeviation = Annotated[
 IsBinary = Annotated[
     bool, typer.Option("--binary-outcome", help="Declare the outcome to be 0 or 1.")
 ]
+EventLabel = Annotated[
+    str | None,
+    typer.Option(
+        help="Label that counts as 1 of an outcome of labels, such as yes; any other as 0.",
+        metavar="LABEL",
+    ),
+]
 MissingOutcomes = Annotated[
     str | None,
     typer.Option(
@@ -162,8 +216,8 @@ Bounds = Annotated[
     typer.Option(help="Declared bounds, or COL=binary.", metavar="COL=LO:HI"),
 ]
 Categories = Annotated[list[str] | None, typer.Option(help="Declared labels.", metavar="COL=a|b|c")]
-Treated = Annotated[str | None, typer.Option(help="Label of treated units.")]
-Control = Annotated[str | None, typer.Option(help="Label of control units.")]
+Treated = Annotated[str | None, typer.Option(help="Label of treated units.", metavar="LABEL")]
+Control = Annotated[str | None, typer.Option(help="Label of control units.", metavar="LABEL")]
 Arms = Annotated[
     str | None,
     typer.Option(help="Labels of all arms, in place of treated and control.", metavar="A,B,C"),
@@ -211,9 +265,22 @@ Probability = Annotated[
 ]
 DesignName = Annotated[str, typer.Option(help="unknown, observational or randomized.")]
 Confidence = Annotated[str, typer.Option(help="Coverage of intervals, or none to save their ε.")]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--person", help="Public column of ids; counts the rows of a person.", metavar="COLUMN"
+    ),
+]
 RowsPerPerson = Annotated[int, typer.Option(help="Rows one person may have.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")
+]
+Means = Annotated[
+    bool,
+    typer.Option(
+        "--means",
+        help="Release both arms' means: of a binary outcome risk and odds ratios follow.",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

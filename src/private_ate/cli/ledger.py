@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
+from private_ate.cli import flags
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level, has_public_covariates
 
@@ -38,6 +39,14 @@ PublicColumns = Annotated[
     str | None,
     typer.Option("--public", help="Public columns at label level, with commas.", metavar="A,B"),
 ]
+PublicGaps = Annotated[
+    str | None,
+    typer.Option(
+        "--public-gaps",
+        help="Private columns of which it is public who lacks a value, with commas.",
+        metavar="Y,Z",
+    ),
+]
 BoundRows = Annotated[
     int | None, typer.Option("--rows-per-person", help="Rows one person may have.", metavar="M")
 ]
@@ -61,6 +70,7 @@ def create(
     ] = None,
     level: BoundLevel = None,
     public: PublicColumns = None,
+    public_gaps: PublicGaps = None,
     rows_per_person: BoundRows = None,
     json: AsJson = False,
 ) -> None:
@@ -72,7 +82,7 @@ def create(
         location, dataset, epsilon=epsilon, delta=delta,
         caps=_caps(cap or []), uncapped="allowed" if others_allowed else None,
         level=cast("Any", level), public=columns, rows_per_person=rows_per_person,
-        binding=binding,
+        public_gaps=_split(public_gaps), binding=binding,
     )  # fmt: skip
     _show(ledger, dataset, "Budget", as_json=json)
 
@@ -83,18 +93,20 @@ def bind(
     dataset: DatasetName,
     level: BoundLevel = None,
     public: PublicColumns = None,
+    public_gaps: PublicGaps = None,
     rows_per_person: BoundRows = None,
     others_allowed: OthersAllowed = False,
     json: AsJson = False,
 ) -> None:
-    """Say what `create` left open: level, public columns, rows per person, other analysts."""
+    """Say what `create` left open: level, public columns and gaps, rows per person, analysts."""
     from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
 
     ledger = Ledger.open(location)
     try:
         ledger.bind(
             dataset, level=cast("Any", level), public=_split(public),
-            rows_per_person=rows_per_person, uncapped="allowed" if others_allowed else None,
+            rows_per_person=rows_per_person, public_gaps=_split(public_gaps),
+            uncapped="allowed" if others_allowed else None,
         )  # fmt: skip
     except BaseException:
         ledger.close()
@@ -152,10 +164,7 @@ def history(location: Location, dataset: OneDataset = None, json: AsJson = False
 @app.command()
 def verify(
     location: Location,
-    head: Annotated[
-        str | None,
-        typer.Option(help="A hash that a release carries; it must be an entry's."),
-    ] = None,
+    head: flags.Head = None,
     release: Annotated[
         Path | None,
         typer.Option(help="A saved release; it must be what was stored.", metavar="R.json"),
@@ -207,7 +216,7 @@ def _declared(
     known = Domain.read(domain)
     roles = Roles(private=frozenset(one.column for one in known.outcomes))
     if level in get_args(Level) and has_public_covariates(cast("Level", level)) and public is None:
-        public = [known.treatment.column, *known.covariates]
+        public = list(known.public_columns)
     return public, replace(binding_of(known), roles=roles)
 
 
@@ -245,7 +254,12 @@ def _show(ledger: Ledger, dataset: str | None, title: str, *, as_json: bool) -> 
     _print([_account(account) for account in accounts], title, as_json=False)
     _print(
         [
-            {"dataset": name, **bound[name], "public": ", ".join(bound[name]["public"])}
+            {
+                "dataset": name,
+                **bound[name],
+                "public": ", ".join(bound[name]["public"]),
+                "public_gaps": ", ".join(bound[name]["public_gaps"]),
+            }
             for name in sorted(bound)
         ],
         "Bound to",
@@ -270,6 +284,7 @@ def _bound(ledger: Ledger, dataset: str) -> dict[str, Any]:
     return {
         "level": roles.level,
         "public": sorted(roles.public),
+        "public_gaps": sorted(roles.public_gaps or ()),
         "rows_per_person": roles.rows_per_person,
     }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.settings import Facts, LedgerNote
+from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
     from private_ate.data.tables import Covariates
@@ -97,7 +97,7 @@ def curator_text(
             domain=domain,
             covariates=covariates,
             epsilon=float(release.epsilon),
-            neighbors=Facts.of(release.settings).neighbors or 5,
+            neighbors=release.facts.neighbors or 5,
             release=release,
             options=options,
         )

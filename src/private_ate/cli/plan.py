@@ -47,7 +47,9 @@ def plan(
     design: flags.DesignName = "unknown",
     probability: flags.Probability = None,
     confidence: flags.Confidence = "0.95",
+    means: flags.Means = False,
     rows_per_person: flags.RowsPerPerson = 1,
+    person: flags.Person = None,
     outcome_sd: flags.OutcomeDeviation = None,
     settings: flags.Settings = None,
     epsilons: Annotated[
@@ -87,6 +89,10 @@ def plan(
     ] = None,
     sep: flags.Separator = None,
     decimal: flags.DecimalSign = None,
+    encoding: flags.EncodingName = None,
+    header_row: flags.HeaderRow = None,
+    skip_rows: flags.SkippedRows = None,
+    sheet: flags.SheetName = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: flags.Quiet = False,
 ) -> None:
@@ -100,11 +106,11 @@ def plan(
         parse_probability,
         split_names,
     )
-    from private_ate.cli.files import described_file  # as above
     from private_ate.cli.progress import watch  # as above
+    from private_ate.data.files import described_file  # as above
     from private_ate.planning import plan_ate  # as above
 
-    source: object = None if data is None else described_file(data, sep, decimal)
+    source: object = None
     known = declared = None
     flagged = ArmFlags(treated, control, arms, reference, treatment_bins)
     if data is None:
@@ -112,6 +118,10 @@ def plan(
         declared = _several_arms(domain, flagged)
         known = _several_outcomes(domain, outcome)
     else:
+        source = described_file(
+            data, sep=sep, decimal=decimal, encoding=encoding, header_row=header_row,
+            skip_rows=skip_rows, sheet=sheet,
+        )  # fmt: skip
         known = declared_domain(
             treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
             bounds=bounds or [], categories=categories or [], arms=flagged,
@@ -133,6 +143,7 @@ def plan(
             probability=parse_probability(probability),
             confidence=parse_confidence(confidence),
             rows_per_person=rows_per_person,
+            person=person,
             outcome_sd=parse_deviations(outcome_sd),
             explained=explained,
             solve=cast("Any", solve),
@@ -143,7 +154,10 @@ def plan(
             overall=overall,
             overlap=cast("Any", overlap),
             mean_weight=mean_weight,
-            options=cast("Any", method_options("auto", level, settings or [])),
+            options=cast(
+                "Any",
+                method_options("auto", level, [*(settings or []), *["means=true"] * means]),
+            ),
             progress=progress,
         )
     if plot is not None:

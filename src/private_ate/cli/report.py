@@ -1,4 +1,4 @@
-"""`private-ate report`: a saved release shown again, as text, as a page or as a table."""
+"""`private-ate report`: a saved release shown again: text, a page, a table or a figure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
+_FIGURES = (".svg", ".png", ".pdf")
+
 
 def report(
     release: Annotated[
@@ -25,12 +27,23 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="Write a file: .html (a page), .md, .tex, .csv or .txt.", metavar="PAGE"),
+        typer.Option(
+            help="Write a page (.html), a table (.docx, .md, .tex, .csv, .txt) or a figure "
+            "(.svg, .png, .pdf).",
+            metavar="FILE",
+        ),
     ] = None,
+    figure: Annotated[
+        str,
+        typer.Option(
+            help="What a figure shows: effects, balance of covariates, or means of several arms.",
+            metavar="WHAT",
+        ),
+    ] = "effects",
     domain: flags.DomainFile = None,
     contrasts: flags.ShownContrasts = "all",
     p_values: Annotated[
-        bool, typer.Option("--p-values", help="In .md, .tex and .csv: add tests of no effect.")
+        bool, typer.Option("--p-values", help="In tables: add tests of no effect.")
     ] = False,
 ) -> None:
     """Show a saved release again, here or as a file; spends nothing and needs no data.
@@ -49,7 +62,30 @@ def report(
         return
     require_writable(out)
     require_apart({"R.json": release, "--out": out, "--domain": domain})
+    if out.suffix.lower() in _FIGURES:
+        one_of("figure", figure, ("effects", "balance", "means"))
+        _draw(saved, out, shown, figure)
+        return
     write_whole(out, _written(saved, out, domain, shown, p_values=p_values))
+
+
+def _draw(release: Release, out: Path, contrasts: Literal["all", "reference"], figure: str) -> None:
+    """Draw what is asked for; the name of the file says in which form."""
+    from private_ate.report import plots  # matplotlib is an extra
+    from private_ate.report.words import titled_balance  # keeps --help fast
+
+    if figure == "effects":
+        plots.draw_effects(release, out, contrasts)
+    elif figure == "means":
+        plots.draw_means(release, out)
+    else:
+        balance = titled_balance(release)
+        if not balance:
+            msg = (
+                "this release holds no balance of covariates, which are public at label level only"
+            )
+            raise ArgumentError(msg)
+        plots.draw_balance(balance, out)
 
 
 def _written(
@@ -59,7 +95,7 @@ def _written(
     contrasts: Literal["all", "reference"],
     *,
     p_values: bool,
-) -> str:
+) -> str | bytes:
     """Return a release in the form that the name of a file asks for."""
     match out.suffix.lower():
         case ".html" | ".htm":
@@ -70,9 +106,12 @@ def _written(
             return release.to_latex(contrasts, p_values=p_values)
         case ".csv":
             return release.to_csv(p_values=p_values)
+        case ".docx":
+            return release.to_docx(contrasts, p_values=p_values)
         case ".txt":
             return release.to_text(contrasts) + "\n"
-    msg = f"a release is written as .html, .md, .tex, .csv or .txt, not as {out.name!r}"
+    forms = ".html, .docx, .md, .tex, .csv, .txt, .svg, .png or .pdf"
+    msg = f"a release is written as {forms}, not as {out.name!r}"
     raise ArgumentError(msg)
 
 

@@ -20,8 +20,9 @@ def read_release(path: Path) -> Release:
     """Read a release that was saved as JSON; errors name the file."""
     from private_ate.release import Release  # keeps --help fast
 
+    text = read_text(path)
     try:
-        return Release.from_json(read_text(path))
+        return Release.from_json(text)
     except ArgumentError as cause:
         msg = f"{str(path)!r}: {cause}"
         raise ArgumentError(msg) from cause
@@ -29,6 +30,9 @@ def read_release(path: Path) -> Release:
 
 def read_text(path: Path) -> str:
     """Read the file of a release."""
+    if not path.exists():
+        msg = f"there is no file {str(path)!r}"
+        raise ArgumentError(msg)
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as cause:

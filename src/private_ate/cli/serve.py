@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from private_ate.cli import flags
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -25,17 +27,22 @@ def demo(
         Path | None, typer.Option(help="Keep it here; otherwise it is gone afterwards.")
     ] = None,
 ) -> None:
-    """Come up on loopback with a simulated study and a token for each role."""
-    import tempfile  # keeps --help fast
+    """Come up on loopback with a simulated study and a token for each role.
+
+    A terminal shows the tokens; otherwise they are in a file, tokens.txt, in the folder.
+    """
+    import sys  # keeps --help fast
+    import tempfile  # as above
 
     from private_ate.service.running import run_demo  # as above
 
+    shows_tokens = sys.stdout.isatty()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        run_demo(folder, port, typer.echo)
+        run_demo(folder, port, typer.echo, shows_tokens=shows_tokens)
         return
     with tempfile.TemporaryDirectory(prefix="private-ate-") as place:
-        run_demo(Path(place), port, typer.echo)
+        run_demo(Path(place), port, typer.echo, shows_tokens=shows_tokens)
 
 
 @app.command()
@@ -73,15 +80,26 @@ def add(
         str | None, typer.Option(help="Total budget of a new population.", metavar="E")
     ] = None,
     rows_per_person: Annotated[int, typer.Option(help="Rows one person may have.")] = 1,
+    sep: flags.Separator = None,
+    decimal: flags.DecimalSign = None,
+    encoding: flags.EncodingName = None,
+    header_row: flags.HeaderRow = None,
+    skip_rows: flags.SkippedRows = None,
+    sheet: flags.SheetName = None,
 ) -> None:
     """Register a data set on the worker's side: reads the header and counts the rows."""
     from private_ate.domain import Domain  # keeps --help fast
     from private_ate.service.place import add_file, open_place, read_place  # as above
+    from private_ate.service.sources import write_source  # as above
 
     place = read_place(folder).behind()
     with open_place(place) as (store, _):
         add_file(
-            place, store, source, Domain.read(domain), name=name, population=population,
+            place, store, write_source(
+                source, sep=sep, decimal=decimal, encoding=encoding, header_row=header_row,
+                skip_rows=skip_rows, sheet=sheet,
+            ),
+            Domain.read(domain), name=name, population=population,
             level=level, epsilon=epsilon, rows_per_person=rows_per_person,
         )  # fmt: skip
     typer.echo(f"data set {name!r} belongs to population {population!r}")
@@ -151,8 +169,30 @@ def policy(
         msg = f"the policy {str(file)!r} cannot be read as JSON"
         raise ArgumentError(msg) from cause
     with open_place(read_place(folder).behind()) as (store, _), store.transaction() as execute:
-        set_policy(execute, dataset, new, curator)
-    typer.echo(f"the policy of {dataset!r} was replaced")
+        is_held = set_policy(execute, dataset, new, curator)
+    done = "was replaced" if is_held else "is proposed; a second person confirms it"
+    typer.echo(f"the policy of {dataset!r} {done}")
+
+
+@app.command()
+def user(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(help="Who it is.", metavar="NAME")],
+    role: Annotated[str, typer.Option(help="analyst, curator or auditor.")] = "curator",
+    days: Annotated[int, typer.Option(help="Days until the token ends.")] = 90,
+) -> None:
+    """Add a user on the machine itself and print a token, shown once.
+
+    Two curators count as two persons only if neither issued an account or a token to the other.
+    """
+    from private_ate.service.desk import now  # keeps --help fast
+    from private_ate.service.place import open_place, read_place  # as above
+    from private_ate.service.store.people import add_user, issue_token  # as above
+
+    with open_place(read_place(folder).behind()) as (store, _), store.transaction() as execute:
+        add_user(execute, name, role, "setup", now())
+        token = issue_token(execute, name, "setup", now(), days=days)
+    typer.echo(f"The token of {name!r}, shown once:\n\n  {token}\n")
 
 
 @app.command()

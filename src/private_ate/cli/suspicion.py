@@ -33,10 +33,17 @@ _TELLING: Final = {
     ),
 }
 _LATER: Final = (
-    "post|after|followup|follow up|fu|outcome|endpoint|discharge|death|died|dead|deceased|"
+    "post|after|followup|follow up|fu|outcome|endpoint|event|cens|censor|censored|censoring|"
+    "discharge|death|died|dead|deceased|"
     "readmission|readmitted|relapse|survival|dropout|attrition|withdrawal|change|delta|end|exit|"
     "final"
 )
+# What a name gains when its column is a function of another one, and units of time.
+_FUNCTIONS: Final = "l|ln|log|logs|log2|log10|log1p|sq|sqr|squared|square|sqrt|std|z|scaled|k"
+_TIMES: Final = {
+    "time", "times", "duration", "seconds", "sec", "secs", "minutes", "mins", "hours", "hrs",
+    "days", "weeks", "months", "mths", "years", "yrs",
+}  # fmt: skip
 _BEFORE: Final = "pre|before|baseline|base|bl|prior|previous|past|initial"
 
 
@@ -52,6 +59,8 @@ def reason_against(name: str, kind: str | None, outcome: str | None) -> str | No
     """
     if kind == "other":
         return "its type is neither numbers nor labels: turn a date into a number, such as an age"
+    if not name.strip() or name.startswith("_duplicated_"):
+        return "it has no name: likely the row numbers of a program that wrote the file"
     words = " ".join(_WORDS.findall(name)).lower()
     for reason, telling in _TELLING.items():
         if _holds(words, telling):
@@ -60,7 +69,14 @@ def reason_against(name: str, kind: str | None, outcome: str | None) -> str | No
         return None
     if _holds(words, _LATER):
         return "the name of something measured after the treatment"
-    if outcome and _extends(name, outcome):
+    return _repeats_outcome(name, outcome) if outcome else None
+
+
+def _repeats_outcome(name: str, outcome: str) -> str | None:
+    """Return what a name has in common with the outcome's, None if nothing that speaks."""
+    if _is_other_form(name, outcome):
+        return "the name of another form of the outcome: it would tell the outcome"
+    if _extends(name, outcome):
         return "named after the outcome: was it measured before the treatment?"
     return None
 
@@ -70,6 +86,17 @@ def _holds(words: str, telling: str) -> bool:
     return any(
         re.search(rf"(?:^| )(?:{telling})(?: |$)", one) for one in (words, words.replace(" ", ""))
     )
+
+
+def _is_other_form(name: str, outcome: str) -> bool:
+    """Say whether two names differ by a function's name, or both name a time, such as in days."""
+    one, other = name.lower(), outcome.lower()
+    for longer, shorter in ((one, other), (other, one)):
+        stem, function = re.escape(shorter), rf"(?:{_FUNCTIONS})"
+        if re.fullmatch(rf"{function}[_. ]?{stem}|{stem}[_. ]?{function}", longer):
+            return True
+    words, others = (set(_WORDS.findall(text)) for text in (one, other))
+    return words != others and words - _TIMES == others - _TIMES
 
 
 def _extends(name: str, outcome: str) -> bool:

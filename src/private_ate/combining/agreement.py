@@ -10,7 +10,6 @@ from private_ate.contents.about import Effect, TreatmentNote
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -179,7 +178,7 @@ def warn_of_differences(releases: Mapping[str, Release]) -> list[str]:
     if len({one.adjusted for one in held}) > 1:
         bare = [name for name, one in releases.items() if not one.adjusted]
         found.append(f"{_listed(bare)} adjusted for nothing, relying on randomised treatment")
-    limits = {Facts.of(one.settings).limit for one in held if one.adjusted}
+    limits = {one.facts.limit for one in held if one.adjusted}
     if len(limits) > 1 and held[0].estimand == "ate":
         found.append(
             "sites limit differently how much units without overlap count: their effects speak of "

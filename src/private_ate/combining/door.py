@@ -19,7 +19,6 @@ from private_ate.contents.about import OutcomeNote
 from private_ate.contents.protection import warn_of_epsilon
 from private_ate.errors import ArgumentError
 from private_ate.release import Release
-from private_ate.settings import Facts
 
 __all__ = ["combine"]
 
@@ -123,7 +122,7 @@ def _names_of(releases: Sequence[Release]) -> list[str]:
 def _coverage(named: Mapping[str, Release], confidence: float | str | None) -> float:
     if confidence is not None:
         return real_number("confidence", confidence, 0.5, 0.9999)
-    own = {Facts.of(release.settings).confidence for release in named.values()}
+    own = {release.facts.confidence for release in named.values()}
     return own.pop() if len(own) == 1 else 0.95
 
 
@@ -137,7 +136,7 @@ def _site(name: str, release: Release) -> Site:
         epsilon=release.epsilon,
         delta=release.delta,
         guarantee=release.guarantee,
-        population=Facts.of(release.settings).population,
+        population=release.facts.population,
         dataset=release.dataset,
         dataset_version=release.dataset_version,
         version=release.version,

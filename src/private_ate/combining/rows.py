@@ -15,7 +15,6 @@ from private_ate.combining.values import CombinedEffect, Model, SiteEffect
 from private_ate.combining.variances import Reading, read_site
 from private_ate.contents.about import Effect, Pair
 from private_ate.errors import ArgumentError
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -70,7 +69,7 @@ def _pool_row(
     pooled = pool_random(y, v) if model == "random" else pool_fixed(y, v)
     (name, head), *others = effects.items()
     numbers = _pooled_numbers(pooled, list(readings.values()), coverages)
-    if not others and coverages.single == Facts.of(named[name].settings).confidence:
+    if not others and coverages.single == named[name].facts.confidence:
         numbers = _own_numbers(head, readings[name], coverages)
     return CombinedEffect(
         outcome=head.outcome,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields, is_dataclass
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from private_ate.codec import decode, encode, read_json, write_json
 from private_ate.combining.pooling import Heterogeneity
-from private_ate.combining.reading import read_value
 from private_ate.contents.about import OutcomeNote, Pair, ReleasedEstimand, TreatmentNote
 from private_ate.errors import ArgumentError
+from private_ate.privacy.budget import Epsilon
 from private_ate.privacy.levels import Level
 
 if TYPE_CHECKING:
@@ -90,14 +89,38 @@ class CombinedEffect:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A release that went in, by what it promises and how it was made."""
+    """A release that went in, by what it promises and how it was made.
+
+    Attributes
+    ----------
+    name : str
+        What the site is called.
+    n : int
+        How many units it has.
+    method : str
+        The method of its release.
+    level : str
+        What its release protects.
+    design : str
+        How treatment came about, as declared.
+    epsilon, delta : Fraction, float
+        The privacy cost of its release.
+    guarantee : str
+        What its release promises.
+    population : str or None
+        Whom its effect speaks of.
+    dataset, dataset_version : str or None
+        What its curator calls the data.
+    version : str
+        The program that made its release.
+    """
 
     name: str
     n: int
     method: str
     level: Level
     design: str
-    epsilon: Fraction
+    epsilon: Epsilon
     delta: float
     guarantee: str
     population: str | None
@@ -142,7 +165,7 @@ class Combined:
     outcome: OutcomeNote | None
     effects: tuple[CombinedEffect, ...]
     sites: tuple[Site, ...]
-    epsilon: Fraction
+    epsilon: Epsilon
     delta: float
     level: Level
     adjacency: str
@@ -170,17 +193,18 @@ class Combined:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; ε as the decimal number it was given as."""
-        plain: dict[str, Any] = _plain(self)
+        plain = encode(self)
         return {"schema": plain.pop("schema"), **plain}
 
     def to_json(self) -> str:
         """Return one JSON object."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        return write_json(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Combined:
         """Read back what :meth:`to_json` wrote."""
-        return read_value(cls, text, "a combination of sites")
+        what = "a combination of sites"
+        return decode(cls, read_json(text, what), what)
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars frame with a row per effect."""
@@ -204,11 +228,3 @@ class Combined:
         from private_ate.report.combined import combined_text  # as above
 
         return combined_text(self)
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401  # whatever JSON knows
-    if is_dataclass(value):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return float(value) if isinstance(value, Fraction) else value

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from private_ate.combining.noise_laws import noise_law
 from private_ate.errors import ArgumentError
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.contents.about import Effect, Pair
@@ -66,7 +65,7 @@ def read_site(name: str, release: Release, effect: Effect) -> Reading:
 
 
 def _coverage(name: str, release: Release) -> float:
-    coverage = Facts.of(release.settings).confidence
+    coverage = release.facts.confidence
     if not 0.5 <= coverage <= 0.9999:
         msg = f"{name} has a confidence of {coverage:g}, which no release has: it was edited"
         raise ArgumentError(msg)

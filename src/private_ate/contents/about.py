@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from typing import Annotated, Any, Final, Literal, cast, get_args
 
+from private_ate.codec import Rule, at_least
 from private_ate.domain import Domain
 
 __all__ = [
     "ARMS",
+    "DESIGNS",
     "About",
+    "Design",
     "Effect",
     "OutcomeNote",
     "Pair",
@@ -22,6 +25,8 @@ __all__ = [
 
 Pair = tuple[float, float]
 ReleasedEstimand = Literal["ate", "att", "atc", "ato", "difference"]
+DESIGNS: Final = ("unknown", "observational", "randomized")
+Design = Annotated[str, Rule(" or ".join(DESIGNS), DESIGNS.__contains__)]
 ARMS = ("control", "treated")  # what arms are called where a release does not know their labels
 
 
@@ -40,7 +45,7 @@ class TreatmentNote:
     """
 
     column: str
-    arms: tuple[str, ...]
+    arms: Annotated[tuple[str, ...], at_least(2)]
     reference: str
 
 

@@ -1,24 +1,23 @@
-"""Several arms as a method hands them over, and as a release holds them."""
+"""Arms and their contrasts as a release holds them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from private_ate.codec import NOT_NEGATIVE, POSITIVE
 
 if TYPE_CHECKING:
     from private_ate.privacy.sum_law import SumLaw
 
 __all__ = [
     "Arm",
-    "ArmEstimate",
     "Combination",
-    "Comparison",
     "Contrast",
     "CubeLaw",
     "LawName",
     "NoiseLaw",
-    "SubgroupRow",
 ]
 
 Pair = tuple[float, float]
@@ -40,8 +39,8 @@ class NoiseLaw:
     """
 
     name: LawName
-    unit: float
-    epsilon: float | Fraction
+    unit: Annotated[float, NOT_NEGATIVE]
+    epsilon: Annotated[float | Fraction, POSITIVE]
     outcomes: ClassVar[int] = 1
 
     @classmethod
@@ -67,41 +66,6 @@ class CubeLaw(NoiseLaw):
     """
 
     outcomes: int = 1  # type: ignore[misc]  # one draw has one number in every other law
-
-
-@dataclass(frozen=True, slots=True)
-class ArmEstimate:
-    """One arm as released; arms are in the order of their codes, the reference first.
-
-    Attributes
-    ----------
-    level : float
-        The estimate of E[Y(t)], up to a number that all arms share, in units of the outcome.
-    law : NoiseLaw
-        The law of its noise, independent of that of other arms.
-    mean : float or None
-        The mean itself; None where it was not paid for.
-    variances : tuple of float
-        Equally likely values of the level's sampling variance; empty if no interval was paid for.
-    units : int or None
-        How many units the arm holds, where that is public.
-    weighted : bool
-        Whether the arm's units were weighted to stand for all; otherwise they count alike.
-    mean_law : NoiseLaw or None
-        The law of the noise that the mean has beyond that of the level, shared by all arms.
-    doubt : float
-        How much of the variances is what weights left unbalanced: an error that is alike in
-        subgroups, where it does not average out.
-    """
-
-    level: float
-    law: NoiseLaw
-    mean: float | None
-    variances: tuple[float, ...] = ()
-    units: int | None = None
-    weighted: bool = True
-    mean_law: NoiseLaw | None = None
-    doubt: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +97,13 @@ class Arm:
     """
 
     label: str
-    units: int | None
+    units: Annotated[int, NOT_NEGATIVE] | None
     mean: float | None
     interval: Pair | None
     noise_interval: Pair | None
     noise: NoiseLaw | None
     mean_noise: NoiseLaw | None
-    variances: tuple[float, ...]
+    variances: tuple[Annotated[float, NOT_NEGATIVE], ...]
     weighted: bool
 
     @property
@@ -158,6 +122,21 @@ class Contrast:
     """An arm compared with another, as a row of the table of effects shows it.
 
     ``simultaneous`` covers together with those of all other pairs of arms.
+
+    Attributes
+    ----------
+    arm : str
+        The arm whose effect it is.
+    against : str
+        The arm that it is compared with.
+    effect : float
+        The released effect, in units of the outcome.
+    interval : pair of float or None
+        Its confidence interval; None if none was paid for.
+    simultaneous : pair of float or None
+        The interval that covers together with those of all other pairs.
+    noise_interval : pair of float or None
+        Range of the effect without noise.
     """
 
     arm: str
@@ -176,35 +155,22 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
-class SubgroupRow:
-    """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None.
-
-    ``adjusted`` says whether covariates were adjusted for, where that differs between rows.
-    """
-
-    subgroup: str | None
-    contrast: Contrast
-    adjusted: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Combination:
-    """A weighted sum of the arms' means, as free as the release that it was made from."""
+    """A weighted sum of the arms' means, as free as the release that it was made from.
+
+    Attributes
+    ----------
+    estimate : float
+        The weighted sum.
+    interval : pair of float or None
+        Its confidence interval; None if none was paid for.
+    noise_interval : pair of float or None
+        Range of the sum without noise.
+    """
 
     estimate: float
     interval: Pair | None
     noise_interval: Pair | None
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Arms and all their contrasts: what a method of several arms hands over for a release.
-
-    ``contrasts`` holds those against the reference first, in declared order, then other pairs.
-    """
-
-    arms: tuple[Arm, ...]
-    contrasts: tuple[Contrast, ...]
 
 
 def _flip(pair: Pair | None) -> Pair | None:

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final, assert_never
 
 from private_ate.privacy.levels import Level
+from private_ate.privacy.metrics import Metric
+from private_ate.privacy.noise import Spend
+from private_ate.privacy.objective import radius_tail
 
-__all__ = ["list_unprotected", "warn_of_epsilon"]
+__all__ = ["list_unprotected", "tell_rounding", "warn_of_epsilon"]
 
 _LARGE: Final = 10
+_SOLVED: Final = (Metric.GRADIENT, Metric.ARM_GRADIENT)  # steps that a solver answers
+
+
+def tell_rounding(spends: Iterable[Spend]) -> str:
+    """Say with which probability a solver's rounding may exceed its proof; empty without solvers.
+
+    The probability is a bound for all models of a release together, rounded up to one digit, and
+    the same for all records.
+    """
+    tail = sum(radius_tail(spend.size) for spend in spends if spend.metric in _SOLVED)
+    if not tail:
+        return ""
+    unit = 10.0 ** math.floor(math.log10(tail))
+    return f"up to a chance of {math.ceil(tail / unit) * unit:.0e} in the rounding of its solver"
 
 
 def warn_of_epsilon(epsilon: Fraction) -> tuple[str, ...]:

@@ -20,7 +20,15 @@ _LEAST_RATIO: Final = 0.5  # of variances; its inverse is the greatest
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Mean and standard deviation of a covariate in one arm, in its own units."""
+    """Mean and standard deviation of a covariate in one arm, in its own units.
+
+    Attributes
+    ----------
+    mean : float
+        The mean, or the share of a category.
+    deviation : float
+        The standard deviation.
+    """
 
     mean: float
     deviation: float

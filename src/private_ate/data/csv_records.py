@@ -11,27 +11,35 @@ line changes that record alone. Nothing that a line holds can fail.
 Within a line, a field that begins with a quotation mark runs to the next single one, or to the
 line's end; two in a row stand for one. Quotation marks elsewhere are characters like any other.
 Fields that a line lacks are missing, fields beyond the header's are left out. A carriage return
-inside a line is read as a blank, bytes that are no UTF-8 as U+FFFD.
+inside a line is read as a blank, bytes that are no text in the file's encoding as U+FFFD.
+
+The encoding is what the caller says, or what a byte order mark says: the first bytes belong to the
+first line, which is no record. UTF-16 is read in units of two bytes, and a line ends at the unit of
+a line feed; half a character before it is replaced by itself and takes nothing along.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
+from io import BufferedReader, BytesIO, RawIOBase, TextIOWrapper
 from itertools import count
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
+
+from private_ate.data.csv_file import CsvFile
+from private_ate.errors import SchemaError
 
 if TYPE_CHECKING:
     import polars as pl
+    from _typeshed import WriteableBuffer
 
 __all__ = [
     "count_records",
     "find_long_lines",
+    "marked_encoding",
     "parse_lines",
     "read_header",
     "read_lines",
@@ -39,7 +47,9 @@ __all__ = [
 ]
 
 _READ_BYTES: Final = 1 << 24
-_MARK: Final = b"\xef\xbb\xbf"  # a byte order mark, as spreadsheets write it
+_UTF8_MARK: Final = b"\xef\xbb\xbf"
+# Byte order marks, as spreadsheets write them.
+_MARKS: Final = {_UTF8_MARK: "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,45 +75,45 @@ def _grammar(sep: str) -> _Grammar:
     return _Grammar(re.compile(field), re.compile(lines))
 
 
-def count_records(path: Path) -> int:
-    """Return the number of records: lines after the first, the last with or without its end."""
+def count_records(file: CsvFile) -> int:
+    """Return the number of records: lines after the header, the last with or without its end."""
     lines, last = 0, b"\n"
-    with path.open("rb") as file:
-        for part in iter(lambda: file.read(_READ_BYTES), b""):
+    with _opened(file) as stream:
+        for part in iter(lambda: stream.read(_READ_BYTES), b""):
             lines += part.count(b"\n")
             last = part[-1:]
     return max(lines + (last != b"\n") - 1, 0)
 
 
-def read_header(path: Path, sep: str = ",") -> pl.DataFrame:
-    """Return a frame of texts without rows, named as the first line says."""
+def read_header(file: CsvFile) -> pl.DataFrame:
+    """Return a frame of texts without rows, named as the header line says."""
     import polars as pl
 
-    with path.open("rb") as file:
-        names = split_header(file.readline(), sep)
+    with _opened(file) as stream:
+        names = split_header(stream.readline(), file)
     return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
 
 
 def read_lines(
-    path: Path, size: int = _READ_BYTES, columns: Sequence[str] | None = None, *, sep: str = ","
+    file: CsvFile, size: int = _READ_BYTES, columns: Sequence[str] | None = None
 ) -> Iterator[pl.DataFrame]:
     """Yield frames of texts, each from about ``size`` bytes of whole lines."""
-    with path.open("rb") as file:
-        names = split_header(file.readline(), sep)
-        for text in _whole_lines(file, size):
-            yield parse_lines(text, names, names if columns is None else columns, sep)
+    with _opened(file) as stream:
+        names = split_header(stream.readline(), file)
+        for text in _whole_lines(stream, size):
+            yield parse_lines(text, names, names if columns is None else columns, file)
 
 
-def find_long_lines(path: Path, size: int = _READ_BYTES, sep: str = ",") -> tuple[int, int]:
+def find_long_lines(file: CsvFile, size: int = _READ_BYTES) -> tuple[int, int]:
     """Return how many lines hold more fields than the header, and the number of the first.
 
     Such fields are left out by every reader here; for the curator, who may ask why they are there.
     """
-    found, first, before = 0, 0, 1
-    with path.open("rb") as file:
-        names = split_header(file.readline(), sep)
-        for text in _whole_lines(file, size):
-            beyond = parse_lines(text, [*names, ""], [""], sep).to_series().is_not_null()
+    found, first, before = 0, 0, file.skip_rows + 1
+    with _opened(file) as stream:
+        names = split_header(stream.readline(), file)
+        for text in _whole_lines(stream, size):
+            beyond = parse_lines(text, [*names, ""], [""], file).to_series().is_not_null()
             if not found and beyond.any():
                 first = before + 1 + int(beyond.arg_max() or 0)
             found += int(beyond.sum())
@@ -111,22 +121,36 @@ def find_long_lines(path: Path, size: int = _READ_BYTES, sep: str = ",") -> tupl
     return found, first
 
 
-def split_header(line: bytes, sep: str = ",") -> tuple[str, ...]:
-    """Return the names in a header line, a repeated one with a suffix."""
+def marked_encoding(start: bytes) -> str | None:
+    """Return the encoding that a file's first bytes tell by a byte order mark."""
+    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+
+
+def split_header(line: bytes, file: CsvFile) -> tuple[str, ...]:
+    """Return the names in a header line; of columns without a name each later one has a suffix.
+
+    A name that is repeated is an error: nobody could say which of the columns is meant.
+    """
     if not line:
         msg = "there is no header line"
         raise ValueError(msg)
-    text = _plain((line.removesuffix(b"\n") + b"\n").removeprefix(_MARK))
+    text = _plain((line.removesuffix(b"\n") + b"\n").removeprefix(_UTF8_MARK), file)
     names: list[str] = []
-    for field in _split(text[:-1], sep):
+    for field in _split(text[:-1], file.sep):
         name = "" if field is None else field.decode()
+        if name.strip() and name in names:
+            msg = (
+                f"columns {names.index(name) + 1} and {len(names) + 1} of the header line have the "
+                "same name; rename one of them"
+            )
+            raise SchemaError(msg)
         suffixed = (f"{name}_duplicated_{index}" for index in count())
         names.append(name if name not in names else next(n for n in suffixed if n not in names))
     return tuple(names)
 
 
 def parse_lines(
-    text: bytes, names: Sequence[str], columns: Sequence[str], sep: str = ","
+    text: bytes, names: Sequence[str], columns: Sequence[str], file: CsvFile
 ) -> pl.DataFrame:
     """Return some columns of whole lines as texts, a row for each line feed.
 
@@ -135,7 +159,7 @@ def parse_lines(
     """
     import polars as pl
 
-    text = _plain(text)
+    sep, text = file.sep, _plain(text, file)
     has_quotes = b'"' in text
     if has_quotes:
         text = _properly_quoted(text, sep)
@@ -155,6 +179,46 @@ def parse_lines(
     return frame
 
 
+@contextmanager
+def _opened(file: CsvFile) -> Iterator[IO[bytes]]:
+    """Open a file at its header line; UTF-16 comes as UTF-8."""
+    with file.file.open("rb") as raw:
+        start = raw.read(len(_UTF8_MARK))
+        marked = marked_encoding(start)
+        if marked and file.encoding and not marked.startswith(file.encoding):
+            msg = f"the file begins with the byte order mark of {marked}, not of {file.encoding}"
+            raise SchemaError(msg, parameter="encoding")
+        encoding = marked or file.encoding or "utf-8"
+        stream: IO[bytes] = raw
+        if encoding.startswith("utf-16"):
+            raw.seek(2 if marked else 0)
+            # Without a mark the order of bytes is that of Windows.
+            order = "utf-16-le" if encoding == "utf-16" else encoding
+            stream = BufferedReader(_AsUtf8(TextIOWrapper(raw, order, "replace", newline="\n")))
+        else:
+            raw.seek(0)
+        for _ in range(file.skip_rows):
+            if not stream.readline():
+                break
+        yield stream
+
+
+class _AsUtf8(RawIOBase):
+    """The characters of a text as UTF-8."""
+
+    def __init__(self, text: TextIOWrapper) -> None:
+        self.text = text
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer)
+        piece = self.text.read(len(room) // 4).encode()  # a character takes four bytes at most
+        room[: len(piece)] = piece
+        return len(piece)
+
+
 def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
     """Yield runs of lines, each line with its end, the last line whether it has one or not."""
     parts: list[bytes] = []
@@ -169,12 +233,14 @@ def _whole_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
         yield b"".join([*parts, b"\n"])
 
 
-def _plain(text: bytes) -> bytes:
+def _plain(text: bytes, file: CsvFile) -> bytes:
     """Return lines that end in a line feed alone, without carriage returns, in proper UTF-8."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+    if text.isascii():
+        return text
     # What ends fields and lines is no part of a longer character, so none is swallowed.
-    return text if text.isascii() else text.decode("utf-8", "replace").encode()
+    return text.decode("cp1252" if file.encoding == "cp1252" else "utf-8", "replace").encode()
 
 
 def _properly_quoted(text: bytes, sep: str) -> bytes:

@@ -19,7 +19,7 @@ from private_ate.arrays import Bits, Codes, Floats
 from private_ate.data.public_columns import PublicRows, look_over
 from private_ate.data.rules import Reading
 from private_ate.data.tables import Table
-from private_ate.domain import Categories, Domain, Interval, Treatment
+from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment
 from private_ate.privacy.sums import quantize_outcomes
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "encode_weights",
     "mark_missing",
     "read_arms",
+    "read_outcome",
 ]
 
 _CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
@@ -213,7 +214,7 @@ def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
     """Return the outcomes on the grid across their declared bounds."""
     table.require(domain.outcome.column, "outcome")
     bounds = domain.bounds
-    values = table.numbers(domain.outcome.column)
+    values = read_outcome(table, domain.outcome)
     return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
 
 
@@ -230,7 +231,20 @@ def encode_further(table: Table, domain: Domain) -> tuple[FurtherOutcome, ...]:
 def encode_observed(table: Table, domain: Domain) -> Bits:
     """Return True where there is an outcome; what cannot be read as a number is none."""
     table.require(domain.outcome.column, "outcome")
-    return ~np.isnan(table.numbers(domain.outcome.column))
+    return ~np.isnan(read_outcome(table, domain.outcome))
+
+
+def read_outcome(table: Table, outcome: Outcome) -> Floats:
+    """Return an outcome as numbers, NaN where there is none; no entry can fail.
+
+    With an event label an entry is 1 if it is that label and 0 if it is any other.
+    """
+    if outcome.event_label is not None:
+        happened = table.equals(outcome.column, str(outcome.event_label))
+        gone = table.missing(outcome.column) & ~happened
+        return np.where(gone, np.nan, happened.astype(np.float64))
+    read = table.truths if outcome.reads_labels else table.numbers
+    return read(outcome.column)
 
 
 def encode_weights(table: Table, domain: Domain) -> tuple[Floats | None, Bits | None]:

@@ -1,17 +1,22 @@
-"""Files of Stata, SPSS, Excel and R through readers that others maintain; an extra.
+"""Files of Stata, SPSS, Excel and R; all but Excel's through readers of the extra ``formats``.
 
 The types of columns come from the file's own dictionary, never from its values, so that no record
 decides about another. Texts are decoded entry by entry, and a byte that is no text is replaced. A
-sheet has no types: its cells are texts and are parsed one by one, like those of a CSV file.
+sheet has no types: its cells are texts and are parsed one by one, like those of a CSV file
+(``workbooks``). It does not say how many records it holds either, so that a record whose cells are
+empty is lost at its end, and it is refused where records are private.
 Whatever a reader says could quote a record: failures and warnings are forgotten, and the error
 names the file alone.
 
-Labelled columns hold their codes. Labels of codes are not looked at: Stata makes some of them
-from the values themselves.
+Labelled columns hold their codes. A label that is declared stands for its codes; no other label is
+looked at, because Stata makes some of them from the values themselves.
 """
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
+from private_ate.data.workbooks import MOST_BYTES, ExcelFile, read_sheet, too_large
 from private_ate.errors import ArgumentError, PrivateAteError, RecordsError
 
 if TYPE_CHECKING:
@@ -31,19 +37,21 @@ if TYPE_CHECKING:
 __all__ = [
     "FOREIGN",
     "ForeignShape",
+    "ValueCodes",
     "foreign_chunks",
     "foreign_shape",
-    "has_types",
     "is_foreign",
     "read_foreign",
+    "value_codes",
 ]
 
 T = TypeVar("T")
+ValueCodes = Mapping[str, Mapping[str, tuple[float, ...]]]
 FOREIGN: Final = {
     ".dta": ("a Stata file", "pyreadstat"),
     ".sav": ("an SPSS file", "pyreadstat"),
     ".zsav": ("an SPSS file", "pyreadstat"),
-    ".xlsx": ("an Excel workbook", "fastexcel"),
+    ".xlsx": ("an Excel workbook", None),
     ".rds": ("a data frame that R saved", "rdata"),
 }
 _DATES: Final = re.compile(
@@ -51,6 +59,11 @@ _DATES: Final = re.compile(
 )
 _R_DATES: Final = frozenset({"Date", "POSIXct", "POSIXlt", "POSIXt", "difftime", "hms"})
 _NO_INTEGER: Final = -(2**63)
+_UNPACKED: Final[Mapping[bytes, Callable[[Path], Any]]] = {
+    b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open,
+    b"": partial(Path.open, mode="rb"),
+}  # fmt: skip
+_PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,42 +79,56 @@ def is_foreign(path: Path) -> bool:
     return path.suffix.lower() in FOREIGN
 
 
-def has_types(path: Path) -> bool:
-    """Say whether a file's columns have types of their own; a sheet's have none."""
-    return path.suffix.lower() != ".xlsx"
-
-
-def foreign_shape(path: Path) -> ForeignShape:
+def foreign_shape(file: Path | ExcelFile) -> ForeignShape:
     """Return names and types, and the number of rows if the file's head tells it."""
     import polars as pl
 
+    path = file if isinstance(file, Path) else file.file
+
     def look() -> ForeignShape:
-        match path.suffix.lower():
-            case ".xlsx":
-                return ForeignShape(_sheet(path, rows=0), None)
-            case ".rds":
-                return ForeignShape(_frame_of_r(path).clear(), None)
+        if isinstance(file, ExcelFile):
+            return ForeignShape(read_sheet(file, header_only=True), None)
+        if path.suffix.lower() == ".rds":
+            return ForeignShape(_frame_of_r(path).clear(), None)
         head = _Head.read(path)
         return ForeignShape(pl.DataFrame(schema=dict(head.types)), head.rows)
 
     return _quietly(look, path)
 
 
-def read_foreign(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+def read_foreign(file: Path | ExcelFile, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Return the rows of a file, of some columns if named."""
+    path = file if isinstance(file, Path) else file.file
 
     def read() -> pl.DataFrame:
-        match path.suffix.lower():
-            case ".xlsx":
-                frame = _sheet(path)
-            case ".rds":
-                frame = _frame_of_r(path)
-            case _:
-                head = _Head.read(path)
-                frame = head.part(list(head.types) if columns is None else list(columns))
+        if isinstance(file, ExcelFile):
+            return read_sheet(file, columns)
+        if path.suffix.lower() == ".rds":
+            frame = _frame_of_r(path)
+        else:
+            head = _Head.read(path)
+            frame = head.part(list(head.types) if columns is None else list(columns))
         return frame if columns is None else frame.select(list(dict.fromkeys(columns)))
 
     return _quietly(read, path)
+
+
+def value_codes(path: Path) -> ValueCodes:
+    """Return the codes that stand for labels, by column and label; none but of Stata and SPSS.
+
+    An outcome's event or an arm can then be declared by its label, as code books do.
+    """
+    if path.suffix.lower() not in {".dta", ".sav", ".zsav"}:
+        return {}
+    meta = _quietly(lambda: _pyreadstat(path, metadataonly=True)[1], path)
+    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    for name, labels in meta.variable_value_labels.items():
+        own = found.setdefault(str(name), {})
+        for code, label in labels.items():
+            if isinstance(code, int | float):
+                text = str(label).strip()
+                own[text] = (*own.get(text, ()), float(code))
+    return found
 
 
 def foreign_chunks(path: Path, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
@@ -217,28 +244,18 @@ def _decoded(entry: object, encoding: str) -> str | None:
     return entry.encode("latin-1", "replace").decode(encoding, "replace")
 
 
-def _sheet(path: Path, rows: int | None = None) -> pl.DataFrame:
-    """Return the first sheet as texts; cells beyond the header belong to no column."""
-    import fastexcel  # an extra
-
-    sheet = fastexcel.read_excel(path).load_sheet(0, dtypes="string", n_rows=rows)
-    named = [
-        column.name
-        for column in sheet.available_columns()
-        if column.column_name_from == "looked_up" and column.name.strip()
-    ]
-    if not named:
-        raise ValueError
-    frame: pl.DataFrame = sheet.to_polars().select(named)
-    return frame
-
-
 def _frame_of_r(path: Path) -> pl.DataFrame:
     """Return the data frame of a file that R's saveRDS wrote."""
     import polars as pl
-    from rdata.parser import parse_file  # an extra
+    from rdata.parser import DEFAULT_ALTREP_MAP, parse_data  # an extra
 
-    saved = parse_file(path).object
+    known = {
+        key: partial(_expanded, path, expand) if key.startswith(b"compact") else expand
+        for key, expand in DEFAULT_ALTREP_MAP.items()
+    }
+    saved = parse_data(
+        _unpacked(path), altrep_constructor_dict=known, extension=path.suffix.lower()
+    ).object
     about = _attributes(saved)
     if "data.frame" not in _texts(about.get("class")):
         raise ValueError
@@ -246,8 +263,32 @@ def _frame_of_r(path: Path) -> pl.DataFrame:
     if len(set(names)) != len(names):
         raise ValueError
     rows = _row_count(about["row.names"])
+    if rows > MOST_BYTES // 8:
+        raise too_large(path)
     columns = zip(names, saved.value, strict=True)
     return pl.DataFrame([_column_of_r(str(name), column, rows) for name, column in columns])
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return a file's bytes, unpacked only as far as memory allows."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    unpack = next(how for mark, how in _UNPACKED.items() if start.startswith(mark))
+    pieces, size = [], 0
+    with unpack(path) as stream:
+        while piece := stream.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MOST_BYTES:
+                raise too_large(path)
+    return b"".join(pieces)
+
+
+def _expanded(path: Path, expand: Callable[[Any], T], saved: Any) -> T:  # noqa: ANN401  # a parsed R object
+    """Expand a sequence that R saved as its length, first number and step."""
+    if not 0 <= saved.value[0] <= MOST_BYTES // 8:
+        raise too_large(path)
+    return expand(saved)
 
 
 def _row_count(names: Any) -> int:  # noqa: ANN401  # a parsed R object
@@ -277,7 +318,8 @@ def _column_of_r(name: str, column: Any, rows: int) -> pl.Series:  # noqa: ANN40
         whole = np.ascontiguousarray(column.value, dtype=np.float64).view(np.int64)
         return pl.Series(name, np.where(whole == _NO_INTEGER, np.nan, whole.astype(np.float64)))
     numbers = np.ma.asarray(column.value).astype(np.float64)
-    return pl.Series(name, np.ma.filled(numbers, np.nan))
+    found = pl.Series(name, np.ma.filled(numbers, np.nan))
+    return found.fill_nan(None).cast(pl.Boolean) if kind == "LGL" else found
 
 
 def _attributes(thing: Any) -> dict[str, Any]:  # noqa: ANN401  # a parsed R object

@@ -13,8 +13,10 @@ from private_ate.data.tables import (
     Columns,
     Covariates,
     Table,
+    asked_columns,
     complete_domain,
     covariate_names,
+    require_arms,
     require_declared,
     require_types,
 )
@@ -55,6 +57,7 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     domain: Domain | None,
     level: Level,
     from_data: bool,
+    person: str | None = None,
     memory_limit: int = MEMORY_LIMIT,
 ) -> PreparedTable[Table | StreamedTable]:
     """Read the table and settle what is declared, looked up or missing.
@@ -64,24 +67,25 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
     """
     outline = settle_names(
-        open_schema(data), treatment=treatment, outcome=outcome, covariates=covariates,
-        domain=domain, level=level, from_data=from_data,
+        open_schema(data, level), treatment=treatment, outcome=outcome, covariates=covariates,
+        domain=domain, level=level, from_data=from_data, person=person,
     )  # fmt: skip
     named, names = outline.declared, tuple(outline.domain.covariates)
-    used = [named.treatment.column, *(one.column for one in named.outcomes), *names]
+    public = [named.treatment.column, *names]
     if named.weights is not None:
-        used.append(named.weights.column)
+        public.append(named.weights.column)
+    used = [*public, *(one.column for one in named.outcomes)]
 
     def prepare() -> PreparedTable[Table | StreamedTable]:
         return settle_domain(
-            open_table(data, memory_limit, used), treatment=None, outcome=None, covariates=names,
-            domain=named, level=level, from_data=from_data,
+            open_table(data, memory_limit, used, public=public), treatment=None, outcome=None,
+            covariates=names, domain=named, level=level, from_data=from_data,
         )  # fmt: skip
 
     return without_words(prepare)
 
 
-def settle_names(
+def settle_names(  # noqa: PLR0913  # as above
     columns: C,
     *,
     treatment: str | Treatment | None,
@@ -90,28 +94,35 @@ def settle_names(
     domain: Domain | None,
     level: Level,
     from_data: bool,
+    person: str | None = None,
 ) -> PreparedTable[C]:
     """Settle which columns are used and refuse what their names and types already tell.
 
-    Reads no value: where a range is to be looked up, the domain holds a placeholder.
+    Reads no value: where a range is to be looked up, the domain holds a placeholder. ``person``
+    is the column of ids, which is no covariate.
     """
     named = resolve_domain(domain, treatment, outcome)
-    columns.require(named.treatment.column, "treatment")
+    asked = asked_columns(named, covariates)
+    columns.require(named.treatment.column, "treatment", asked)
     for one in named.outcomes:
-        columns.require(one.column, "outcome")
+        columns.require(one.column, "outcome", asked)
     if named.weights is not None:
-        columns.require(named.weights.column, "weights")
+        columns.require(named.weights.column, "weights", asked)
     is_public = has_public_covariates(level) and not from_data
-    whole = named if domain is None else replace(named, further=_others(named, domain))
-    names = covariate_names(columns, whole, covariates, must_be_named=is_public)
+    whole = named
+    if domain is not None and named is not domain:
+        whole = replace(named, further=_others(named, domain))
+    names = covariate_names(columns, whole, covariates, must_be_named=is_public, person=person)
     looked_up = from_data or has_public_covariates(level)
     require_declared(named, names, outcome=from_data, looked_up=looked_up)
     require_types(columns, named, names)
+    if not looked_up:
+        require_arms(columns, named.treatment)
     unread = {name: named.covariates.get(name, Interval(0, 1)) for name in names}
-    return PreparedTable(columns, replace(named, covariates=unread), named)
+    return PreparedTable(columns, named.with_covariates(unread), named)
 
 
-def settle_domain(
+def settle_domain(  # noqa: PLR0913  # as above
     columns: C,
     *,
     treatment: str | Treatment | None,
@@ -120,11 +131,12 @@ def settle_domain(
     domain: Domain | None,
     level: Level,
     from_data: bool,
+    person: str | None = None,
 ) -> PreparedTable[C]:
     """Settle the domain of all columns in use, looking up what may be looked up."""
     outline = settle_names(
         columns, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-        level=level, from_data=from_data,
+        level=level, from_data=from_data, person=person,
     )  # fmt: skip
     names = tuple(outline.domain.covariates)
     looked_up = from_data or has_public_covariates(level)

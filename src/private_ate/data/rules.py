@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from typing import Any, Final, assert_never, cast
 
+from private_ate.codec import OMITTED, encode
 from private_ate.domain import Domain, Outcome, SamplingWeights, Treatment, label_text
 from private_ate.privacy.levels import Level, has_public_covariates
 
@@ -31,6 +32,15 @@ PAPERS_READING: Final = (
 _UNDECLARED: Final = (
     "a missing outcome counts as the middle of the bounds; declare what it is: "
     'missing = "public", "private" or a number'
+)
+_AT_RANDOM: Final = (
+    "the effect speaks of rows with an outcome, and assumes that missingness depends on the "
+    "declared covariates and treatment alone (missing at random)"
+)
+_AS_THEY_ARE: Final = (
+    "the effect speaks of rows with an outcome, and assumes that within an arm missingness depends "
+    "on nothing that the outcome depends on: nothing was adjusted for, so missingness by "
+    "covariates is not corrected"
 )
 
 
@@ -84,29 +94,17 @@ class MissingRules:
     treatment: str
     covariates: str
     outcome: str
-    left_out_treatment: int | None = None
-    left_out_outcome: int | None = None
-    filled: Mapping[str, int] = field(default_factory=dict)
-    left_out_unreadable: int | None = None
-    undeclared: Mapping[str, int] = field(default_factory=dict)
-    weights: str = ""
-    left_out_weights: int | None = None
+    weights: str = field(default="", metadata=OMITTED)
+    left_out_treatment: int | None = field(default=None, metadata=OMITTED)
+    left_out_unreadable: int | None = field(default=None, metadata=OMITTED)
+    left_out_outcome: int | None = field(default=None, metadata=OMITTED)
+    left_out_weights: int | None = field(default=None, metadata=OMITTED)
+    filled: Mapping[str, int] = field(default_factory=dict, metadata=OMITTED)
+    undeclared: Mapping[str, int] = field(default_factory=dict, metadata=OMITTED)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rules as plain values; what was not counted is left out."""
-        plain: dict[str, Any] = {
-            "treatment": self.treatment, "covariates": self.covariates, "outcome": self.outcome,
-        }  # fmt: skip
-        if self.weights:
-            plain["weights"] = self.weights
-        left_out = ("treatment", "unreadable", "outcome", "weights")
-        for name in (f"left_out_{what}" for what in left_out):
-            if getattr(self, name) is not None:
-                plain[name] = getattr(self, name)
-        for name in ("filled", "undeclared"):
-            if getattr(self, name):
-                plain[name] = dict(getattr(self, name))
-        return plain
+        return cast("dict[str, Any]", encode(self))
 
 
 def describe_rules(domain: Domain, reading: Reading) -> MissingRules:
@@ -201,12 +199,19 @@ def neighbours_note(outcomes: Sequence[Outcome], level: Level) -> str:
     assert_never(level)
 
 
-def rule_notes(outcomes: Sequence[Outcome], level: Level, *, leaves_out: bool) -> tuple[str, ...]:
+def rule_notes(
+    outcomes: Sequence[Outcome], level: Level, *, leaves_out: bool, is_adjusted: bool
+) -> tuple[str, ...]:
     """Return what every release says about missing values, whatever the data hold.
 
-    ``leaves_out`` says whether the method leaves out rows without a declared treatment.
+    ``leaves_out`` says whether the method leaves out rows without a declared treatment,
+    ``is_adjusted`` whether covariates were adjusted for.
     """
-    notes = []
+    notes = [
+        f"{one.column}: {one.event_label!r} counts as 1, any other entry as 0"
+        for one in outcomes
+        if one.event_label is not None
+    ]
     is_public = has_public_covariates(level)
     if not (is_public or leaves_out):
         notes.append(PAPERS_READING)
@@ -215,4 +220,6 @@ def rule_notes(outcomes: Sequence[Outcome], level: Level, *, leaves_out: bool) -
         if outcome.fills_undeclared or (outcome.missing is not None and not is_public):
             named = f"{outcome.column}: " if len(outcomes) > 1 else ""
             notes.append(named + outcome_rule(outcome, level))
+    if not is_public and any(outcome.missing is not None for outcome in outcomes):
+        notes.append(_AT_RANDOM if is_adjusted else _AS_THEY_ARE)
     return tuple(notes)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,13 +14,19 @@ import numpy.typing as npt
 
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import count_records, read_header, read_lines
-from private_ate.data.files import Kind, file_of, unreadable, without_words
+from private_ate.data.files import (
+    Kind,
+    file_of,
+    require_counted_records,
+    unreadable,
+    without_words,
+)
 from private_ate.data.formats import (
     ForeignShape,
     foreign_chunks,
     foreign_shape,
-    has_types,
     is_foreign,
+    value_codes,
 )
 from private_ate.data.tables import (
     Table,
@@ -30,8 +36,10 @@ from private_ate.data.tables import (
     schema_of,
     table_of,
 )
+from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Categories, Interval
-from private_ate.errors import ArgumentError
+from private_ate.errors import ArgumentError, SchemaError
+from private_ate.privacy.levels import Level
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,9 +85,9 @@ class StreamedTable:
         """The number of rows."""
         return self.capacity
 
-    def require(self, name: str, role: str) -> None:
-        """Check that a column exists."""
-        require_column(self.names, name, role)
+    def require(self, name: str, role: str, asked: Collection[str] = ()) -> None:
+        """Check that a column exists; see `require_column`."""
+        require_column(self.names, name, role, asked)
 
     def kind(self, name: str) -> Kind:
         """Say what a column holds, from its type alone."""
@@ -109,7 +117,7 @@ class StreamedTable:
                 raise unreadable(self.path)
             if frame.height:
                 decimal = "." if self.csv is None else self.csv.decimal
-                yield table_of(frame, typed=self.typed, decimal=decimal)
+                yield table_of(frame, typed=self.typed, decimal=decimal, codes=self.schema.codes)
 
     def numbers(self, name: str) -> npt.NDArray[np.float64]:
         """Return a whole column as floats, missing entries as NaN."""
@@ -123,7 +131,7 @@ class StreamedTable:
         import polars as pl
 
         if self.csv is not None:
-            return read_lines(self.path, self.chunk, columns, sep=self.csv.sep)
+            return read_lines(self.csv, self.chunk, columns)
         if is_foreign(self.path):
             return foreign_chunks(self.path, columns, self.chunk)
         rows = pl.scan_parquet(self.path).select(columns)
@@ -131,27 +139,42 @@ class StreamedTable:
 
 
 def open_table(
-    data: object, memory_limit: int = MEMORY_LIMIT, columns: Sequence[str] | None = None
+    data: object,
+    memory_limit: int = MEMORY_LIMIT,
+    columns: Sequence[str] | None = None,
+    *,
+    public: Sequence[str] = (),
 ) -> Table | StreamedTable:
-    """Read a table, or open it for streaming if it is a file that would not fit the limit."""
+    """Read a table, or open it for streaming if it is a file that would not fit the limit.
+
+    A sheet does not tell its number of records: the last one is the last with an entry in one of
+    the ``public`` columns, if some are named, so that n follows from no private entry.
+    """
     file = file_of(data)
     if file is None:
         return read_table(data, columns)
+    if isinstance(file, ExcelFile):  # no limit divides a sheet
+        table = read_table(file, columns)
+        return table.until_last(public) if public else table
     shape = foreign_shape(file) if isinstance(file, Path) and is_foreign(file) else None
     if _bytes_in_memory(file, shape) > memory_limit:
         return _open_stream(file, shape, memory_limit)
     return read_table(file, columns)
 
 
-def open_schema(data: object) -> Table:
-    """Return a table's names and types; of a file or a lazy frame no record is read."""
+def open_schema(data: object, level: Level | None = None) -> Table:
+    """Return a table's names and types; of a file or a lazy frame no record is read.
+
+    At sample level a file that does not tell its number of records is refused.
+    """
     file = file_of(data)
     if file is None:
         return without_words(lambda: schema_of(data))
+    require_counted_records(file, level)
     if isinstance(file, CsvFile):
         return _schema(_header(file), typed=False)
-    if is_foreign(file):
-        return _schema(foreign_shape(file).empty, typed=has_types(file))
+    if isinstance(file, ExcelFile) or is_foreign(file):
+        return _schema(foreign_shape(file).empty, typed=isinstance(file, Path))
     return _schema(_parquet_shape(file)[1], typed=True)
 
 
@@ -172,7 +195,7 @@ def parse_memory(limit: str | float) -> int:
 def _bytes_in_memory(file: Path | CsvFile, shape: ForeignShape | None) -> int:
     """Return about how much memory the table and its encoded copy would take.
 
-    Sheets and R's files have to be read as a whole, so that no limit divides them.
+    R's files have to be read as a whole, so that no limit divides them.
     """
     if isinstance(file, CsvFile):
         return _TEXT_COPIES * file.file.stat().st_size
@@ -188,17 +211,22 @@ def _open_stream(
     if isinstance(file, CsvFile):
         path, empty = file.file, _schema(_header(file), typed=False)
         chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
-        return StreamedTable(path, empty, count_records(path), chunk, file)
+        return StreamedTable(path, empty, count_records(file), chunk, file)
     rows, columns = _parquet_shape(file) if shape is None else (shape.rows or 0, shape.empty)
     fitting = memory_limit // (16 * 8 * max(columns.width, 1))
     chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
-    return StreamedTable(file, _schema(columns, typed=True), rows, chunk)
+    schema = replace(_schema(columns, typed=True), codes=value_codes(file))
+    return StreamedTable(file, schema, rows, chunk)
 
 
 def _header(file: CsvFile) -> pl.DataFrame:
     header: Any = None
-    with suppress(Exception):  # whatever the reader says could quote a record
-        header = read_header(file.file, file.sep)
+    try:
+        header = read_header(file)
+    except SchemaError:
+        raise
+    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
+        pass
     if header is None:
         raise unreadable(file.file)
     frame: pl.DataFrame = header

@@ -27,8 +27,9 @@ from private_ate.data.entries import (
     numbers_of,
     parse_number,
 )
-from private_ate.data.files import Kind, read_file
-from private_ate.domain import Categories, Domain, Interval, Outcome, label_text
+from private_ate.data.files import Kind, file_of, read_file
+from private_ate.data.formats import ValueCodes, value_codes
+from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
 from private_ate.errors import ArgumentError, DomainError, SchemaError
 
 if TYPE_CHECKING:
@@ -40,12 +41,14 @@ __all__ = [
     "Columns",
     "Covariates",
     "Table",
+    "asked_columns",
     "complete_domain",
     "covariate_names",
     "declare_labels",
     "entry_texts",
     "observe_columns",
     "read_table",
+    "require_arms",
     "require_column",
     "require_declared",
     "require_labels",
@@ -60,6 +63,9 @@ __all__ = [
 Covariates = Sequence[str] | Literal["all"] | None  # named, every other column, as declared
 
 MOST_LABELS = 200  # of a column whose labels are looked up
+_SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_MOST_NAMES = 20  # that an error lists
+_ANSWERS = {"yes": 1.0, "no": 0.0}
 _FEW_LABELS = 10  # fewer never look like names
 
 
@@ -67,7 +73,8 @@ _FEW_LABELS = 10  # fewer never look like names
 class Table:
     """Named columns of a data frame; its repr shows names only.
 
-    ``decimal`` is the sign before decimals in texts that may be numbers.
+    ``decimal`` is the sign before decimals in texts that may be numbers. ``codes`` are the numbers
+    that stand for labels, by column and label, where a file's dictionary holds such labels.
     """
 
     frame: nw.DataFrame[Any] = field(repr=False)
@@ -75,10 +82,11 @@ class Table:
     names: tuple[str, ...]
     rows: int
     decimal: str = "."
+    codes: ValueCodes = field(default_factory=dict, repr=False)
 
-    def require(self, name: str, role: str) -> None:
-        """Check that a column exists."""
-        require_column(self.names, name, role)
+    def require(self, name: str, role: str, asked: Collection[str] = ()) -> None:
+        """Check that a column exists; see `require_column`."""
+        require_column(self.names, name, role, asked)
 
     def kind(self, name: str) -> Kind:
         """Say what a column holds, from its type alone.
@@ -109,15 +117,27 @@ class Table:
             return numbers_of(_entries(column))
         return _as_floats(column) if kind == "number" else _parse_texts(column, self.decimal)
 
+    def truths(self, name: str) -> Floats:
+        """Return a column of 0 and 1 as floats; words for truth, and yes and no, count as well."""
+        require_labels(self, name)
+        if self.kind(name) == "number":
+            return self.numbers(name)
+        import polars as pl
+
+        numbers = replace(self, typed=False).numbers(name)
+        words = _texts(self.frame.get_column(name)).str.to_lowercase()
+        said = words.replace_strict(_ANSWERS, default=None, return_dtype=pl.Float64).to_numpy()
+        answers: Floats = np.where(np.isnan(numbers), said, numbers)
+        return answers
+
     def equals(self, name: str, label: str) -> Bits:
         """Say for each row whether its entry is the given label."""
         require_labels(self, name)
         if self.kind(name) != "number":
             return _equal_texts(self.frame.get_column(name), label, self.decimal)
         number = parse_number(label)
-        if number is None:
-            return np.zeros(self.rows, dtype=np.bool_)
-        same: Bits = _as_floats(self.frame.get_column(name)) == number
+        codes = self.codes.get(name, {}).get(label, () if number is None else (number,))
+        same: Bits = np.isin(_as_floats(self.frame.get_column(name)), codes)
         return same
 
     def missing(self, name: str) -> Bits:
@@ -164,6 +184,13 @@ class Table:
         """Look up the ranges or labels of some columns."""
         return observe_columns([self], names)
 
+    def until_last(self, names: Sequence[str]) -> Table:
+        """Return the rows up to the last one with an entry in one of these columns."""
+        held = [self.frame.get_column(name).is_null().to_numpy() for name in names]
+        rows = np.flatnonzero(~np.logical_and.reduce(held))
+        last = int(rows[-1]) + 1 if rows.size else 0
+        return table_of(self.frame.head(last).to_native(), typed=self.typed, decimal=self.decimal)
+
 
 class Columns(Protocol):
     """A table as far as its schema goes, in memory or not."""
@@ -176,8 +203,8 @@ class Columns(Protocol):
     def typed(self) -> bool:
         """Whether columns have types of their own; texts of others may be numbers."""
 
-    def require(self, name: str, role: str) -> None:
-        """Check that a column exists."""
+    def require(self, name: str, role: str, asked: Collection[str] = ()) -> None:
+        """Check that a column exists; see `require_column`."""
 
     def kind(self, name: str) -> Kind:
         """Say what a column holds, from its type alone."""
@@ -189,17 +216,26 @@ class Columns(Protocol):
         """Look up the ranges or labels of some columns."""
 
 
-def require_column(names: Sequence[str], name: str, role: str) -> None:
+def require_column(names: Sequence[str], name: str, role: str, asked: Collection[str] = ()) -> None:
     """Refuse a column that a table does not have.
 
-    The names that it has are not quoted: those of a file without a header are a record.
+    The names that it has are quoted only if one of the columns ``asked`` for is among them: those
+    of a file without a header line are a record.
     """
-    if name not in names:
-        msg = (
-            f"the table has no {role} column {name!r} among its {len(names)} columns; "
-            "check the name, and that a file begins with a header line"
-        )
+    if name in names:
+        return
+    msg = f"the table has no {role} column {name!r} among its {len(names)} columns; "
+    names = [str(one) for one in names]  # pandas numbers columns
+    fitting = [word for sign, word in _SIGNS.items() if sign in names[0]] if names else []
+    if len(names) == 1 and fitting:
+        msg += f"its first line holds {' and '.join(fitting)}: say what separates fields"
+        raise SchemaError(msg, parameter="sep")
+    if any(one in names for one in asked):
+        more = f", … {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        msg += f"found: {', '.join(map(repr, names[:_MOST_NAMES]))}{more}"
         raise SchemaError(msg)
+    msg += "the first line of a file is taken for its header: check that it is one, and the name"
+    raise SchemaError(msg)
 
 
 def require_numbers(columns: Columns, name: str) -> None:
@@ -217,16 +253,33 @@ def require_labels(columns: Columns, name: str) -> None:
         raise SchemaError(msg)
 
 
+def require_arms(columns: Columns, treatment: Treatment) -> None:
+    """Refuse labels that nobody declared, unless the column's type has no others.
+
+    Where treatment is private, no error may say afterwards that the data hold other labels.
+    """
+    if treatment.is_assumed and columns.type_name(treatment.column) not in ("boolean", "bool"):
+        msg = (
+            f"the labels of treatment {treatment.column!r} are private here and are not assumed; "
+            f"declare which are compared: Treatment({treatment.column!r}, treated=…, control=…)"
+        )
+        raise DomainError(msg, parameter="labels", column=treatment.column)
+
+
 def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
     """Read a data frame that narwhals knows, or a file."""
-    if not isinstance(data, str | Path | CsvFile):
+    file = file_of(data)
+    if file is None:
         return table_of(data, typed=True)
-    frame, typed = read_file(data if isinstance(data, CsvFile) else Path(data), columns)
-    decimal = data.decimal if isinstance(data, CsvFile) else "."
-    return table_of(frame, typed=typed, decimal=decimal)
+    frame, typed = read_file(file, columns)
+    decimal = file.decimal if isinstance(file, CsvFile) else "."
+    codes = value_codes(file) if isinstance(file, Path) else None
+    return table_of(frame, typed=typed, decimal=decimal, codes=codes)
 
 
-def table_of(data: object, *, typed: bool, decimal: str = ".") -> Table:
+def table_of(
+    data: object, *, typed: bool, decimal: str = ".", codes: ValueCodes | None = None
+) -> Table:
     """Wrap a data frame; texts of an untyped one may be numbers."""
     import narwhals as nw
 
@@ -236,7 +289,7 @@ def table_of(data: object, *, typed: bool, decimal: str = ".") -> Table:
     if frame.shape[0] == 0:
         msg = "the table has no rows"
         raise SchemaError(msg)
-    return Table(frame, typed, tuple(frame.columns), frame.shape[0], decimal)
+    return Table(frame, typed, tuple(frame.columns), frame.shape[0], decimal, codes or {})
 
 
 def schema_of(data: object, *, typed: bool = True) -> Table:
@@ -272,13 +325,26 @@ def _frame_of(data: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     return frame
 
 
+def asked_columns(domain: Domain, covariates: Covariates) -> tuple[str, ...]:
+    """Return every column that a caller names, declared or not."""
+    used = [domain.treatment.column, *(one.column for one in domain.outcomes), *domain.covariates]
+    if domain.weights is not None:
+        used.append(domain.weights.column)
+    return (*used, *(() if covariates is None or isinstance(covariates, str) else covariates))
+
+
 def covariate_names(
-    table: Columns, domain: Domain, wanted: Covariates, *, must_be_named: bool = False
+    table: Columns,
+    domain: Domain,
+    wanted: Covariates,
+    *,
+    must_be_named: bool = False,
+    person: str | None = None,
 ) -> tuple[str, ...]:
     """Decide which columns are covariates: as asked, as declared, or all others.
 
     Where a column becomes public by being a covariate it ``must_be_named``: by the caller, by the
-    domain, or by the word "all".
+    domain, or by the word "all". The ids of a ``person`` are in no other role.
     """
     if isinstance(wanted, str) and wanted != "all":
         msg = "covariates are a list of column names, or the word 'all' for every other column"
@@ -286,6 +352,13 @@ def covariate_names(
     used = [domain.treatment.column, *(one.column for one in domain.outcomes)]
     if domain.weights is not None:
         used.append(domain.weights.column)
+    if person is not None:
+        table.require(person, "person", asked_columns(domain, wanted))
+        named = () if wanted is None or isinstance(wanted, str) else wanted
+        if person in (*used, *(domain.covariates if wanted is None else named)):
+            msg = f"column {person!r} cannot tell persons apart and have another role too"
+            raise ArgumentError(msg, parameter="person")
+        used.append(person)
     others = tuple(name for name in table.names if name not in used)
     if wanted is None and must_be_named and others and not domain.covariates:
         msg = (
@@ -298,7 +371,7 @@ def covariate_names(
         wanted = tuple(domain.covariates) or others
     wanted = others if wanted == "all" else tuple(wanted)
     for name in wanted:
-        table.require(name, "covariate")
+        table.require(name, "covariate", used)
         if name in used:
             roles = (
                 "treatment or outcome"
@@ -326,10 +399,12 @@ def complete_domain(
     observed = table.observe(undeclared) if undeclared else {}
     known = {**observed, **domain.covariates}
     declared = {name: known[name] for name in covariates}
-    first, *others = (_with_bounds(one, observed) for one in domain.outcomes)
-    completed = replace(domain, outcome=first, further=tuple(others), covariates=declared)
-    for place in range(len(domain.outcomes)):
-        _ = completed.of_outcome(place).bounds  # an error that says how to declare them
+    completed = domain.with_covariates(declared)
+    if outcome:
+        first, *others = (_with_bounds(one, observed) for one in domain.outcomes)
+        completed = replace(completed, outcome=first, further=tuple(others))
+    for one in completed.outcomes:
+        _ = one.declared_bounds  # an error that says how to declare them
     return completed
 
 
@@ -352,8 +427,8 @@ def require_declared(
         )
         raise DomainError(msg, parameter="bounds", column=name)
     if not outcome:
-        for place in range(len(domain.outcomes)):
-            _ = domain.of_outcome(place).bounds  # an error that says how to declare them
+        for one in domain.outcomes:
+            _ = one.declared_bounds  # an error that says how to declare them
 
 
 def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -> None:
@@ -361,7 +436,7 @@ def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -
     arms_are = require_labels if domain.treatment.bins is None else require_numbers
     arms_are(columns, domain.treatment.column)
     for one in domain.outcomes:
-        require_numbers(columns, one.column)
+        (require_labels if one.reads_labels else require_numbers)(columns, one.column)
     if domain.weights is not None:
         require_numbers(columns, domain.weights.column)
     for name in covariates:

@@ -10,7 +10,7 @@ import polars as pl
 
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.files import PackagedFile
-from private_ate.domain import Categories, Domain, Interval
+from private_ate.domain import Categories, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 
 __all__ = ["COVARIATES", "SETTINGS", "load", "with_coded_letters"]
@@ -116,7 +116,7 @@ def load(setting: int = 1) -> Dataset:
     return Dataset(
         name="acic" if setting == 1 else f"acic-{setting}",
         frame=pl.concat([simulated.select("z", outcome), covariates], how="horizontal"),
-        domain=Domain("z", ("y", chosen.bounds), COVARIATES),
+        domain=Domain(Treatment("z", treated=1, control=0), ("y", chosen.bounds), COVARIATES),
         true_effect=float((simulated["mu1"] - simulated["mu0"]).to_numpy().mean()),
         treated=chosen.treated,
         control=covariates.height - chosen.treated,

@@ -11,7 +11,7 @@ import polars as pl
 from private_ate.arrays import Floats
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.several_arms import SeveralArms, generate_several_arms
-from private_ate.domain import Binary, Domain, Interval
+from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 
 __all__ = ["Confounded", "Correlated", "Tails", "generate"]
@@ -154,7 +154,11 @@ def _generate_correlated(study: Correlated, seed: int) -> Dataset:
     return Dataset(
         name=f"correlated-{study.size}",
         frame=pl.DataFrame(dict(zip(["treatment", "y", *names], rows.T.copy(), strict=True))),
-        domain=Domain("treatment", ("y", Interval(-7, 7)), dict.fromkeys(names, _COVARIATE_BOUNDS)),
+        domain=Domain(
+            Treatment("treatment", treated=1, control=0),
+            ("y", Interval(-7, 7)),
+            dict.fromkeys(names, _COVARIATE_BOUNDS),
+        ),
         true_effect=float(effects.mean()),
         treated=treated,
         control=study.size - treated,
@@ -179,7 +183,11 @@ def _dataset(study: Confounded, seed: int, rows: Floats, true_effect: float) -> 
     return Dataset(
         name=f"confounded-{study.size}",
         frame=pl.DataFrame(dict(zip(["treatment", "y", *names], rows.T.copy(), strict=True))),
-        domain=Domain("treatment", ("y", bounds), dict.fromkeys(names, _COVARIATE_BOUNDS)),
+        domain=Domain(
+            Treatment("treatment", treated=1, control=0),
+            ("y", bounds),
+            dict.fromkeys(names, _COVARIATE_BOUNDS),
+        ),
         true_effect=true_effect,
         treated=treated,
         control=study.size - treated,

@@ -9,7 +9,7 @@ import polars as pl
 
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.files import PackagedFile
-from private_ate.domain import Domain, Interval
+from private_ate.domain import Domain, Interval, Treatment
 
 __all__ = ["DOMAIN", "load"]
 
@@ -29,7 +29,11 @@ _CONTINUOUS: Final = {
 }
 # x14, whether the child is the first born, is coded 1 and 2.
 _BINARY: Final = {f"x{j}": Interval(1, 2) if j == 14 else Interval(0, 1) for j in range(7, 26)}
-DOMAIN: Final = Domain("treatment", ("y", Interval(-1.544, 11.2682)), _CONTINUOUS | _BINARY)
+DOMAIN: Final = Domain(
+    Treatment("treatment", treated=1, control=0),
+    ("y", Interval(-1.544, 11.2682)),
+    _CONTINUOUS | _BINARY,
+)
 """Observed ranges as constants, the paper's convention for benchmarks."""
 
 _COLUMNS: Final = ("treatment", "y", "y_cf", "mu0", "mu1", *DOMAIN.covariates)

@@ -9,7 +9,7 @@ import polars as pl
 
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.files import PackagedFile
-from private_ate.domain import Domain, Interval
+from private_ate.domain import Domain, Interval, Treatment
 
 __all__ = ["DOMAIN", "load"]
 
@@ -20,7 +20,7 @@ _FILE: Final = PackagedFile(
     "e4a64e4436c2c178f47d6c82a371d20f1596b82b44862ce24bf13c71ac797339",
 )
 DOMAIN: Final = Domain(
-    "treat",
+    Treatment("treat", treated=1, control=0),
     ("re78", Interval(0, 60307.93)),
     {
         "age": Interval(17, 55),

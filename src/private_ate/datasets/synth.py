@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from private_ate.datasets.dataset import Dataset
-from private_ate.domain import Domain, Interval
+from private_ate.domain import Domain, Interval, Treatment
 
 __all__ = ["DOMAIN", "draw", "load"]
 
@@ -22,7 +22,9 @@ _DECIMALS: Final = 6  # so that the last bits of a machine's arithmetic do not m
 _SEED: Final = 650
 _COVARIATES: Final = {f"x{j}": Interval(0, 1) for j in range(1, _DIMENSION + 1)}
 
-DOMAIN: Final = Domain("treatment", ("y", Interval(2.1401, 7.1227)), _COVARIATES)
+DOMAIN: Final = Domain(
+    Treatment("treatment", treated=1, control=0), ("y", Interval(2.1401, 7.1227)), _COVARIATES
+)
 """Observed range of the outcome as constants, the paper's convention for benchmarks."""
 
 
@@ -52,7 +54,7 @@ def draw(seed: int) -> Dataset:
     return Dataset(
         name=f"synth-draw-{seed}",
         frame=rows,
-        domain=Domain("treatment", ("y", bounds), _COVARIATES),
+        domain=Domain(Treatment("treatment", treated=1, control=0), ("y", bounds), _COVARIATES),
         true_effect=_EFFECT,
         treated=treated,
         control=_UNITS - treated,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from private_ate.domain.kinds import Categories, Interval
+from private_ate.domain.kinds import Categories, Interval, require_name
 from private_ate.domain.outcome import Outcome, StudyLabel
 from private_ate.domain.toml import read_tables, toml_lines
 from private_ate.domain.treatment import Treatment
@@ -31,6 +31,25 @@ class Domain:
     entries have a feature of their own; see
     :meth:`with_indicators`.
 
+    Attributes
+    ----------
+    treatment : Treatment
+        The treatment's column and its arms; a text names the column.
+    outcome : Outcome
+        The headline's outcome.
+    covariates : mapping
+        An Interval or Categories for each covariate, by column.
+    study : StudyLabel
+        What the curator calls the data.
+    weights : SamplingWeights or None
+        Sampling weights; None for none.
+    further : tuple of Outcome
+        Outcomes after the first.
+    column_labels : mapping
+        What columns are called where people read of them, such as "Systolic blood pressure".
+    indicators : tuple of str
+        Covariates whose missing entries have a feature of their own.
+
     Examples
     --------
     >>> domain = Domain(
@@ -48,6 +67,7 @@ class Domain:
     study: StudyLabel = field(default_factory=StudyLabel)
     weights: SamplingWeights | None = None
     further: tuple[Outcome, ...] = field(default=(), repr=False)  # outcomes after the first
+    column_labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     indicators: tuple[str, ...] = field(default=(), init=False)
 
     def __init__(
@@ -59,6 +79,7 @@ class Domain:
         study: StudyLabel | None = None,
         weights: SamplingWeights | tuple[str, Interval] | None = None,
         further: tuple[Outcome, ...] = (),
+        column_labels: Mapping[str, str] | None = None,
     ) -> None:
         first, *others = _as_outcomes(outcome)
         object.__setattr__(
@@ -67,6 +88,7 @@ class Domain:
         object.__setattr__(self, "outcome", first)
         object.__setattr__(self, "further", (*others, *further))
         object.__setattr__(self, "covariates", dict(covariates or {}))
+        object.__setattr__(self, "column_labels", dict(column_labels or {}))
         object.__setattr__(self, "indicators", ())
         object.__setattr__(self, "study", study or StudyLabel())
         object.__setattr__(self, "weights", as_weights(weights))
@@ -81,6 +103,8 @@ class Domain:
                 f"at most {MOST_OUTCOMES} outcomes are declared together, not {len(self.outcomes)}"
             )
             raise DomainError(msg, parameter="outcome")
+        for label in self.column_labels.values():
+            require_name("label of a column", label)
         names = self.columns
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
@@ -98,6 +122,8 @@ class Domain:
 
     def of_outcome(self, place: int) -> Domain:
         """Return the domain with one of its outcomes alone."""
+        if not self.further:
+            return self
         domain = replace(self, outcome=self.outcomes[place], further=())
         return domain.with_indicators(self.indicators)
 
@@ -121,6 +147,17 @@ class Domain:
         weights = [] if self.weights is None else [self.weights.column]
         return [self.treatment.column, *outcomes, *self.covariates, *weights]
 
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        """Columns that label level holds public: treatment, covariates and sampling weights."""
+        weights = () if self.weights is None else (self.weights.column,)
+        return (self.treatment.column, *self.covariates, *weights)
+
+    def with_covariates(self, covariates: Mapping[str, Interval | Categories]) -> Domain:
+        """Return the domain with these covariates instead; itself if they are its own."""
+        same = list(covariates.items()) == list(self.covariates.items())
+        return self if same else replace(self, covariates=covariates)
+
     def with_indicators(self, names: Collection[str]) -> Domain:
         """Return the domain with a further feature for each named covariate: whether it is missing.
 
@@ -135,13 +172,7 @@ class Domain:
     @property
     def bounds(self) -> Interval:
         """The outcome's bounds; an error that says how to declare them when they were not."""
-        if self.outcome.bounds is None:
-            msg = (
-                f"outcome {self.outcome.column!r} has no declared bounds; "
-                "declare Interval(lo, hi) in the domain"
-            )
-            raise DomainError(msg, parameter="outcome bounds", column=self.outcome.column)
-        return self.outcome.bounds
+        return self.outcome.declared_bounds
 
     @classmethod
     def read(cls, path: str | Path) -> Domain:
@@ -156,8 +187,10 @@ class Domain:
     @classmethod
     def from_toml(cls, text: str) -> Domain:
         """Build a domain from TOML text, as written by :meth:`to_toml`."""
-        treatment, outcomes, covariates, study, weights = read_tables(text)
-        return cls(treatment, outcomes, covariates, study=study, weights=weights)
+        treatment, outcomes, covariates, study, weights, labels = read_tables(text)
+        return cls(
+            treatment, outcomes, covariates, study=study, weights=weights, column_labels=labels
+        )
 
     def write(self, path: str | Path) -> None:
         """Write the domain to a TOML file."""

@@ -28,6 +28,13 @@ class Interval:
     """A number between two declared bounds; values outside are clipped.
 
     ``missing`` is what a missing value counts as; the middle of the bounds if not given.
+
+    Attributes
+    ----------
+    low, high : float
+        The declared bounds.
+    missing : float or None
+        What a missing value counts as; None for the middle of the bounds.
     """
 
     low: float
@@ -80,6 +87,11 @@ class Binary(Interval):
     """An outcome declared to be 0 or 1, so that risks and ratios make sense; or such a covariate.
 
     The square of a covariate that is 0 or 1 says nothing new; models that bend leave it out.
+
+    Attributes
+    ----------
+    low, high : float
+        Always 0 and 1.
     """
 
     low: float = 0.0
@@ -104,6 +116,13 @@ class Categories:
 
     Missing and undeclared values count as ``other``, if one of the labels is declared to be it.
     Otherwise they are a category of their own: zero in every column.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The declared labels.
+    other : str or None
+        The label that missing and undeclared values count as.
     """
 
     labels: tuple[str, ...]

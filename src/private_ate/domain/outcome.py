@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from private_ate.domain.kinds import Interval, require_name
+from private_ate.domain.kinds import Binary, Interval, Label, label_text, require_name
 from private_ate.errors import DomainError
 
 __all__ = ["MissingOutcomes", "Outcome", "StudyLabel"]
@@ -21,15 +21,45 @@ class Outcome:
     lacks one, "private" if not; either way they are left out. With None a missing outcome counts
     as the number that the bounds declare for it, or as their middle.
     ``unit`` is what it is measured in, for people who read a release.
+    ``event_label`` makes a binary outcome of labels: an entry that is this label counts as 1, any
+    other as 0, and a missing one stays missing.
+
+    Attributes
+    ----------
+    column : str
+        The outcome's column.
+    bounds : Interval or None
+        Its declared bounds.
+    missing : "public", "private" or None
+        What becomes of rows without an outcome.
+    unit : str or None
+        What it is measured in.
+    event_label : str or None
+        The label that counts as 1.
+
+    Examples
+    --------
+    >>> Outcome("status", event_label="dead").bounds
+    Binary(low=0.0, high=1.0, missing=None)
     """
 
     column: str
     bounds: Interval | None = None
     missing: MissingOutcomes | None = None
     unit: str | None = field(default=None, kw_only=True)
+    event_label: Label | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         require_name("unit of the outcome", self.unit)
+        if self.event_label is not None:
+            if self.bounds is not None and not self.bounds.is_binary:
+                msg = (
+                    f"outcome {self.column!r} has an event label, so it is 0 or 1; leave out its "
+                    "bounds"
+                )
+                raise DomainError(msg, parameter="event label", column=self.column)
+            object.__setattr__(self, "event_label", label_text(self.event_label))
+            object.__setattr__(self, "bounds", self.bounds or Binary())
         if self.missing is None:
             return
         if self.missing not in get_args(MissingOutcomes):
@@ -43,9 +73,25 @@ class Outcome:
             raise DomainError(msg, parameter="missing outcomes", column=self.column)
 
     @property
+    def reads_labels(self) -> bool:
+        """Whether entries may be labels: one that is the event, or words for 0 and 1."""
+        return self.bounds is not None and self.bounds.is_binary
+
+    @property
     def fills_undeclared(self) -> bool:
         """Whether a missing outcome counts as the middle of the bounds for want of a rule."""
         return self.missing is None and (self.bounds is None or self.bounds.missing is None)
+
+    @property
+    def declared_bounds(self) -> Interval:
+        """The bounds; an error that says how to declare them when they were not."""
+        if self.bounds is None:
+            msg = (
+                f"outcome {self.column!r} has no declared bounds; "
+                "declare Interval(lo, hi) in the domain, or the event label of an outcome of labels"
+            )
+            raise DomainError(msg, parameter="outcome bounds", column=self.column)
+        return self.bounds
 
     def with_missing(self, rule: MissingOutcomes | float) -> Outcome:
         """Return the outcome under another rule: "public", "private" or a number."""
@@ -60,7 +106,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class StudyLabel:
-    """What the curator calls the data and this state of them; goes into releases as it is."""
+    """What the curator calls the data and this state of them; goes into releases as it is.
+
+    Attributes
+    ----------
+    dataset : str or None
+        The data set's name.
+    version : str or None
+        What this state of it is called.
+    """
 
     dataset: str | None = None
     version: str | None = None

@@ -143,7 +143,7 @@ def _partition(domain: Domain, text: str) -> Partition:
         msg = (
             f"subgroups are made by covariates that the domain declares ({known}), not by {text!r}"
         )
-        raise ArgumentError(msg, parameter="by", column=column)
+        raise ArgumentError(msg, parameter="bounds", column=column)
     first = _first_feature(domain, column)
     missing = None
     if column in domain.indicators:

@@ -22,7 +22,12 @@ __all__ = ["arm_lines", "read_tables", "toml_lines", "toml_text"]
 def read_tables(
     text: str,
 ) -> tuple[
-    Treatment, list[Outcome], dict[str, Interval | Categories], StudyLabel, SamplingWeights | None
+    Treatment,
+    list[Outcome],
+    dict[str, Interval | Categories],
+    StudyLabel,
+    SamplingWeights | None,
+    dict[str, str],
 ]:
     """Read the tables of a domain's TOML text."""
     try:
@@ -53,7 +58,14 @@ def read_tables(
         {name: _covariate_from(name, entry) for name, entry in covariates.items()},
         _study_from(table.get("study", {})),
         _weights_from(table["weights"]) if "weights" in table else None,
+        _column_labels([table["treatment"], *told], covariates),
     )
+
+
+def _column_labels(named: list[dict[str, Any]], covariates: dict[str, Any]) -> dict[str, str]:
+    """Return what columns are called where people read of them."""
+    entries = [*((entry["column"], entry) for entry in named), *covariates.items()]
+    return {name: entry["label"] for name, entry in entries if "label" in entry}
 
 
 def _weights_from(entry: object) -> SamplingWeights:
@@ -84,24 +96,27 @@ def _study_from(entry: object) -> StudyLabel:
 
 def _treatment_from(entry: dict[str, Any]) -> Treatment:
     keys = ("treated", "control", "other", "arms", "reference", "bins", "labels")
-    _only(entry, "treatment", {"column", *keys})
+    _only(entry, "treatment", {"column", "label", *keys})
     return Treatment(
         _text(entry, "treatment", "column"), **{key: entry[key] for key in keys if key in entry}
     )
 
 
 def _outcome_from(entry: dict[str, Any]) -> Outcome:
-    _only(entry, "outcome", {"column", "low", "high", "missing", "binary", "unit"})
-    column, unit = _text(entry, "outcome", "column"), entry.get("unit")
+    keys = ("column", "label", "low", "high", "missing", "binary", "unit", "event_label")
+    _only(entry, "outcome", set(keys))
+    column = _text(entry, "outcome", "column")
+    about = {key: entry.get(key) for key in ("unit", "event_label")}
     rule = entry.get("missing")
     number = None if isinstance(rule, str) else rule
     named: Any = rule if isinstance(rule, str) else None  # checked where it is kept
-    if entry.get("binary") is True:
-        return Outcome(column, Binary(missing=number), named, unit=unit)
-    if "low" not in entry and "high" not in entry:
-        return Outcome(column, None, named, unit=unit)
+    has_ends = "low" in entry or "high" in entry
+    if entry.get("binary") is True or ("event_label" in entry and not has_ends):
+        return Outcome(column, Binary(missing=number), named, **about)
+    if not has_ends:
+        return Outcome(column, None, named, **about)
     bounds = _interval_from("outcome", {**entry, "missing": number})
-    return Outcome(column, bounds, named, unit=unit)
+    return Outcome(column, bounds, named, **about)
 
 
 def _covariate_from(name: str, entry: object) -> Interval | Categories:
@@ -109,12 +124,12 @@ def _covariate_from(name: str, entry: object) -> Interval | Categories:
         msg = f"covariate {name!r} is a table with low and high, with categories, or binary"
         raise DomainError(msg)
     if entry.get("binary") is True:
-        _only(entry, name, {"binary", "missing"})
+        _only(entry, name, {"binary", "missing", "label"})
         return Binary(missing=entry.get("missing"))
     if "categories" not in entry:
-        _only(entry, name, {"low", "high", "missing"})
+        _only(entry, name, {"low", "high", "missing", "label"})
         return _interval_from(name, entry)
-    _only(entry, name, {"categories", "other"})
+    _only(entry, name, {"categories", "other", "label"})
     if not isinstance(entry["categories"], list):
         msg = f"the categories of {name!r} are a list of labels"
         raise DomainError(msg)
@@ -146,11 +161,12 @@ def _text(entry: dict[str, Any], table: str, key: str) -> str:
 
 def toml_lines(domain: Domain) -> Iterator[str]:
     """Yield the lines of all tables; what was not declared has none."""
-    study, treatment = domain.study, domain.treatment
+    study, treatment, labels = domain.study, domain.treatment, domain.column_labels
     if study != StudyLabel():
         yield from _table("study", {"dataset": study.dataset, "version": study.version})
         yield ""
-    yield from _table("treatment", {"column": treatment.column})
+    label = labels.get(treatment.column)
+    yield from _table("treatment", {"column": treatment.column, "label": label})
     yield from arm_lines(treatment)
     for outcome in domain.outcomes:
         yield ""
@@ -158,7 +174,14 @@ def toml_lines(domain: Domain) -> Iterator[str]:
         rules = {} if outcome.missing is None else {"missing": outcome.missing}
         yield from _table(
             "[outcome]" if domain.further else "outcome",
-            {"column": outcome.column, **bounds, **rules, "unit": outcome.unit},
+            {
+                "column": outcome.column,
+                "label": labels.get(outcome.column),
+                **bounds,
+                **rules,
+                "unit": outcome.unit,
+                "event_label": outcome.event_label,
+            },
         )
     if domain.weights is not None:
         yield ""
@@ -171,13 +194,16 @@ def toml_lines(domain: Domain) -> Iterator[str]:
             if isinstance(kind, Interval)
             else {"categories": kind.labels, "other": kind.other}
         )
-        yield from _table(f"covariates.{toml_text(name)}", entries)
+        named = {"label": labels.get(name), **entries}
+        yield from _table(f"covariates.{toml_text(name)}", named)
 
 
 def arm_lines(treatment: Treatment) -> Iterator[str]:
     """Yield the lines that declare arms, as they stand below the column of treatment."""
-    if treatment.arms is None:
-        names: dict[str, object] = {"treated": treatment.treated, "control": treatment.control}
+    if treatment.is_assumed:
+        names: dict[str, object] = {}
+    elif treatment.arms is None:
+        names = {"treated": treatment.treated, "control": treatment.control}
     elif treatment.bins is None:
         names = {"arms": treatment.arms, "reference": treatment.control}
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -19,7 +19,8 @@ MOST_ARMS: Final = 20
 class Treatment:
     """The treatment column and its arms.
 
-    Two arms are ``treated`` and ``control``. More are the labels in ``arms``, compared with the
+    Two arms are ``treated`` and ``control``; a label that is not given is taken to be 1 or 0, which
+    sample level refuses (``is_assumed``). More are the labels in ``arms``, compared with the
     ``reference``, the first if not given; or the intervals between the edges ``bins`` of a dose:
     ``bins=(0, 1, 6, 100)`` is [0, 1), [1, 6) and [6, 100], a dose beyond them in the nearest.
     ``labels`` names bins, and ``reference`` is then a name or a place among them.
@@ -48,6 +49,8 @@ class Treatment:
         The labels of several arms as declared; None for two labels.
     bins : tuple of float or None
         The edges of a dose's bins.
+    is_assumed : bool
+        Whether a label of two was not given.
     """
 
     column: str
@@ -56,12 +59,13 @@ class Treatment:
     other: Label | None
     arms: tuple[str, ...] | None
     bins: tuple[float, ...] | None
+    is_assumed: bool = field(compare=False)
 
     def __init__(  # noqa: PLR0913  # three ways to declare arms
         self,
         column: str,
-        treated: Label = 1,
-        control: Label = 0,
+        treated: Label | None = None,
+        control: Label | None = None,
         other: Label | None = None,
         *,
         arms: Sequence[Label] | None = None,
@@ -72,6 +76,9 @@ class Treatment:
         if not column:
             msg = "the treatment column is named by a non-empty text"
             raise DomainError(msg)
+        is_assumed = arms is None and bins is None and (treated is None or control is None)
+        treated = 1 if treated is None else treated
+        control = 0 if control is None else control
         _refuse_two_declarations(
             arms=arms is not None,
             bins=bins is not None,
@@ -95,7 +102,7 @@ class Treatment:
                 declared = None  # two labels, however they were given
         for name, value in (
             ("column", column), ("treated", treated), ("control", control),
-            ("other", other), ("arms", declared), ("bins", edges),
+            ("other", other), ("arms", declared), ("bins", edges), ("is_assumed", is_assumed),
         ):  # fmt: skip
             object.__setattr__(self, name, value)
         self._check()

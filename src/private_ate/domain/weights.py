@@ -21,6 +21,13 @@ class SamplingWeights:
     A unit of weight w stands for w units of the target population; weights lie in [0, W]. Where
     covariates are public, so are weights: one outside is an error that counts such rows. Where
     whole records are private they are clipped, and a missing weight counts as 0.
+
+    Attributes
+    ----------
+    column : str
+        The column of weights.
+    high : float
+        The largest weight that the design allows.
     """
 
     column: str

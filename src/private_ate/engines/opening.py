@@ -20,9 +20,11 @@ from private_ate.data.inputs import (
     settle_domain,
     settle_names,
 )
+from private_ate.data.persons import most_rows
 from private_ate.data.rules import Reading
 from private_ate.data.streams import open_schema
 from private_ate.data.tables import Covariates
+from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.spark import (
@@ -32,6 +34,7 @@ from private_ate.engines.spark import (
     is_spark_frame,
     read_frame,
 )
+from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
 __all__ = ["ColumnsAsked", "OpenTable", "open_table"]
@@ -46,6 +49,7 @@ class ColumnsAsked(TypedDict):
     domain: Domain | None
     level: Level
     from_data: bool
+    person: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,15 @@ class OpenTable:
     asked: ColumnsAsked
     outline: PreparedTable[Any]
     memory: int  # bytes that a file may take before it is streamed
+
+    def most_rows(self, person: str) -> int:
+        """Return the largest number of rows of one person; reads public columns alone."""
+        if isinstance(self.outline.table, SparkColumns):
+            msg = "persons are counted on this machine; on a cluster declare rows_per_person"
+            raise ArgumentError(msg, parameter="rows_per_person")
+        known = self.outline.domain
+        public = [known.treatment.column, *known.covariates]
+        return most_rows(self.data, person, public, self.memory)
 
     @contextmanager
     def encoded(
@@ -90,7 +103,8 @@ def open_table(
     if is_spark_frame(data):
         columns = SparkColumns(data)
     elif engine == "spark":
-        columns = read_frame(data if isinstance(data, CsvFile) else str(data), master)
+        file = data if isinstance(data, CsvFile | ExcelFile) else str(data)
+        columns = read_frame(file, master)
     else:
-        columns = open_schema(data)
+        columns = open_schema(data, asked["level"])
     return OpenTable(data, asked, settle_names(columns, **asked), memory)

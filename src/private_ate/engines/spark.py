@@ -8,7 +8,7 @@ driver draws noise, so a task that is lost and repeated changes nothing.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -32,10 +32,17 @@ from private_ate.data.tables import (
     require_column,
     table_of,
 )
+from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.engines.grouping import group_places, groups_of, groups_per_stack
 from private_ate.engines.local import Progress, single_threaded_blas
-from private_ate.engines.spark_lines import FAILED, SparkLines, encode_block, open_lines
+from private_ate.engines.spark_lines import (
+    FAILED,
+    NOT_ON_SPARK,
+    SparkLines,
+    encode_block,
+    open_lines,
+)
 from private_ate.engines.spark_public import count_public
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
 from private_ate.study import Block, Grouping, Groups, Summable
@@ -83,9 +90,9 @@ class SparkColumns:
         """The names of all columns."""
         return tuple(self.frame.columns)
 
-    def require(self, name: str, role: str) -> None:
-        """Check that a column exists."""
-        require_column(self.names, name, role)
+    def require(self, name: str, role: str, asked: Collection[str] = ()) -> None:
+        """Check that a column exists; see `require_column`."""
+        require_column(self.names, name, role, asked)
 
     def kind(self, name: str) -> Kind:
         """Say what a column holds, from its type alone."""
@@ -287,12 +294,14 @@ def is_spark_frame(data: object) -> bool:
     return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
 
 
-def read_frame(file: str | CsvFile, master: str | None = None) -> SparkColumns:
+def read_frame(file: str | CsvFile | ExcelFile, master: str | None = None) -> SparkColumns:
     """Open a CSV or Parquet file, or a directory of them, as a Spark data frame."""
     path = file if isinstance(file, str) else file.path
-    if isinstance(file, str) and is_foreign(Path(path)):
+    if isinstance(file, ExcelFile) or (isinstance(file, str) and is_foreign(Path(path))):
         msg = "Spark reads CSV and Parquet files; save the table as Parquet, or use engine 'local'"
         raise ArgumentError(msg)
+    if isinstance(file, CsvFile) and (file.skip_rows or file.encoding == "utf-16"):
+        raise ArgumentError(NOT_ON_SPARK)
     try:
         from pyspark.sql import SparkSession  # an extra
     except ImportError as cause:

@@ -19,18 +19,22 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.data.csv_file import CsvFile
-from private_ate.data.csv_records import parse_lines, split_header
+from private_ate.data.csv_records import marked_encoding, parse_lines, split_header
 from private_ate.data.encoding import encode_rows, mark_missing
 from private_ate.data.rules import Reading
 from private_ate.data.tables import Table, table_of
 from private_ate.domain import Domain
 from private_ate.errors import SchemaError
 
-__all__ = ["FAILED", "SparkLines", "encode_block", "open_lines"]
+__all__ = ["FAILED", "NOT_ON_SPARK", "SparkLines", "encode_block", "open_lines"]
 
 Look = Callable[[Table, int], bytes]  # of rows and the number of rows before them
 
 FAILED: Final = -1  # rows of a block that could not be encoded
+NOT_ON_SPARK: Final = (
+    "Spark reads text files in UTF-8 or cp1252 whose first line is the header; save the file "
+    "so, or use engine 'local'"
+)
 _BLOCK_ROWS: Final = 1 << 14
 _TASK_BLOCKS: Final = 16  # blocks that one task gathers, at most
 Split = tuple[str, int]  # a file, and where in it a split begins
@@ -91,7 +95,9 @@ def open_lines(session: Any, form: CsvFile) -> SparkLines:  # noqa: ANN401  # a 
     for file, split, number, first in counted.collect():
         counts[file, split] = counts.get((file, split), 0) + number
         if first is not None:
-            headers[file] = split_header(bytes(first) + b"\n", form.sep)
+            if "utf-16" in (marked_encoding(bytes(first)) or ""):
+                raise SchemaError(NOT_ON_SPARK)
+            headers[file] = split_header(bytes(first) + b"\n", form)
     if len(set(headers.values())) > 1:
         msg = "the files do not begin with the same header line"
         raise SchemaError(msg)
@@ -192,7 +198,7 @@ def _parsed(
     """Return what is made of some lines; no bytes if that failed."""
     text = b"".join(line + b"\n" for line in lines)
     with suppress(Exception):  # whatever the reader says could quote a record
-        parsed = parse_lines(text, names, columns, form.sep)
+        parsed = parse_lines(text, names, columns, form)
         return look(table_of(parsed, typed=False, decimal=form.decimal), place)
     return b""
 

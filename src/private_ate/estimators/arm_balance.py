@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.estimators.contrasts import greatest_over_pairs
+from private_ate.estimators.several_arms import greatest_over_pairs
 from private_ate.study import Block, MatchingStudy, RowWeights
 
 __all__ = ["ArmBalance", "measure_arms"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.contents.curator import WithoutNoise
-from private_ate.data.encoding import encode_rows
+from private_ate.data.encoding import encode_rows, read_outcome
 from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.rules import Reading
 from private_ate.data.streams import StreamedTable
@@ -37,7 +37,6 @@ from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import ArmDiagnostics, Diagnostics, Release
-from private_ate.settings import Facts
 
 __all__ = [
     "diagnose_ate",
@@ -128,7 +127,11 @@ def _with_outcomes(
     """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     bounds = table.domain.bounds
-    values = table.table.numbers(table.domain.outcome.column)
+    outcome = table.domain.outcome
+    chunks = (
+        [table.table] if isinstance(table.table, Table) else table.table.chunks([outcome.column])
+    )
+    values = np.concatenate([read_outcome(chunk, outcome) for chunk in chunks])
     if values.size > study.size:
         values = values[_kept_rows(table)]
     if table.domain.outcome.missing is not None:
@@ -225,13 +228,13 @@ def _without_noise(
     shown = {label: _quantiles(weights[study.arm == code]) for code, label in enumerate(labels)}
     table = tabulate_arms(study.public(), weights)
     is_ratio = study.domain.outcome.missing == "private"
-    if is_ratio or Facts.of(release.settings).clipped_to is not None:
+    if is_ratio or release.facts.clipped_to is not None:
         silent = _run_silently(study, prepared, release, options)
         return None if silent is None else replace(silent, weights=shown, table=table)
     held = LocalWeights.summarize(weights, study.treatment, study.arms)
     means = dict(zip(labels, _means(study, held), strict=True))
     headline = release.contrasts[0]
-    note = Facts.of(release.settings).headline
+    note = release.facts.headline
     arm, against = (headline.arm, headline.against) if note is None else (note.arm, note.against)
     effect = means[arm] - means[against]
     return WithoutNoise(effect, means, by_weights=True, weights=shown, table=table)
@@ -251,12 +254,8 @@ def _run_silently(
     found = noiseless_estimate(study, release, options)
     if found is None:
         return None
-    labels = study.domain.treatment.coded
-    means = {
-        label: arm.mean
-        for label, arm in zip(labels, found.arms, strict=False)
-        if arm.mean is not None
-    }
+    arms = () if found.comparison is None else found.comparison.arms
+    means = {arm.label: arm.mean for arm in arms if arm.mean is not None}
     return WithoutNoise(found.ate, means)
 
 

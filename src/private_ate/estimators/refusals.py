@@ -17,7 +17,9 @@ from private_ate.privacy.levels import has_public_covariates
 __all__ = [
     "among_arm",
     "options_of",
+    "possible_estimands",
     "refuse_arms",
+    "refuse_left_out",
     "refuse_missing_rule",
     "refuse_probability",
     "refuse_subgroups",
@@ -46,6 +48,16 @@ def refuse_unanswerable(method: Method, request: Request) -> None:
         raise ArgumentError(msg)
     if request.rows_per_person != 1 and not method.several_rows:
         msg = f"method {method.name!r} protects one row per person; use method 'auto' for more"
+        raise ArgumentError(msg)
+
+
+def refuse_left_out(request: Request, *, left_out: bool) -> None:
+    """Refuse to leave out rows where that would depend on private entries."""
+    if left_out and not has_public_covariates(request.level):
+        msg = (
+            "leave_out_undeclared belongs to label level, where treatment and covariates are "
+            "public; at sample level nothing may depend on which rows those are"
+        )
         raise ArgumentError(msg)
 
 
@@ -90,6 +102,22 @@ def among_arm(request: Request, treatment: Treatment | None, among: object) -> R
     if len(labels) > 2:
         return replace(request, among=text)
     return replace(request, estimand="atc" if text == labels[0] else "att")
+
+
+def possible_estimands(method: Method, request: Request, treatment: Treatment) -> tuple[str, ...]:
+    """Return all that a release may turn out to be about; follows from public facts alone.
+
+    Options can decide about it, the units of one of several arms are an ATT or an ATC, and some
+    methods choose among estimands by what they have released.
+    """
+    if request.among is not None:
+        return ("atc" if request.among == treatment.coded[0] else "att",)
+    adjusts = getattr(request.options, "adjust", None)
+    if adjusts is False and request.design != "randomized":
+        return ("difference",)
+    if getattr(request.options, "model", None) == "overlap":
+        return ("ato",)
+    return tuple(dict.fromkeys((request.estimand, *method.turns_to)))
 
 
 def refuse_probability(method: Method, request: Request, domain: Domain | None) -> None:

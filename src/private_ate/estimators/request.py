@@ -8,10 +8,10 @@ from typing import Literal, Protocol, TypeVar, get_args
 
 from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
 from private_ate.domain.subgroups import subgroup_names
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate
 from private_ate.study import MatchingStudy
 
 __all__ = ["Design", "Estimand", "Estimator", "Request", "Target", "options_for"]

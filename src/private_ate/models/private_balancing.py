@@ -22,7 +22,7 @@ import numpy as np
 from private_ate.arrays import Bits, Floats
 from private_ate.models.folds import LossSums, by_chunks
 from private_ate.models.private_logistic import PrivateFit
-from private_ate.privacy.objective import Steepness, Tilt
+from private_ate.privacy.objective import Steepness
 from private_ate.study import Block, Study
 
 __all__ = ["Balanced", "BalancingObjective", "RowLoss", "row_losses", "steepness_of"]
@@ -93,41 +93,6 @@ class BalancingObjective(PrivateFit):
     def reach(self, direction: Floats) -> float:
         """Return the L1 norm, which bounds ``|z·direction|``."""
         return float(np.abs(direction).sum())
-
-    def minimize(self, tilt: Tilt) -> Floats:
-        """Run damped Newton, and accelerated gradient steps where it did not arrive.
-
-        At the knots the bend jumps, so nothing proves that Newton's steps arrive; the others do,
-        after a number of them that the least and the largest bend bound.
-        """
-        point = PrivateFit.minimize(self, tilt)
-        gradient = self._tilted(point, tilt)
-        if float(np.linalg.norm(gradient)) <= tilt.tolerance:
-            return point
-        return self._walk(point, gradient, tilt)
-
-    def _walk(self, start: Floats, gradient: Floats, tilt: Tilt) -> Floats:
-        """Walk by Nesterov's steps until the gradient norm is within the tolerance."""
-        bend = float(self.steepness.curvature)
-        smoothness = self.size * bend * self.dimension + tilt.ridge
-        root = math.sqrt(tilt.ridge / smoothness)
-        momentum = (1 - root) / (1 + root)
-        distance = float(np.linalg.norm(gradient)) / tilt.tolerance
-        steps = math.ceil(math.log(2 / root**2 * distance**2) / -math.log1p(-root))
-        previous = current = start
-        for _ in range(steps):
-            ahead = current + momentum * (current - previous)
-            slope = self._tilted(ahead, tilt)
-            if float(np.linalg.norm(slope)) <= tilt.tolerance:
-                return ahead
-            previous, current = current, ahead - slope / smoothness
-        return current
-
-    def _tilted(self, point: Floats, tilt: Tilt) -> Floats:
-        """Return the gradient of the tilted loss; no progress is told of it."""
-        loss = self.sums(self.study.unannounced(), point).gradient
-        gradient: Floats = loss + tilt.ridge * point + tilt.linear
-        return gradient
 
 
 def _kernel(

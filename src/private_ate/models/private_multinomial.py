@@ -42,6 +42,11 @@ class MultinomialObjective(PrivateFit):
         """The number of free weights: K − 1 for each column."""
         return (self.arms - 1) * self.columns
 
+    @property
+    def smoothness(self) -> float:
+        """A bound on the eigenvalues of the loss's Hessian: half of ‖z‖² for a row (Gershgorin)."""
+        return self.size * self.columns / 2
+
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
         """Return sums over rows of the loss and its derivatives."""
         basis = helmert(self.arms)

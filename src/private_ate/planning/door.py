@@ -9,12 +9,15 @@ from fractions import Fraction
 from typing import Final, assert_never, cast, get_args
 
 from private_ate.arguments import one_of, real_number
-from private_ate.data.inputs import prepare_table, weighted_domain
+from private_ate.data.inputs import prepare_table, settle_names, weighted_domain
+from private_ate.data.persons import most_rows, refuse_person
+from private_ate.data.streams import MEMORY_LIMIT, open_schema
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, SamplingWeights, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.plan import BlocksOptions
+from private_ate.estimators.calibrated.clipping import WIDE_DEVIATIONS
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, orthogonal_options
 from private_ate.estimators.orthogonal.several_arms.plan import interval_features
@@ -77,6 +80,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     estimand: Estimand = "ate",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
+    person: str | None = None,
     design: Design = "unknown",
     probability: float | str | None = None,
     outcome_sd: float | Mapping[str, float] | None = None,
@@ -103,6 +107,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         As for ``estimate_ate``. Three arms or more have a row for every ε and contrast; above 15
         contrasts for those with the reference. Several outcomes have rows of their own, and a
         wanted half-width is that of the first.
+    rows_per_person, person
+        As for ``estimate_ate``; ``person`` from a table alone.
     weights : str or SamplingWeights, optional
         As for ``estimate_ate``; the plan says by how much the largest makes noise grow. A study
         that is not there yet has no weights to read: at sample level see ``StudySizes``.
@@ -155,7 +161,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     elif weights is not None:
         msg = "sampling weights are a column of a table; they are planned for where there is one"
         raise ArgumentError(msg)
-    asked = _Columns(treatment, outcome, covariates, domain)
+    asked = _Columns(treatment, outcome, covariates, domain, person)
+    request = _with_persons(data, asked, request)
     several = declared_outcomes(data, domain, treatment, outcome)
     if several is not None:
         refuse_outcomes(method_named("auto", request.level), request, several)
@@ -218,6 +225,23 @@ def _planner(
             assert_never(request.level)
 
 
+def _with_persons(data: object, asked: _Columns, request: Request) -> Request:
+    """Return the request with as many rows for a person as public ids show, if there are any."""
+    person = asked.person
+    is_table = not isinstance(data, LocalStudy | StudySizes)
+    refuse_person(person, request.level, request.rows_per_person, is_table=is_table)
+    if person is None:
+        return request
+    outline = settle_names(
+        open_schema(data, request.level), treatment=asked.treatment, outcome=asked.outcome,
+        covariates=asked.covariates, domain=asked.domain, level=request.level, from_data=False,
+        person=person,
+    )  # fmt: skip
+    public = [outline.domain.treatment.column, *outline.domain.covariates]
+    rows = most_rows(data, person, public, MEMORY_LIMIT)
+    return replace(request, rows_per_person=rows)
+
+
 def _refuse_weights(data: object, domain: Domain | None, request: Request) -> None:
     """Refuse declared sampling weights where the method of the level takes none."""
     declared = data.domain if isinstance(data, LocalStudy) else domain
@@ -272,6 +296,7 @@ class _Columns:
     outcome: str | Sequence[str] | None
     covariates: Covariates
     domain: Domain | None
+    person: str | None = None
 
 
 def _declared(data: object, asked: _Columns) -> Treatment | None:
@@ -368,7 +393,7 @@ def _sample_planner(
         f"rests on a treated share of {guess.share:g}, an outcome standard deviation of "
         f"{guesses.deviation(sizes):.4g}{guesses.origin} and {100 * guess.explained:.0f} % of "
         f"its variance explained{_about_weights(sizes)}; confounding that is not removed is not in "
-        "it"
+        f"it{_about_bounds(sizes, guess.deviation)}"
     )
     if isinstance(request.options, OrthogonalOptions):
         refuse_probability(METHODS["orthogonal"], request, None)
@@ -377,6 +402,19 @@ def _sample_planner(
     options = options_of(request, BlocksOptions, "blocks")
     return Planner(
         "blocks", blocks_planner(sizes, request, options, guess, trial), sizes.rows, caveat
+    )
+
+
+def _about_bounds(sizes: StudySizes, deviation: float) -> str:
+    """Say that bounds are wide for the guessed deviation, a share of their range, where they are.
+
+    At sample level noise and intervals follow the bounds, whatever the outcomes do inside them.
+    """
+    if sizes.is_binary or deviation * WIDE_DEVIATIONS > 1:
+        return ""
+    return (
+        f"; the declared bounds hold {1 / deviation:.0f} such deviations, and noise and intervals "
+        "follow the bounds: declare about eight, from a code book or an earlier study"
     )
 
 
@@ -395,7 +433,7 @@ def _public_study(data: object, asked: _Columns, progress: Progress | None) -> L
         return data.public()
     prepared = prepare_table(
         data, treatment=asked.treatment, outcome=asked.outcome, covariates=asked.covariates,
-        domain=asked.domain, level="label", from_data=False,
+        domain=asked.domain, level="label", from_data=False, person=asked.person,
     )  # fmt: skip
     return LocalStudy.encode_public(prepared.table, prepared.domain, progress, prepared.lenient)
 

@@ -26,6 +26,7 @@ from private_ate.estimators.calibrated.features import UNEXPLAINED
 from private_ate.estimators.calibrated.method import (
     INTERVAL_SHARE,
     CalibratedOptions,
+    Features,
     error_deviations,
     expected_variance,
     imbalance_doubt,
@@ -251,9 +252,16 @@ def label_planner(
 
 
 def foresee_effect(
-    people: People, request: Request, options: CalibratedOptions, alike_share: float
+    people: People,
+    request: Request,
+    options: CalibratedOptions,
+    alike_share: float,
+    learned: Features | None = None,
 ) -> EffectPredict:
-    """Return what to expect of the method calibrated for two arms, as `label_planner` has it."""
+    """Return what to expect of the method calibrated for two arms, as `label_planner` has it.
+
+    ``learned`` are features that were learnt from more rows than those of the people.
+    """
     bounds = people.bounds
     spread, clip = outcome_share(bounds, options), plan_clip(bounds, options)
     pays = request.confidence is not None and request.target == "balance"
@@ -264,7 +272,7 @@ def foresee_effect(
     @lru_cache(maxsize=64)
     def path_of(rows: int) -> CapPath:
         study = people.draw(rows)
-        return walk_caps(study, pose_caps(study, request))
+        return walk_caps(study, pose_caps(study, request, learned))
 
     def predict(rows: int, epsilon: float) -> ExpectedEffect:
         walked = people.walked(rows)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from private_ate.codec import OMITTED, encode
 from private_ate.estimators.guesses import ExpectedError
 from private_ate.privacy.budget import Level
 
@@ -52,9 +53,9 @@ class PlanRow:
     detectable_effect: float
     size: int
     adjusted: bool
-    arm: str | None = None
-    against: str | None = None
-    outcome: str | None = None
+    arm: str | None = field(default=None, metadata=OMITTED)
+    against: str | None = field(default=None, metadata=OMITTED)
+    outcome: str | None = field(default=None, metadata=OMITTED)
     subgroup: str | None = None
 
     @classmethod
@@ -86,6 +87,27 @@ class Plan:
     ``epsilon_needed`` is None if no half-width was asked for, if rows were, or if it is
     unreachable; ``rows_needed`` has an entry per row of the plan where rows were asked for, None
     where no number of rows suffices. ``answer`` says it in words.
+
+    Attributes
+    ----------
+    level : str
+        What is private: "label" or "sample".
+    rows : tuple of PlanRow
+        What to expect, a row per ε and effect.
+    half_width : float or None
+        The half-width that was asked for.
+    epsilon_needed : float or None
+        The smallest ε that reaches it.
+    answer : str
+        The same in words.
+    caveat : str
+        What the plan rests on.
+    rows_needed : tuple of int or None
+        How many rows reach the half-width, an entry per row of the plan.
+    method : str
+        The method that is planned for.
+    confidence : float
+        Coverage of the intervals.
     """
 
     level: Level
@@ -100,13 +122,9 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values; rows name arms and subgroups only where several are."""
-        plain = asdict(self)
-        for row in plain["rows"]:
-            if row["arm"] is None:
-                del row["arm"], row["against"]
-            if row["outcome"] is None:
-                del row["outcome"]
-            if not self.has_subgroups:
+        plain: dict[str, Any] = encode(self)
+        if not self.has_subgroups:
+            for row in plain["rows"]:
                 del row["subgroup"]
         return plain
 

@@ -12,22 +12,28 @@ from typing import Final
 
 import numpy as np
 
-from private_ate.contents.arms import NoiseLaw
 from private_ate.domain.subgroups import Cells
+from private_ate.effects.quantities import Quantity, ReleasedCells
+from private_ate.effects.table import Row, table_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import SchemaError
-from private_ate.estimators.calibrated.method import pose_caps
+from private_ate.estimators.calibrated.method import Features, pose_caps
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.guesses import POWER
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.cells import CellRows, divide_rows, groups_of
-from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells
-from private_ate.estimators.subgroups.populations import Roll, count_population, roll_up
-from private_ate.estimators.subgroups.table import Row, table_rows
+from private_ate.estimators.subgroups.cells import (
+    CellRows,
+    divide_rows,
+    groups_of,
+    rows_compared,
+)
+from private_ate.estimators.subgroups.method import features_for_cells
+from private_ate.estimators.subgroups.populations import count_population
 from private_ate.planning.answers import Planner
 from private_ate.planning.arms import label_arms
 from private_ate.planning.label import foresee_effect, people_like
 from private_ate.planning.plan import PlanRow
+from private_ate.study import MatchingStudy
 
 __all__ = ["subgroup_planner"]
 
@@ -104,22 +110,26 @@ def subgroup_planner(
         msg = "no subgroup holds units of every arm; choose coarser ones"
         raise SchemaError(msg)
     sizes = [cell.study.size for cell in used]
-    overlaps = [_overlap(cell, request) for cell in used]
+    compared = rows_compared(study, cells, found)
+    learned = features_for_cells(compared.public(), request)
+    overlaps = [_overlap(cell, request, learned) for cell in used]
     populations = [
         count_population(cell.study.public(), request, overlap)
         for cell, overlap in zip(used, overlaps, strict=True)
     ]
-    roll = roll_up(populations, sizes, by_factors=request.overall)
-    foresee = [_foresee(cell, request, options, alike_share) for cell in used]
+    shares = tuple(population / sum(populations) for population in populations)
+    foresee = [_foresee(cell.study, request, options, alike_share, learned) for cell in used]
+    foresee_all = _foresee(compared, request, options, alike_share)
     labels = study.domain.treatment.coded
-    rows = table_rows(roll.shares, groups_of(cells, used), labels)
+    rows = table_rows(shares, groups_of(cells, used), labels)
     whole = study.size
 
     def foreseen(size: int, epsilon: float) -> _Table:
         each = epsilon / 2 if request.overall else epsilon
         counts = [_scaled(part, size, whole) for part in sizes]
         expected = [one(count, each) for one, count in zip(foresee, counts, strict=True)]
-        both = _reconciled(expected, roll, epsilon - each if request.overall else None)
+        direct = foresee_all(sum(counts), epsilon - each) if request.overall else None
+        both = _reconciled(expected, shares, direct)
         notes = [one.notes[-1] for one in expected]
         return _Table(*both, counts, notes, epsilon, request.coverage, several=len(labels) > 2)
 
@@ -142,10 +152,13 @@ def subgroup_planner(
 
 
 def _foresee(
-    cell: CellRows, request: Request, options: CalibratedOptions, alike_share: float
+    study: MatchingStudy,
+    request: Request,
+    options: CalibratedOptions,
+    alike_share: float,
+    learned: Features | None = None,
 ) -> Foresee:
-    """Return what to expect of one cell, of two arms or of several."""
-    study = cell.study
+    """Return what to expect of one cell or of all rows, of two arms or of several."""
     if not isinstance(study, LocalStudy):
         msg = "subgroups are planned for tables in memory"
         raise TypeError(msg)
@@ -168,7 +181,7 @@ def _foresee(
             )
 
         return of_arms
-    effect = foresee_effect(people, request, options, alike_share)
+    effect = foresee_effect(people, request, options, alike_share, learned)
 
     def of_two(rows: int, epsilon: float) -> _Foreseen:
         expected = effect(rows, epsilon)
@@ -182,11 +195,11 @@ def _foresee(
     return of_two
 
 
-def _overlap(cell: CellRows, request: Request) -> float | None:
-    """Return what the units of a cell count for the ATO; the score is fitted there."""
+def _overlap(cell: CellRows, request: Request, learned: Features | None) -> float | None:
+    """Return what the units of a cell count for the ATO, by the score of all rows."""
     if request.estimand != "ato":
         return None
-    return pose_caps(cell.study.public(), request).overlap
+    return pose_caps(cell.study.public(), request, learned).overlap
 
 
 def _scaled(part: int, size: int, whole: int) -> int:
@@ -194,27 +207,17 @@ def _scaled(part: int, size: int, whole: int) -> int:
 
 
 def _reconciled(
-    expected: Sequence[_Foreseen], roll: Roll, direct_epsilon: float | None
+    expected: Sequence[_Foreseen], shares: Sequence[float], direct: _Foreseen | None
 ) -> tuple[ReleasedCells, ReleasedCells]:
     """Put cells together as a release does, as they err and as intervals will show them."""
-    direct = None
-    if direct_epsilon is not None:
-        direct = [
-            Quantity(
-                0.0, (_direct_law([one.erring[place] for one in expected], roll, direct_epsilon),)
-            )
-            for place in range(len(expected[0].erring))
-        ]
     return (
-        ReleasedCells.reconcile(roll.shares, [one.erring for one in expected], direct),
-        ReleasedCells.reconcile(roll.shares, [one.shown for one in expected], direct),
+        ReleasedCells.reconcile(
+            shares, [one.erring for one in expected], None if direct is None else direct.erring
+        ),
+        ReleasedCells.reconcile(
+            shares, [one.shown for one in expected], None if direct is None else direct.shown
+        ),
     )
-
-
-def _direct_law(quantities: Sequence[Quantity], roll: Roll, epsilon: float) -> NoiseLaw:
-    """Return the law of the sum over all cells: the largest sensitivity that one of them has."""
-    sizes = [share * one.laws[0].unit for share, one in zip(roll.shares, quantities, strict=True)]
-    return NoiseLaw("staircase", max(sizes), epsilon)
 
 
 def _advice(used: Sequence[CellRows], found: Sequence[CellRows], request: Request) -> str:

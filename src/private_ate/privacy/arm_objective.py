@@ -22,6 +22,7 @@ from private_ate.privacy.objective import (
     Objective,
     ObjectiveLaw,
     Tilt,
+    proved_radius,
     split_budget,
 )
 from private_ate.privacy.zero_sum import helmert
@@ -81,11 +82,11 @@ class ArmObjectiveLaw(ObjectiveLaw):
     def tolerance(self) -> float:
         """The gradient norm to reach: a bound on the rounding of its own computation.
 
-        Covers every data set, for a linear term whose columns are within ``2(D + 1) + 120`` units
-        in L1, D = (K − 1)p; a larger one has probability below 1e-26.
+        Covers every data set, for a linear term whose columns are within `proved_radius` units in
+        L1, of the dimension D = (K − 1)p.
         """
         p, n, arms = self.columns, self.size, self.arms
-        radius = float(self.radius_unit) * (2 * (self.dimension + 1) + 120)
+        radius = float(self.radius_unit) * proved_radius(self.dimension)
         reach = math.sqrt(2 * n * math.log(arms) / self.ridge)
         reach += 2 * math.sqrt(p) * radius / self.ridge
         root = math.sqrt(arms)

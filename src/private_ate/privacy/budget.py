@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import Annotated
 
 from private_ate.arguments import Exact, exact_number
+from private_ate.codec import Rule
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level, has_public_covariates, private_part
 
-__all__ = ["Guarantee", "Level", "adjacency_of", "parse_delta", "parse_epsilon", "split_epsilon"]
+__all__ = [
+    "Epsilon",
+    "Guarantee",
+    "Level",
+    "adjacency_of",
+    "parse_delta",
+    "parse_epsilon",
+    "split_epsilon",
+]
 
 _LONGEST_EPSILON = 15  # significant digits; every such decimal survives a JSON number unchanged
 
@@ -31,6 +41,18 @@ def parse_epsilon(epsilon: Exact) -> Fraction:
         msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
         raise ArgumentError(msg)
     return exact
+
+
+def _is_epsilon(number: Fraction) -> bool:
+    try:
+        parse_epsilon(number)
+    except ArgumentError:
+        return False
+    return True
+
+
+# A budget as JSON holds it: the exact fraction of what its decimal text says.
+Epsilon = Annotated[Fraction, Rule("a decimal number from 1e-12 to 1e6", _is_epsilon)]
 
 
 def parse_delta(delta: Exact) -> Fraction:
@@ -69,7 +91,8 @@ class Guarantee:
 
     ``void`` is empty for a private release; otherwise it says ``"none"`` or
     ``"none (seeded)"`` and that text is all the release may claim. ``numerics`` says where the
-    proof speaks of ideal numbers and not of what the computer draws.
+    proof speaks of ideal numbers and not of what the computer draws, or with which probability
+    a computed number may lie outside of what is proved of it.
     """
 
     level: Level

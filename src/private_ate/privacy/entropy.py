@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Entropy", "Generator", "SecureEntropy", "SeededEntropy", "entropy_for"]
+__all__ = [
+    "GENERATOR_BYTES", "Entropy", "Generator", "SecureEntropy", "SeededEntropy", "entropy_for",
+    "generator_from",
+]  # fmt: skip
 
 Generator = np.random.Generator  # for post-processing, such as drawing synthetic rows
+GENERATOR_BYTES = 16  # a key of Philox
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,6 @@ class SecureEntropy:
         except ssl.SSLError:
             return os.urandom(count)
 
-    def generator(self) -> Generator:
-        """Return a fresh generator for post-processing, never for noise."""
-        return _generator(self.draw(16))
-
 
 @dataclass(frozen=True, slots=True)
 class SeededEntropy:
@@ -47,10 +47,6 @@ class SeededEntropy:
         """Return the next ``count`` bytes of the seeded stream."""
         return self._stream.bytes(count)
 
-    def generator(self) -> Generator:
-        """Return a generator that the seed determines, for post-processing."""
-        return _generator(self.draw(16))
-
 
 Entropy = SecureEntropy | SeededEntropy
 
@@ -60,5 +56,6 @@ def entropy_for(seed: int | None) -> Entropy:
     return SecureEntropy() if seed is None else SeededEntropy(seed)
 
 
-def _generator(drawn: bytes) -> Generator:
+def generator_from(drawn: bytes) -> Generator:
+    """Return the generator for post-processing that secret bytes determine; never for noise."""
     return np.random.Generator(np.random.Philox(int.from_bytes(drawn)))

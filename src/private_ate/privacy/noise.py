@@ -164,6 +164,7 @@ class Noise:
     def secret_bytes(self, size: int) -> bytes:
         """Draw keys by which positions of rows are shuffled into parts, whatever they hold.
 
+        They also start the generator by which a synthesizer draws rows from what it released.
         Neighbours: any; nothing about a row goes in. Cost: nothing (docs/proofs/blocks.md).
         """
         drawn: bytes = self._secret(lambda: self.entropy.draw(size))

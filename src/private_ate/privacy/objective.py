@@ -23,11 +23,14 @@ __all__ = [
     "LOGISTIC",
     "ROUNDING",
     "SMALLEST_RIDGE",
+    "SMOOTHING_SHARE",
     "SUM_ROWS",
     "Objective",
     "ObjectiveLaw",
     "Steepness",
     "Tilt",
+    "proved_radius",
+    "radius_tail",
     "split_budget",
 ]
 
@@ -36,8 +39,9 @@ SUM_ROWS: Final = 1 << 12  # rows whose gradients one matrix product may add
 
 ROUNDING: Final = 2.0**-53
 SMALLEST_RIDGE: Final = 1.0
-_SMOOTHING_SHARE: Final = Fraction(1, 100)  # of ε, for solver error and rounding
+SMOOTHING_SHARE: Final = Fraction(1, 100)  # of ε, for solver error and rounding
 _LINEAR_SHARE: Final = Fraction(9, 10)  # of the rest, for the linear term; the ridge has 1/10
+_SPARE_UNITS: Final = 120  # of the linear term, beyond twice the number of exponentials in it
 _GRID_BITS: Final = 10  # the grid of the result lies this far below its sensitivity
 
 
@@ -94,9 +98,23 @@ class Objective(Protocol):
         """Return a point where the tilted loss has a gradient norm within the tolerance."""
 
 
+def proved_radius(dimension: int) -> int:
+    """Return up to which size of the linear term, in its units, rounding is proved to be small."""
+    return 2 * (dimension + 1) + _SPARE_UNITS
+
+
+def radius_tail(dimension: int) -> float:
+    """Return a bound on the probability that the linear term is larger than that.
+
+    Its size is a sum R of k = dimension + 1 unit exponentials, so ``E exp(R/2) = 2ᵏ`` and
+    ``P(R > 2k + s) ≤ 2ᵏ exp(−k − s/2)``. No record decides about it.
+    """
+    return math.exp((dimension + 1) * (math.log(2) - 1) - _SPARE_UNITS / 2)
+
+
 def split_budget(epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     """Split ε between the linear term, the ridge and the final rounding."""
-    smoothing = epsilon * _SMOOTHING_SHARE
+    smoothing = epsilon * SMOOTHING_SHARE
     linear = (epsilon - smoothing) * _LINEAR_SHARE
     return linear, epsilon - smoothing - linear, smoothing
 
@@ -158,11 +176,10 @@ class ObjectiveLaw:
     def tolerance(self) -> float:
         """The gradient norm to reach: a bound on the rounding of its own computation.
 
-        Covers every data set, for a linear term within ``2(p + 1) + 120`` units; a larger one has
-        probability below 1e-26.
+        Covers every data set, for a linear term within `proved_radius` units.
         """
         p, n = self.dimension, self.size
-        radius = float(self.radius_unit) * (2 * (p + 1) + 120)
+        radius = float(self.radius_unit) * proved_radius(p)
         reach = self._reach(radius)
         slope, bend = self.steepness.slope, float(self.steepness.curvature)
         additions = SUM_ROWS + n / (1 << 14) + 1024

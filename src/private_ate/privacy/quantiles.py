@@ -177,7 +177,7 @@ def staircase_cdf(values: Floats, epsilon: float) -> Floats:
     whole = np.floor(size)
     part = size - whole
     drop = -math.expm1(-epsilon / 2)
-    within = 1 - drop * part / inner
+    within = 1 - drop * part / max(inner, 1e-300)  # above ε = 1400 the inner part has no width
     beyond = half * (1 - drop * (part - inner) / (1 - inner))
     tail = np.exp(-np.minimum(whole * epsilon, 700.0)) * np.where(part <= inner, within, beyond)
     return np.where(values >= 0, 1 - tail / 2, tail / 2)
@@ -189,8 +189,8 @@ def _solve_increasing(function: Callable[[float], float], wanted: float, guess: 
     while function(high) < wanted:
         high *= 2
     low = 0.0
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
+    # Of the smallest numbers there is none between two that still differ by more than that.
+    while high - low > 1e-9 * high and low < (middle := (low + high) / 2) < high:
         if function(middle) < wanted:
             low = middle
         else:

@@ -58,23 +58,25 @@ def _resume(runs: Sequence[_Run[Any]], answers: Sequence[object]) -> None:
 
 
 def named_noise(noise: Noise, name: str) -> Noise:
-    """Return the choke point of one outcome that has a part of ε; its steps bear its name.
+    """Return the choke point of a run that has a part of ε; its steps bear its name.
 
     Everything is drawn and written down by the whole's choke point: costs add up there.
     """
-    return _NamedNoise(noise.entropy, noise.recorder, name=name, whole=noise)
+    return _NamedNoise(
+        noise.entropy, noise.recorder, outcomes=noise.outcomes, name=name, whole=noise
+    )
 
 
 @dataclass(slots=True)
 class _NamedNoise(Noise):
-    """A choke point whose steps are those of one outcome, drawn by the whole's."""
+    """A choke point whose steps are those of one run, drawn by the whole's."""
 
     name: str = ""
     whole: Noise | None = field(default=None, repr=False)
 
     def _release(self, spend: Spend, values: Any, draw: Callable[[], Output]) -> Output:  # noqa: ANN401  # whatever goes in
         if self.whole is None:
-            msg = "an outcome's choke point belongs to a whole one"
+            msg = "a run's choke point belongs to a whole one"
             raise NumericRangeError(msg)
         self.spends.append(spend)
         named = replace(spend, step=f"{self.name}: {spend.step}")

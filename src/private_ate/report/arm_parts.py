@@ -21,7 +21,6 @@ from private_ate.report.several import (
     shown_contrasts,
 )
 from private_ate.report.words import assumption, headline, noun, number_text, pair_text, percent
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.contents.arms import Contrast, Pair
@@ -44,7 +43,7 @@ def several_part(release: Release, scope: Scope = "all", *, monotone: bool = Fal
     parts = [element("p", headline(release), class_="soft")]
     if assumption(release):
         told = assumption(release)
-        parts.append(element("p", f"{told[0].upper()}{told[1:]}."))
+        parts.append(element("p", f"{told[:1].upper()}{told[1:]}."))
     rows = shown_contrasts(release, scope)
     reference = release.arms[0].label
     first = [row for row in rows if row.against == reference]
@@ -55,7 +54,7 @@ def several_part(release: Release, scope: Scope = "all", *, monotone: bool = Fal
         parts.append(_folded(figure, "The other pairs", fold=len(others) > _MOST_PAIRS))
     table = _table(contrast_cells(release, scope), _caption(release, scope))
     parts.append(_folded(table, "All contrasts as a table", fold=len(rows) > _MOST_PAIRS))
-    facts = Facts.of(release.settings)
+    facts = release.facts
     covers = facts.interval_covers if release.interval else facts.noise_interval_covers
     if covers is not None:
         parts.append(element("p", f"The intervals cover {covers}."))
@@ -84,7 +83,7 @@ def _forest(release: Release, rows: Sequence[Contrast], of_what: str) -> Markup:
 def _caption(release: Release, scope: Scope) -> str:
     if release.interval is None:
         return "In units of the outcome. The intervals hold the privacy noise alone."
-    facts = Facts.of(release.settings)
+    facts = release.facts
     name = "all pairs" if scope == "all" else "against the reference"
     factor = facts.simultaneous_factor.get(name)
     wider = "" if factor is None else f", {factor:.3g} times as wide"
@@ -149,7 +148,7 @@ def _means(release: Release, *, monotone: bool) -> list[Markup]:
         f"{mark.name} ({pair_text(mark.inner, error)})" for mark in marks if mark.inner
     )
     told = "Mean outcome if everybody were given an arm, with its interval"
-    if not Facts.of(release.settings).doses:
+    if not release.facts.doses:
         drawn = draw_forest(marks, describe=f"{told}: {ends}", zero=False)
         return [element("figure", drawn, element("figcaption", f"{told}."))]
     curve = list(monotone_means(release).values()) if monotone else None
@@ -162,7 +161,7 @@ def _means(release: Release, *, monotone: bool) -> list[Markup]:
 
 def arms_part(release: Release) -> list[Markup]:
     """Return sizes, means and, of a binary outcome, risk ratios, as a table."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     cells = arm_cells(release)
     extra = [
         (f"worth {worth:,.0f} of equal weight" if worth is not None else "")
@@ -192,8 +191,8 @@ def _small(text: str) -> list[Markup]:
 
 
 def _ratios(release: Release) -> list[Markup]:
-    facts = Facts.of(release.settings)
-    if not facts.has_risks or any(arm.mean is None for arm in release.arms):
+    facts = release.facts
+    if not facts.is_binary or any(arm.mean is None for arm in release.arms):
         return []
     reference = release.arms[0].label
     listed = [f"{arm.label} {_ratio(release, arm.label, reference)}" for arm in release.arms[1:]]
@@ -208,7 +207,7 @@ def _ratio(release: Release, arm: str, against: str) -> str:
 
 def spread_part(release: Release) -> list[Markup]:
     """Return the love plot of the greatest differences over pairs, and those of pairs, folded."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     return balance_parts(facts.balance, facts.arm_balance)
 
 

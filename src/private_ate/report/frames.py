@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from private_ate.settings import Facts
-
 if TYPE_CHECKING:
     import polars as pl
 
@@ -161,7 +159,7 @@ def budget_frame(release: Release) -> pl.DataFrame:
     """Return a row per step that spent, with its ε and its share."""
     import polars as pl  # as above
 
-    steps = Facts.of(release.settings).budget
+    steps = release.facts.budget
     total = float(release.epsilon)
     return pl.DataFrame(
         {

@@ -14,7 +14,7 @@ from private_ate.effects import (
 )
 from private_ate.report.markup import Markup, element
 from private_ate.report.words import number_text, percent, sampling_words, uncertainty
-from private_ate.settings import Facts, LedgerNote
+from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
     from private_ate.contents.ratios import NumberNeeded
@@ -54,7 +54,7 @@ def _source(release: Release, analyst: str) -> Iterator[tuple[str, str]]:
 
 
 def _people(release: Release) -> Iterator[tuple[str, str]]:
-    facts = Facts.of(release.settings)
+    facts = release.facts
     text = f"{release.n:,}"
     arms, worth = facts.arms, facts.effective_arms
     if arms is not None:
@@ -80,7 +80,7 @@ def _labels(release: Release) -> tuple[str, str]:
 
 
 def _means(release: Release) -> Iterator[tuple[str, str]]:
-    means = Facts.of(release.settings).means
+    means = release.facts.means
     if means is None or release.arms:
         return
     error = uncertainty(release)
@@ -89,16 +89,23 @@ def _means(release: Release) -> Iterator[tuple[str, str]]:
 
 
 def ratio_rows(release: Release) -> list[tuple[str, str]]:
-    """Return ratios, number needed to treat and E-value of two arms' risks, with intervals."""
-    facts = Facts.of(release.settings)
-    if release.arms or facts.means is None or not facts.has_risks:
+    """Return what follows from two arms of a binary outcome, with intervals and for nothing.
+
+    The number needed to treat follows from the effect; ratios and the E-value need the means.
+    """
+    facts = release.facts
+    if release.arms or not facts.is_binary:
         return []
-    rows = [
-        ("risk ratio", _ratio(release, facts.risk_ratio, risk_ratio_interval(release))),
-        ("odds ratio", _ratio(release, facts.odds_ratio, odds_ratio_interval(release))),
-        ("needed to treat", needed_text(number_needed_to_treat(release), percent(release))),
-    ]
-    if 0 < facts.means.control < 1:
+    rows = []
+    if facts.means is not None:
+        rows += [
+            ("risk ratio", _ratio(release, facts.risk_ratio, risk_ratio_interval(release))),
+            ("odds ratio", _ratio(release, facts.odds_ratio, odds_ratio_interval(release))),
+        ]
+    if release.estimand != "difference":  # which says nothing about treating anybody
+        needed = needed_text(number_needed_to_treat(release), percent(release))
+        rows.append(("needed to treat", needed))
+    if facts.means is not None and 0 < facts.means.control < 1:
         rows.append(("E-value", _confounding(release)))
     return rows
 

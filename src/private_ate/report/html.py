@@ -35,14 +35,16 @@ from private_ate.report.table_one import table_one_part
 from private_ate.report.text import summary_rows
 from private_ate.report.words import (
     PAPER,
+    column_title,
     estimand_name,
     headline,
+    listed,
     outcome_names,
     plain_promise,
     publishable_sentence,
     python_call,
+    titled_balance,
 )
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.contents.table_one import TableOne
@@ -111,9 +113,10 @@ def _subject(release: Release, facts: PublicFacts) -> str:
     """Name the page after its columns and what was estimated of them."""
     treatment = facts.treatment or (release.treatment.column if release.treatment else "")
     outcome = facts.outcome or (release.outcome.column if release.outcome else "")
-    names = outcome_names(release)
-    if len(names) > 1:
-        outcome = f"{', '.join(names[:-1])} and {names[-1]}"
+    treatment = treatment and column_title(release, treatment)
+    outcome = outcome and column_title(release, outcome)
+    if has_outcomes(release):
+        outcome = listed([column_title(release, name) for name in outcome_names(release)])
     if not treatment or not outcome:
         return f"{headline(release)}, released with differential privacy"
     if release.estimand == "difference":
@@ -181,7 +184,7 @@ def _sections(
 
 def _arms(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
     """Return how the arms compare: sizes, covariates and scores, as far as they are public."""
-    known = Facts.of(release.settings)
+    known = release.facts
     parts: list[Markup] = []
     if release.arms:
         parts += arms_part(release)
@@ -192,7 +195,7 @@ def _arms(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
     elif release.arms:
         parts += spread_part(release)
     elif known.balance:
-        parts.append(balance_table(known.balance))
+        parts.append(balance_table(titled_balance(release)))
     if facts.overlap is not None:
         parts.append(_folded("How the arms' propensity scores overlap",
                              [overlap_figure(facts.overlap)]))  # fmt: skip

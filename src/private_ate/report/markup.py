@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
-__all__ = ["STYLE", "Markup", "card", "element", "join", "page", "stacked"]
+__all__ = ["STYLE", "Markup", "card", "element", "join", "page", "stacked", "words_apart"]
 
-_VOID = frozenset({"meta", "br", "line", "rect", "circle", "path", "input", "link"})
+_VOID = frozenset({"meta", "br", "wbr", "line", "rect", "circle", "path", "input", "link"})
 
 # No request may leave a page: nothing is loaded, and the policy forbids it should a text slip in.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -25,7 +26,7 @@ def element(name: str, /, *parts: str, **attributes: str | float) -> Markup:
         for key, value in attributes.items()
     )
     if name in _VOID:
-        return Markup(f"<{name}{pairs}>" if name in {"meta", "br"} else f"<{name}{pairs}/>")
+        return Markup(f"<{name}{pairs}>" if name in {"meta", "br", "wbr"} else f"<{name}{pairs}/>")
     return Markup(f"<{name}{pairs}>{join(*parts)}</{name}>")
 
 
@@ -61,6 +62,12 @@ def page(title: str, *parts: str, watermark: str = "") -> str:
     )  # fmt: skip
     body = element("body", *marks, element("main", *parts))
     return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+
+
+def words_apart(name: str) -> Markup:
+    """Return the name of a column that may be broken between its words, and nowhere else."""
+    parts = re.split(r"(?<=[_.=/-])", name)
+    return Markup(element("wbr").join(map(escape, parts)))
 
 
 def stacked(texts: tuple[str, ...]) -> list[Markup]:
@@ -122,6 +129,7 @@ th { font-weight: 600; } td.number, th.number { text-align: right; white-space: 
   font-variant-numeric: tabular-nums; }
 table.facts th { width: 9.5rem; color: var(--soft); }
 .unit { font-size: 1.2rem; font-weight: 500; color: var(--soft); }
+table.arms th[scope=row], table.balance th { overflow-wrap: break-word; }
 table.arms th[scope=row] { min-width: 6.5rem; } table.two th[scope=row] { min-width: 9.5rem; }
 table.arms th.number { white-space: normal; overflow-wrap: break-word; }
 td.mini { vertical-align: middle; } td.mini svg { width: 5rem; }
@@ -140,8 +148,12 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
   table.arms tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
   table.arms td::before { content: attr(data-name) " "; color: var(--soft); }
   table.arms span + br + span::before { content: " → "; }
+  table.balance tr { display: grid; grid-template-columns: 4.5rem 4.5rem 1fr; padding: .3rem 0;
+    border-bottom: 1px solid var(--line); } table.balance th, table.balance td { border: 0; }
+  table.balance th:first-child { grid-column: 1 / -1; padding-bottom: 0; }
   table.facts th { width: 7rem; } }
 @media (max-width: 30rem) { td.track { min-width: 4.5rem; width: 30%; }
+  table.balance td.track { width: auto; }
   .effect { font-size: 1.9rem; } th, td { padding-right: .35rem; } }
 @page { margin: 14mm; }
 @media print { html { font-size: 80%; } main { max-width: none; padding: 0; } p { max-width: none; }

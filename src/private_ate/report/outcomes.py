@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from private_ate.contents.about import OutcomeNote
 from private_ate.report.markup import Markup, element, stacked
 from private_ate.report.several import Cells, smallest_error
-from private_ate.report.words import noun, number_text, outcome_names, percent
-from private_ate.settings import Facts, OutcomeFacts, settings_of_outcome
+from private_ate.report.words import column_title, noun, number_text, outcome_names, percent
+from private_ate.settings import OutcomeFacts, settings_of_outcome
 
 if TYPE_CHECKING:
     from private_ate.contents.about import Effect
@@ -30,7 +30,7 @@ def by_outcome(release: Release) -> list[Release]:
     """
     if not has_outcomes(release):
         return [release]
-    known = {one.column: one for one in Facts.of(release.settings).outcomes}
+    known = {one.column: one for one in release.facts.outcomes}
     return [_view(release, column, known.get(column)) for column in outcome_names(release)]
 
 
@@ -48,7 +48,7 @@ def _view(release: Release, column: str, facts: OutcomeFacts | None) -> Release:
 def _headline(release: Release, rows: tuple[Effect, ...]) -> Effect:
     """Return the headline of one outcome: the contrast of the release's own."""
     overall = [row for row in rows if row.subgroup is None]
-    wanted = Facts.of(release.settings).headline
+    wanted = release.facts.headline
     for row in overall:
         if wanted is not None and (row.arm, row.against) == (wanted.arm, wanted.against):
             return row
@@ -68,7 +68,7 @@ def outcome_cells(release: Release) -> Cells:
         error = smallest_error(release, [(row.interval, row.noise_interval) for row in told])
         unit = "" if view.outcome is None or not view.outcome.unit else f" ({view.outcome.unit})"
         for row in told:
-            texts = [f"{row.outcome}{unit}"]
+            texts = [f"{column_title(release, row.outcome)}{unit}"]
             texts += [f"{row.arm} against {row.against}"] if release.arms else []
             texts += [number_text(row.estimate, error)]
             texts += [_pair(row.interval if paid else row.noise_interval, error)]

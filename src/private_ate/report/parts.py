@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from private_ate.report.drawings import Mark, draw_bar, draw_intervals, draw_track
-from private_ate.report.markup import Markup, element
+from private_ate.report.markup import Markup, element, words_apart
 from private_ate.report.words import (
     assumption,
     estimand_name,
@@ -21,7 +21,6 @@ from private_ate.report.words import (
     plain_promise,
     uncertainty,
 )
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -63,11 +62,11 @@ def effect_part(release: Release) -> list[Markup]:
         drawn = draw_intervals([one.mark for one in ranges], describe=describe)
         parts.append(element("figure", drawn, element("figcaption", line)))
         parts.append(element("ul", *(_line(one) for one in ranges)))
-    return [*parts, *(element("p", f"Note: {note}.") for note in Facts.of(release.settings).notes)]
+    return [*parts, *(element("p", f"Note: {note}.") for note in release.facts.notes)]
 
 
 def _ranges(release: Release) -> list[_Range]:
-    facts, kind = Facts.of(release.settings), percent(release)
+    facts, kind = release.facts, percent(release)
     found = []
     if release.interval is not None:
         text = pair_text(release.interval, uncertainty(release))
@@ -88,7 +87,7 @@ def _line(one: _Range) -> Markup:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _unit(release: Release) -> list[Markup]:
@@ -132,7 +131,7 @@ def _unprotected(release: Release) -> list[Markup]:
 
 def budget_part(release: Release, level: str) -> list[Markup]:
     """Return where ε went, a bar for every step."""
-    steps = Facts.of(release.settings).budget
+    steps = release.facts.budget
     if not steps:
         return []
     total = float(release.epsilon)
@@ -170,7 +169,7 @@ def balance_table(
     reach = 1.1 * max([0.2, *(abs(side) for pair in balance.values() for side in pair)])
     rows = [
         element("tr",
-            element("th", name, scope="row"),
+            element("th", words_apart(name), scope="row"),
             element("td", _difference(before), class_="number"),
             element("td", _difference(after), class_="number"),
             element("td", draw_track(before, after, reach, describe=(
@@ -190,7 +189,9 @@ def balance_table(
         f"Standardised mean differences {between}, before (hollow) and after weighting "
         "(full). Thin lines: ±0.1.",
     )
-    return element("table", caption, element("thead", head), element("tbody", *rows))
+    return element(
+        "table", caption, element("thead", head), element("tbody", *rows), class_="balance"
+    )
 
 
 def _difference(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,18 +11,20 @@ from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
-    from private_ate.release import ArmOverlap, Overlap, Release
+    from private_ate.release import ArmOverlap, Effect, Overlap, Release
     from private_ate.report.several import Scope
 
 __all__ = [
     "draw_balance",
     "draw_contrasts",
+    "draw_effects",
     "draw_errors",
     "draw_means",
     "draw_overlap",
     "draw_plan",
 ]
 
+_DOTS = 200  # to the inch, for slides
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
 
 
@@ -63,11 +66,11 @@ def draw_balance(balance: Mapping[str, Sequence[float]], path: Path) -> None:
         axes.plot(values, places, "o", color="black", markerfacecolor=filled, label=name)
     for edge in (-0.1, 0.0, 0.1):
         axes.axvline(edge, color="0.6", linewidth=1, linestyle="-" if edge == 0 else ":")
-    axes.set_yticks(list(places), list(balance))
+    axes.set_yticks(list(places), [_plain(name) for name in balance])
     axes.invert_yaxis()
     axes.set_xlabel("standardised mean difference between the arms")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    figure.savefig(path)
+    figure.savefig(path, dpi=_DOTS)
 
 
 def draw_overlap(overlap: Overlap | ArmOverlap, path: Path) -> None:
@@ -114,23 +117,86 @@ def _draw_panels(overlap: ArmOverlap, path: Path) -> None:
     figure.savefig(path)
 
 
+def draw_effects(release: Release, path: Path, contrasts: Scope = "all") -> None:
+    """Draw the table of effects as a forest plot for a slide, a panel for each outcome.
+
+    Thick bars are intervals, thin ones those that cover all rows at once. Below it stands what the
+    numbers promise.
+    """
+    from private_ate.report.tables import promise_text, shown_effects  # needs no matplotlib
+    from private_ate.report.words import compared_line
+
+    figure = _draw_forest(release, shown_effects(release, contrasts), path)
+    title = compared_line(release)
+    figure.suptitle(_wrapped(f"{title[:1].upper()}{title[1:]}"), fontsize="medium")
+    is_several = len(release.effects) > 1 and release.interval is not None
+    together = "Thin bars cover all rows at once. " if is_several else ""
+    figure.supxlabel(_wrapped(f"{together}{promise_text(release)}."), fontsize="x-small")
+    figure.savefig(path, dpi=_DOTS)
+
+
 def draw_contrasts(release: Release, path: Path, contrasts: Scope = "all") -> None:
     """Draw a forest plot: intervals of contrasts, thin ones that cover all of them at once."""
-    from private_ate.report.several import shown_contrasts  # needs no matplotlib
+    from private_ate.report.tables import shown_effects  # as above
+
+    first = release.effects[0].outcome
+    rows = [
+        row
+        for row in shown_effects(release, contrasts)
+        if row.subgroup is None and row.outcome == first
+    ]
+    _draw_forest(release, rows, path).savefig(path, dpi=_DOTS)
+
+
+def _draw_forest(release: Release, rows: Sequence[Effect], path: Path) -> Any:  # noqa: ANN401
+    """Return a figure with a panel for each outcome and a line for each row."""
+    from private_ate.report.words import outcome_unit  # as above
 
     _require_format(path)
-    rows = shown_contrasts(release, contrasts)
-    figure, axes = _figure(height=1.6 + 0.3 * len(rows))
-    for place, row in enumerate(rows):
-        for ends, width in ((row.simultaneous, 0.8), (row.interval or row.noise_interval, 3.0)):
-            if ends is not None:
-                axes.plot(ends, (place, place), color="black", linewidth=width)
-        axes.plot(row.effect, place, "o", color="black", markersize=5)
-    axes.axvline(0, color="0.6", linewidth=1)
-    axes.set_yticks(range(len(rows)), [f"{row.arm} against {row.against}" for row in rows])
-    axes.invert_yaxis()
-    axes.set_xlabel("in units of the outcome")
-    figure.savefig(path)
+    names = list(dict.fromkeys(row.outcome for row in rows))
+    figure, panels = _figure(height=1.2 + 0.8 * len(names) + 0.3 * len(rows), panels=len(names))
+    for axes, name in zip([panels] if len(names) == 1 else panels, names, strict=True):
+        held = [row for row in rows if row.outcome == name]
+        for place, row in enumerate(held):
+            ends = row.interval or row.noise_interval
+            together = row.simultaneous if len(rows) > 1 and row.interval else None
+            for pair, width in ((together, 0.8), (ends, 3.0)):
+                if pair is not None:
+                    axes.plot(pair, (place, place), color="black", linewidth=width)
+            axes.plot(row.estimate, place, "o", color="black", markersize=5)
+        axes.axvline(0, color="0.6", linewidth=1)
+        axes.set_yticks(range(len(held)), [_plain(_row_name(release, row)) for row in held])
+        axes.set_ylim(len(held) - 0.5, -0.5)
+        axes.set_xlabel(_plain(_axis_title(release, name, outcome_unit(release, name))))
+    return figure
+
+
+def _row_name(release: Release, row: Effect) -> str:
+    from private_ate.report.subgroups import has_subgroups, marked_subgroup  # as above
+
+    compared = f"{row.arm} against {row.against}"
+    if not has_subgroups(release):
+        return compared
+    name = marked_subgroup(release, row)
+    return f"{name}: {compared}" if release.arms else name
+
+
+def _axis_title(release: Release, outcome: str, unit: str) -> str:
+    from private_ate.report.words import column_title, noun, percent  # as above
+
+    kind = "interval" if release.interval is not None else "interval for the noise alone"
+    measured = f", {unit}" if unit else ""
+    title = column_title(release, outcome)
+    return f"{noun(release)} on {title}{measured}, with {percent(release)} {kind}"
+
+
+def _wrapped(text: str) -> str:
+    return _plain(textwrap.fill(text, 84))
+
+
+def _plain(text: str) -> str:
+    """Keep a name with dollar signs from being read as a formula."""
+    return text.replace("$", r"\$")
 
 
 def draw_means(release: Release, path: Path, *, monotone: bool = False) -> None:
@@ -140,7 +206,6 @@ def draw_means(release: Release, path: Path, *, monotone: bool = False) -> None:
     """
     from private_ate.effects import monotone_means  # as above
     from private_ate.report.several import arms_in_order
-    from private_ate.settings import Facts
 
     _require_format(path)
     held = [(arm, arm.mean) for arm in arms_in_order(release) if arm.mean is not None]
@@ -152,7 +217,7 @@ def draw_means(release: Release, path: Path, *, monotone: bool = False) -> None:
         ends = arm.interval or arm.noise_interval
         if ends is not None:
             axes.plot((place, place), ends, color="black", linewidth=1)
-    style = "o-" if Facts.of(release.settings).doses else "o"
+    style = "o-" if release.facts.doses else "o"
     axes.plot(range(len(held)), [mean for _, mean in held], style, color="black", markersize=5)
     if monotone:
         curve = list(monotone_means(release).values())

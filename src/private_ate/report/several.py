@@ -46,7 +46,7 @@ def shown_contrasts(release: Release, scope: Scope = "all") -> tuple[Contrast, .
     if scope == "all" or not release.arms:
         return release.contrasts
     reference = release.arms[0].label
-    factor = Facts.of(release.settings).simultaneous_factor.get("against the reference")
+    factor = release.facts.simultaneous_factor.get("against the reference")
     bounds = None if release.outcome is None else release.outcome.bounds
     width = float("inf") if bounds is None else bounds[1] - bounds[0]
     return tuple(
@@ -66,7 +66,7 @@ def _widened(row: Contrast, factor: float | None, width: float) -> Pair | None:
 
 def arms_in_order(release: Release) -> tuple[Arm, ...]:
     """Return the arms as declared where they are bins of a dose; otherwise the reference first."""
-    doses = list(Facts.of(release.settings).doses)
+    doses = list(release.facts.doses)
     if set(doses) != {arm.label for arm in release.arms}:
         return release.arms
     return tuple(sorted(release.arms, key=lambda arm: doses.index(arm.label)))
@@ -74,7 +74,7 @@ def arms_in_order(release: Release) -> tuple[Arm, ...]:
 
 def arm_cells(release: Release) -> Cells:
     """Return a row per arm: its size as far as that is known, its mean and interval."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     error = mean_error(release)
     columns = [("arm", False, [arm.label for arm in release.arms])]
     sizes = [_size(arm, facts, release.n) for arm in release.arms]
@@ -119,7 +119,7 @@ def mean_error(release: Release) -> float:
 
 def smallest_error(release: Release, pairs: Iterable[tuple[Pair | None, Pair | None]]) -> float:
     """Return the smallest standard error of a table, by whose digits all its rows are written."""
-    quantile = NormalDist().inv_cdf((1 + Facts.of(release.settings).confidence) / 2)
+    quantile = NormalDist().inv_cdf((1 + release.facts.confidence) / 2)
     widths = [
         held[1] - held[0] for interval, noise in pairs if (held := interval or noise) is not None
     ]

@@ -9,13 +9,18 @@ from private_ate.report.drawings import ForestMark, draw_forest, short_name
 from private_ate.report.markup import Markup, element, stacked
 from private_ate.report.several import Cells, smallest_error
 from private_ate.report.words import noun, number_text, percent
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.contents.about import Effect
     from private_ate.release import Release
 
-__all__ = ["equal_effects_lines", "has_subgroups", "subgroup_cells", "subgroup_part"]
+__all__ = [
+    "equal_effects_lines",
+    "has_subgroups",
+    "marked_subgroup",
+    "subgroup_cells",
+    "subgroup_part",
+]
 
 _ALL = "all units"
 
@@ -28,7 +33,7 @@ def has_subgroups(release: Release) -> bool:
 def subgroup_cells(release: Release) -> Cells:
     """Return a row per subgroup and contrast: its size, the effect and both intervals."""
     rows = _rows(release)
-    note = Facts.of(release.settings).subgroups
+    note = release.facts.subgroups
     about = "" if has_public_covariates(release.level) else "≈ "  # noisy where they are private
     sizes = {} if note is None else {cell.name: f"{about}{cell.units:,}" for cell in note.cells}
     if note is not None:
@@ -37,7 +42,7 @@ def subgroup_cells(release: Release) -> Cells:
     error = smallest_error(release, [(row.interval, row.noise_interval) for row in rows])
     paid = release.interval is not None
     names = [row.subgroup or _ALL for row in rows]
-    columns = [("subgroup", False, [_marked(release, row) for row in rows])]
+    columns = [("subgroup", False, [marked_subgroup(release, row) for row in rows])]
     if release.arms:
         columns.append(("arms", False, [f"{row.arm} against {row.against}" for row in rows]))
     columns += [
@@ -61,7 +66,7 @@ def subgroup_cells(release: Release) -> Cells:
 
 def _margin_units(release: Release, margin: str) -> str:
     """Return how many units a margin has: those of the cells whose names it is a part of."""
-    note = Facts.of(release.settings).subgroups
+    note = release.facts.subgroups
     cells = () if note is None else note.cells
     held = [cell.units for cell in cells
             if cell.estimated and f", {margin}, " in f", {cell.name}, "]  # fmt: skip
@@ -70,7 +75,7 @@ def _margin_units(release: Release, margin: str) -> str:
 
 def equal_effects_lines(release: Release) -> list[str]:
     """Return what the tests of equal effects say, a sentence for each contrast."""
-    note = Facts.of(release.settings).subgroups
+    note = release.facts.subgroups
     tests = note.equal_effects if note is not None else ()
     return [
         f"{f'{one.arm} against {one.against}: ' if release.arms else ''}"
@@ -110,7 +115,7 @@ def subgroup_part(release: Release) -> list[Markup]:
 
 def _of_outcome(release: Release, form: str) -> str:
     """Name the outcome that rows are about, where a release has several."""
-    several = len(Facts.of(release.settings).outcomes) > 1
+    several = len(release.facts.outcomes) > 1
     return form.format(release.effects[0].outcome) if several else ""
 
 
@@ -121,11 +126,11 @@ def _rows(release: Release) -> list[Effect]:
 
 
 def _name(release: Release, row: Effect) -> str:
-    name = short_name(_marked(release, row), 28)
+    name = short_name(marked_subgroup(release, row), 28)
     return f"{name}: {short_name(row.arm)}" if release.arms else name
 
 
-def _marked(release: Release, row: Effect) -> str:
+def marked_subgroup(release: Release, row: Effect) -> str:
     """Return a row's name, marked where the row is not what the headline is."""
     name = row.subgroup or _ALL
     if row.estimand == release.estimand:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.contents.numbers import number_text
 from private_ate.report.drawings import draw_track
-from private_ate.report.markup import Markup, element
+from private_ate.report.markup import Markup, element, words_apart
 
 if TYPE_CHECKING:
     from private_ate.contents.table_one import CovariateRow, Moments, TableOne
@@ -47,7 +47,7 @@ def table_one_part(table: TableOne, whose: str = "") -> Markup:
 
 def _row(row: CovariateRow, reach: float, labels: Sequence[str]) -> Markup:
     sides = _sides(row)
-    cells = [element("th", row.name, scope="row")]
+    cells = [element("th", words_apart(row.name), scope="row")]
     for index, label in enumerate(labels):
         after = row.after[index] if row.after else None
         cells.append(element("td", *_moments(row, index, after), class_="number", data_name=label))

@@ -17,12 +17,20 @@ from private_ate.report.words import (
     pair_text,
     percent,
 )
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Effect, Release
 
-__all__ = ["csv_table", "effect_cells", "latex_table", "markdown_table", "p_text", "table_note"]
+__all__ = [
+    "csv_table",
+    "effect_cells",
+    "latex_table",
+    "markdown_table",
+    "p_text",
+    "promise_text",
+    "shown_effects",
+    "table_note",
+]
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -37,7 +45,7 @@ def effect_cells(release: Release, scope: Scope = "all", *, p_values: bool = Fal
     Columns that would say the same in every row, or nothing, are left out. ``p_values`` adds the
     test of no effect, for journals that ask for it.
     """
-    rows = _rows(release, scope)
+    rows = shown_effects(release, scope)
     errors = _errors(release, rows)
     paid = any(row.interval is not None for row in rows)
     columns: list[tuple[str, bool, list[str]]] = []
@@ -78,7 +86,7 @@ def _errors(release: Release, rows: list[Effect]) -> dict[str, float]:
 
 def _unit_text(release: Release) -> str:
     """Say in which units effects are, where somebody declared them."""
-    told = Facts.of(release.settings).outcomes
+    told = release.facts.outcomes
     if len(told) > 1:
         named = [f"{one.column} in {one.unit}" for one in told if one.unit]
         return f"Effects on {', '.join(named)}" if named else ""
@@ -88,23 +96,25 @@ def _unit_text(release: Release) -> str:
 
 def table_note(release: Release) -> str:
     """Return the line below a table: units, promise, method, and what to know before use."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     covers = facts.interval_covers if release.interval is not None else facts.noise_interval_covers
-    cost = f"ε = {float(release.epsilon):g}" + (f", δ = {release.delta:g}" if release.delta else "")
-    promise = (
-        f"Released with differential privacy ({cost}, {release.adjacency})"
-        if release.is_private
-        else "Computed WITHOUT a privacy guarantee"
-    )
     parts = [
         f"Units: n = {release.n:,}",
         _unit_text(release),
         f"Intervals cover {covers}" if covers else "",
-        f"{promise} by private-ate {release.version}, method {release.method}",
+        f"{promise_text(release)} by private-ate {release.version}, method {release.method}",
         assumption(release),
         *release.warnings,
     ]
     return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
+
+
+def promise_text(release: Release) -> str:
+    """Say in a few words what the numbers of a table or a figure promise."""
+    if not release.is_private:
+        return "Computed WITHOUT a privacy guarantee"
+    cost = f"ε = {float(release.epsilon):g}" + (f", δ = {release.delta:g}" if release.delta else "")
+    return f"Released with differential privacy ({cost}, {release.adjacency})"
 
 
 def markdown_table(release: Release, scope: Scope = "all", *, p_values: bool = False) -> str:
@@ -131,14 +141,21 @@ def latex_table(release: Release, scope: Scope = "all", *, p_values: bool = Fals
 
 
 def csv_table(release: Release, *, p_values: bool = False) -> str:
-    """Return the whole table of effects with all digits, a header line first."""
+    """Return the whole table of effects with all digits, a header line first.
+
+    A spreadsheet would take a text that begins with = + - @ for a formula, so an apostrophe goes
+    before it, unless it is a number.
+    """
+    import polars as pl
+
     frame = effects_frame(release)
     if p_values:
-        import polars as pl  # frames load it, too
-
         found = [p_value_of(release, row) for row in release.effects]
         frame = frame.with_columns(pl.Series("p_value", found, dtype=pl.Float64))
-    return frame.write_csv()
+    texts = pl.col(pl.String)
+    is_formula = texts.str.contains(r"^\s*[=+@-]") & ~texts.str.contains(r"^[+-]?[0-9.]+$")
+    quoted = pl.when(is_formula).then("'" + texts).otherwise(texts)
+    return frame.with_columns(quoted.name.keep()).write_csv()
 
 
 def p_text(value: float) -> str:
@@ -154,7 +171,8 @@ def p_text(value: float) -> str:
     return f"{value:.3f}" if value < 0.1 else f"{min(value, 1.0):.2f}"
 
 
-def _rows(release: Release, scope: Scope) -> list[Effect]:
+def shown_effects(release: Release, scope: Scope) -> list[Effect]:
+    """Return the rows of the table of effects; of several arms all, or those of the reference."""
     if scope == "all" or not release.arms:
         return list(release.effects)
     narrower = {(row.arm, row.against): row.simultaneous for row in shown_contrasts(release, scope)}
@@ -170,7 +188,7 @@ def _error(release: Release, row: Effect, error: float) -> str:
     if row.interval is None:
         return ""
     half = max(row.interval[1] - row.estimate, row.estimate - row.interval[0])
-    coverage = Facts.of(release.settings).confidence
+    coverage = release.facts.confidence
     return number_text(half / NormalDist().inv_cdf((1 + coverage) / 2), error)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
 from private_ate.privacy.levels import private_part
+from private_ate.report.glance import ratio_rows
 from private_ate.report.outcomes import by_outcome, has_outcomes, outcome_cells
 from private_ate.report.several import (
     Cells,
@@ -19,6 +20,7 @@ from private_ate.report.several import (
 from private_ate.report.subgroups import equal_effects_lines, has_subgroups, subgroup_cells
 from private_ate.report.words import (
     assumption,
+    compared_line,
     headline,
     noise_error,
     number_text,
@@ -62,9 +64,19 @@ def summarize(release: Release, contrasts: Scope = "all") -> str:
         )
         for name, value in rows
     ]
-    warned = [textwrap.fill(f"WARNING: {text}", _WIDTH) for text in release.warnings]
+    top = [*_compared(release), *(textwrap.fill(text, _WIDTH) for text in _head(release))]
     tables = [_aligned(cells) for cells in _tables(release, contrasts)]
-    return "\n".join([*warned, _title(release), *tables, *lines])
+    return "\n".join([*top, *tables, *lines])
+
+
+def _compared(release: Release) -> list[str]:
+    """Return what was compared, in one line however long; nothing where that is not known."""
+    return [line] if (line := compared_line(release)) else []
+
+
+def _head(release: Release) -> list[str]:
+    """Return the warnings and the title."""
+    return [*(f"WARNING: {text}" for text in release.warnings), _title(release)]
 
 
 def _tables(release: Release, contrasts: Scope) -> list[Cells]:
@@ -110,8 +122,7 @@ def release_table(release: Release, contrasts: Scope = "all") -> Table | Group:
     """
     from rich.table import Table  # not needed for plain text
 
-    warned = [f"WARNING: {text}" for text in release.warnings]
-    title = "\n".join([*warned, _title(release)])
+    title = "\n".join([*_compared(release), *_head(release)])
     tables = [_rich_table(cells) for cells in _tables(release, contrasts)]
     table = Table(
         title=None if tables else title, title_justify="left", show_header=False, box=None,
@@ -150,7 +161,7 @@ def _title(release: Release) -> str:
 
 def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of the summary."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     digits = uncertainty(release)
     if has_outcomes(release):
         yield "headline", release.effects[0].outcome
@@ -168,7 +179,8 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     if facts.sampling is not None:
         yield "weights", sampling_words(facts.sampling)
     yield from _balance(facts)
-    yield from _ratios(facts, digits)
+    yield from _means(facts, digits)
+    yield from ratio_rows(release)
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
@@ -180,7 +192,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
 
 def _number_rows(release: Release, digits: float) -> Iterator[tuple[str, str]]:
     """Yield the number of two arms, its error and its intervals."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     unit = "" if release.outcome is None or release.outcome.unit is None else release.outcome.unit
     yield _name(release), f"{number_text(release.ate, digits)} {unit}".rstrip()
     if assumption(release):
@@ -202,7 +214,7 @@ def _number_rows(release: Release, digits: float) -> Iterator[tuple[str, str]]:
 
 def _several_rows(release: Release) -> Iterator[tuple[str, str]]:
     """Yield what the tables of several arms leave to say."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     if release.outcome is not None and release.outcome.unit is not None:
         yield "unit", release.outcome.unit
     if assumption(release):
@@ -225,14 +237,11 @@ def _balance(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "balance", f"largest standardised difference{where} {sides}"
 
 
-def _ratios(facts: Facts, digits: float) -> Iterator[tuple[str, str]]:
+def _means(facts: Facts, digits: float) -> Iterator[tuple[str, str]]:
     means = facts.means
     if means is not None:
         treated, control = (number_text(mean, digits) for mean in (means.treated, means.control))
         yield "means", f"{treated} if treated, {control} if not"
-    for name, ratio in (("risk ratio", facts.risk_ratio), ("odds ratio", facts.odds_ratio)):
-        if ratio is not None:
-            yield name, f"{ratio:.3g}"
 
 
 def _meaning(release: Release) -> Iterator[tuple[str, str]]:
@@ -254,7 +263,7 @@ def _name(release: Release) -> str:
     """Return what stands beside the number: an estimand by its letters, or what was compared."""
     if release.estimand == "difference":
         return "difference in means"
-    known = Facts.of(release.settings).estimand if release.schema == 1 else release.estimand
+    known = release.facts.estimand if release.schema == 1 else release.estimand
     return f"effect ({known.upper()})"
 
 

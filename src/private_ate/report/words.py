@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.contents.numbers import number_text, pair_text
-from private_ate.effects import standard_error
+from private_ate.effects.of_releases import interval_error, standard_error
 from private_ate.estimators.registry import is_default
 from private_ate.settings import Facts, SamplingFacts
 
@@ -18,20 +18,25 @@ if TYPE_CHECKING:
 __all__ = [
     "PAPER",
     "assumption",
+    "column_title",
+    "compared_line",
     "estimand_name",
     "estimand_text",
     "formal_promise",
     "headline",
+    "listed",
     "noise_error",
     "noun",
     "number_text",
     "outcome_names",
+    "outcome_unit",
     "pair_text",
     "percent",
     "plain_promise",
     "publishable_sentence",
     "python_call",
     "sampling_words",
+    "titled_balance",
     "uncertainty",
 ]
 
@@ -56,7 +61,7 @@ _PUBLIC = {
 
 def estimand_name(release: Release) -> str:
     """Return the estimand in full; a comparison that may be confounded is not called an effect."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     if release.arms:
         return _name_of_several(release, facts)
     if release.schema == 1 and facts.estimand not in _NAMES:  # of a method that nobody knows here
@@ -84,12 +89,61 @@ def estimand_text(estimand: ReleasedEstimand) -> str:
 def headline(release: Release) -> str:
     """Return the estimand as the head of a page."""
     name = estimand_name(release)
-    return name[0].upper() + name[1:]
+    return name[:1].upper() + name[1:]
 
 
 def outcome_names(release: Release) -> list[str]:
     """Return the outcomes of a release, the headline first."""
     return list(dict.fromkeys(row.outcome for row in release.effects))
+
+
+def compared_line(release: Release) -> str:
+    """Say which arms were compared on which outcomes; empty where an old release does not know.
+
+    Examples: "effect of working: 1 against 0, on tvhours"; ", in subgroups by sex" may follow.
+    """
+    if release.treatment is None:
+        return ""
+    reference, *others = release.treatment.arms
+    head = f"{noun(release)}s" if len(others) > 1 else noun(release)
+    link = "by" if release.estimand == "difference" else "of"
+    note = release.facts.subgroups
+    names = [column_title(release, name) for name in outcome_names(release)]
+    subgroups = "" if note is None else f", in subgroups by {listed(note.by)}"
+    return (
+        f"{head} {link} {column_title(release, release.treatment.column)}: {listed(others)} "
+        f"against {reference}, on {listed(names)}{subgroups}"
+    )
+
+
+def column_title(release: Release, name: str) -> str:
+    """Return the declared label of a column, or of a feature that was made of one, or its name."""
+    labels = release.facts.column_labels
+    for column, label in labels.items():
+        if name == column or name.startswith((f"{column}=", f"{column} (missing)")):
+            return f"{label}{name.removeprefix(column)}"
+    return name
+
+
+def titled_balance(release: Release) -> Mapping[str, tuple[float, float]]:
+    """Return the balance of covariates by their titles; by their names if two share a title."""
+    balance = release.facts.balance
+    titled = {column_title(release, name): pair for name, pair in balance.items()}
+    return titled if len(titled) == len(balance) else balance
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: "a", "a and b", "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def outcome_unit(release: Release, outcome: str) -> str:
+    """Return the unit of an outcome, or nothing where nobody declared one."""
+    told = {one.column: one.unit for one in release.facts.outcomes}
+    if release.outcome is not None:
+        told.setdefault(release.outcome.column, release.outcome.unit)
+    return told.get(outcome) or ""
 
 
 def noun(release: Release) -> str:
@@ -204,7 +258,7 @@ def _with_interval(
 
 def python_call(release: Release) -> str:
     """Return a call that asks for the same release again, from what the release knows."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     method = "auto" if is_default(release.method, release.level) else release.method
     names = outcome_names(release)
     pairs = [
@@ -248,12 +302,12 @@ def noise_error(release: Release) -> float:
     """Return the standard error of the noise, by whose digits its interval is written, or zero."""
     if release.noise_interval is None:
         return 0.0
-    return standard_error(replace(release, interval=release.noise_interval)) or 0.0
+    return interval_error(release.ate, release.noise_interval, release.facts.confidence)
 
 
 def percent(release: Release) -> str:
     """Return the coverage of the intervals, such as 95 %."""
-    return f"{100 * Facts.of(release.settings).confidence:g} %"
+    return f"{100 * release.facts.confidence:g} %"
 
 
 def _decimal(value: float) -> str:
@@ -264,7 +318,8 @@ def _decimal(value: float) -> str:
 def sampling_words(weights: SamplingFacts) -> str:
     """Say which sampling weights are in force and what they leave of the units."""
     declared = f"column {weights.column!r}, declared as 0 to {weights.bound:g}"
-    parts = [f"{worth:,.0f}{f' ({arm})' if arm else ''}" for arm, worth in weights.worth.items()]
+    by_arm = weights.worth if isinstance(weights.worth, Mapping) else {"": weights.worth}
+    parts = [f"{size:,.0f}{f' ({arm})' if arm else ''}" for arm, size in by_arm.items()]
     worth = f"worth {', '.join(parts)} of equal weight"
     if weights.mean is not None:
         return f"{declared}; private, with a mean of about {weights.mean:.3g}; the rows are {worth}"

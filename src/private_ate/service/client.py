@@ -8,18 +8,27 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import Any, cast
+from ipaddress import ip_address
+from typing import Any, Final, cast
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, build_opener
 from urllib.request import Request as HttpRequest
-from urllib.request import urlopen
 
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.release import Release
+from private_ate.service.store.states import state_words
 
 __all__ = ["Asked", "Client", "Planned", "ServiceError"]
+
+_SHOWN: Final = {
+    "half-width": "half_width", "error": "error", "noise": "noise_error",
+    "detectable": "detectable_effect",
+}  # fmt: skip
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 class ServiceError(PrivateAteError):
@@ -36,12 +45,15 @@ class ServiceError(PrivateAteError):
 class Client:
     """A service at an address, and a token for it.
 
-    Parameters
+    Attributes
     ----------
     url : str
-        Where the service is, such as ``https://ate.example.org``.
+        Where the service is, such as ``https://ate.example.org``; plain ``http://`` on this
+        computer alone (127.0.0.1, localhost).
     token : str
         A token that its curator gave.
+    timeout : float
+        Seconds to wait for an answer.
     """
 
     url: str
@@ -49,8 +61,11 @@ class Client:
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        if not self.url.startswith(("https://", "http://")):
-            msg = "the service's address begins with https:// or http://"
+        if not _is_safe(self.url):
+            msg = (
+                "the service's address begins with https://; http:// would show the token on the "
+                "way and is for this computer alone (127.0.0.1, localhost)"
+            )
             raise ArgumentError(msg)
 
     def datasets(self) -> list[dict[str, Any]]:
@@ -73,7 +88,7 @@ class Client:
 
         ``question`` may hold what the service's description lists: method, estimand, among,
         target, design, probability, by, overall, confidence, neighbors, covariates, outcome_sd,
-        options, leave_out_undeclared, dummy.
+        options, leave_out_undeclared, dummy, purpose.
         """
         asked = {"dataset": dataset, "epsilon": str(epsilon), **question}
         told = self._json("POST", "/v1/plans", {**asked, "half_width": half_width})
@@ -106,10 +121,12 @@ class Client:
             sent["Content-Type"] = "application/json"
         call = HttpRequest(self.url.rstrip("/") + path, data, sent, method=method)  # noqa: S310  # checked
         try:
-            with urlopen(call, timeout=self.timeout) as answer:  # noqa: S310  # as above
+            with _opener(self.url).open(call, timeout=self.timeout) as answer:
                 return cast("bytes", answer.read()).decode()
         except HTTPError as error:
             with error:
+                if error.code in _REDIRECTS:
+                    raise _redirected(self.url, error) from None
                 raise _refusal(error.code, error.read()) from None
         except (URLError, HTTPException, OSError) as cause:
             msg = f"the service at {self.url} does not answer"
@@ -118,11 +135,43 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A question with what to expect of it; :meth:`ask` puts it."""
+    """A question with what to expect of it; ``ask`` puts it, ``print`` shows it as a table.
+
+    Attributes
+    ----------
+    client : Client
+        The service that was asked.
+    question : dict
+        The question, as it would be put.
+    told : dict
+        What the service expects of it, in plain values.
+    """
 
     client: Client
     question: dict[str, Any]
     told: dict[str, Any]
+
+    def __str__(self) -> str:
+        told = self.told
+        budget = told["budget"]
+        asked = f"{self.question['dataset']} at ε = {told['epsilon']}, method {told['method']}"
+        lines = [f"what to expect of {asked}"]
+        rows = told["contrasts"] or [told["expected"]] * (told["expected"] is not None)
+        if rows:
+            lines.append(" " * 30 + "".join(f"{name:>12}" for name in _SHOWN))
+        for row in rows:
+            about = "effect" if row["arm"] is None else f"{row['arm']} against {row['against']}"
+            numbers = [row[key] for key in _SHOWN.values()]
+            lines.append(f"  {about:<28}" + "".join(f"{number:>12.3g}" for number in numbers))
+        lines += [text for text in (told["answer"], told["caveat"]) if text]
+        left = f"ε = {budget['left']} of {budget['epsilon']} is left"
+        if not told["affordable"]:
+            lines.append(f"it costs more than the budget has: {left}")
+        else:
+            lines.append(f"{left}, enough for {told['answers_left']} such answers")
+        if told["objections"]:
+            lines.append(f"a curator looks at it first: {'; '.join(told['objections'])}")
+        return "\n".join(lines)
 
     def ask(self, key: str | None = None) -> Asked:
         """Put the question; with the same ``key`` again it is the same request."""
@@ -141,7 +190,15 @@ class Planned:
 
 @dataclass(slots=True)
 class Asked:
-    """A request that was put; :meth:`wait` gives its release."""
+    """A request that was put; :meth:`wait` gives its release.
+
+    Attributes
+    ----------
+    client : Client
+        The service that was asked.
+    told : dict
+        What the service last said of the request, in plain values.
+    """
 
     client: Client
     told: dict[str, Any]
@@ -161,15 +218,51 @@ class Asked:
         give_up = time.monotonic() + timeout
         while self.look() in ("planned", "waiting", "approved", "queued"):
             if time.monotonic() > give_up:
-                msg = f"request {self.told['id']} is {self.state} still; look again later"
+                msg = f"request {self.told['id']}: {state_words(self.state)}; look again later"
                 raise ServiceError(msg)
             time.sleep(1.0)
         if self.state != "done":
             why = self.told.get("reason") or "no reason is told"
-            msg = f"request {self.told['id']} is {self.state}: {why}"
+            msg = f"request {self.told['id']}: {state_words(self.state)}: {why}"
             raise ServiceError(msg, problem=str(self.told.get("code", "")))
         text = self.client._text("GET", f"/v1/releases/{self.told['id']}.json")  # noqa: SLF001
         return Release.from_json(text)
+
+
+def _is_safe(url: str) -> bool:
+    """Say whether an address keeps a token secret on the way: TLS, or this computer alone."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if parts.username is not None or not url.isprintable() or not host:
+        return False
+    with suppress(ValueError):
+        return parts.scheme == "https" or (parts.scheme == "http" and ip_address(host).is_loopback)
+    return parts.scheme == "http" and host == "localhost"
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Leaves a redirect unfollowed: urllib would send the token along to the other address."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none."""
+
+
+def _opener(url: str) -> OpenerDirector:
+    """Return what opens an address; plain HTTP never leaves this computer through a proxy."""
+    is_plain = urlsplit(url).scheme == "http"
+    return build_opener(_NoRedirects, *([ProxyHandler({})] if is_plain else []))
+
+
+def _redirected(url: str, error: HTTPError) -> ServiceError:
+    address = str(error.headers.get("Location", ""))[:200]
+    msg = (
+        f"the service at {url} sends the request on to {address!a}; the token was not sent there. "
+        "Give that address instead if you trust it"
+    )
+    return ServiceError(msg, error.code, "redirect")
 
 
 def _refusal(status: int, body: bytes) -> PrivateAteError:

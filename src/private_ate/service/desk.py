@@ -19,6 +19,7 @@ from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.ledger.store import Execute, Store, find_entry
 from private_ate.service.checks import Checks
+from private_ate.service.limits import Limits
 from private_ate.service.policy import Wish
 from private_ate.service.question import Question, Settled, settle_question
 from private_ate.service.refusals import (
@@ -28,6 +29,8 @@ from private_ate.service.refusals import (
     Missing,
     NotReady,
 )
+from private_ate.service.schedule import Lane, assign_slots
+from private_ate.service.shares import Shares
 from private_ate.service.store.catalogue import (
     Dataset,
     Population,
@@ -37,12 +40,15 @@ from private_ate.service.store.catalogue import (
     list_populations,
 )
 from private_ate.service.store.grouping import Group
-from private_ate.service.store.people import Actor
+from private_ate.service.store.looks import last_look, unavailable_since
+from private_ate.service.store.people import Actor, are_two_persons, revoke_user
 from private_ate.service.store.requests import (
     RequestRow,
     State,
     approvers_of,
+    asked_in_a_day,
     asked_in_a_month,
+    end_with,
     find_request,
     insert_request,
     list_requests,
@@ -51,7 +57,7 @@ from private_ate.service.store.requests import (
     write_approval,
 )
 from private_ate.service.store.tables import one
-from private_ate.service.ticks import due_time, running_bound
+from private_ate.service.ticks import JobSize, dummy_bound, running_bound
 
 __all__ = ["REASONS", "Balance", "Desk", "now", "objections_to", "request_name"]
 
@@ -101,6 +107,8 @@ class Desk:
     grace: float = 10.0
     clock: Callable[[], int] = now
     manages: bool = True
+    limits: Limits = field(default_factory=Limits)
+    shares: Shares = field(default_factory=Shares, repr=False, compare=False)
     group: Group = field(init=False, repr=False, compare=False)
     checks: Checks = field(init=False, repr=False, compare=False)
 
@@ -124,6 +132,21 @@ class Desk:
         with self.store.snapshot() as execute:
             found = find_dataset(execute, name)
             return found, self._balance(execute, find_population(execute, found.population))
+
+    def looks(self) -> dict[str, str | None]:
+        """Return what the worker found wrong with each open data set's file; None if not yet seen.
+
+        The newest answer that could not be given for want of a usable file counts as well.
+        """
+        with self.store.snapshot() as execute:
+            found: dict[str, str | None] = {}
+            for dataset in list_datasets(execute):
+                if dataset.closed:
+                    continue
+                problem = last_look(execute, dataset.name)
+                failed = unavailable_since(execute, dataset.name, self.clock())
+                found[dataset.name] = problem or (failed or problem)
+            return found
 
     def populations(self) -> list[tuple[Population, Balance]]:
         """Return the populations with their budgets."""
@@ -188,10 +211,23 @@ class Desk:
         if dataset.closed:
             msg = f"data set {dataset.name!r} is closed; it takes no more requests"
             raise Conflict(msg)
+        self.limits.require_room(
+            execute, actor.name, dummy=question.dummy, moment=fresh.submitted
+        )  # fmt: skip
         against: tuple[str, ...] = ()
-        if not question.dummy:
+        if question.dummy:
+            _require_method(dataset, settled)
+        else:
+            if last_look(execute, dataset.name):
+                msg = (
+                    f"the file of data set {dataset.name!r} is not as declared; its curators see "
+                    "what is wrong, and nothing was spent"
+                )
+                raise Conflict(msg)
             self._require_budget(execute, dataset, fresh.cost)
             against = self._objections(execute, actor.name, dataset, settled)
+        if against:
+            self.limits.require_room_to_wait(execute, actor.name, fresh.submitted)
         insert_request(execute, fresh)
         if not against:
             self._approve(execute, fresh, dataset, settled, "policy")
@@ -221,27 +257,23 @@ class Desk:
     def _approve(
         self, execute: Execute, row: RequestRow, dataset: Dataset, settled: Settled, actor: str
     ) -> None:
-        """Approve and queue; the times of start and answer follow from public numbers.
-
-        A data set has one job at a time, so the bounds of what was asked of it before count too:
-        otherwise one answer would be late by how long another took.
-        """
+        """Approve and queue; the slot of the work follows from public numbers."""
         moment = self.clock()
-        start = moment + round(1000 * self.grace)
-        before = one(
-            execute, "SELECT MAX(ends) FROM service_requests WHERE dataset = ?", dataset.name
-        )
-        begin = max(start, int(str(before[0])) if before and before[0] else 0)
-        features = len(dataset.domain.features)
-        bound = running_bound(settled.method.name, dataset.level, dataset.size, features)
+        bound = dummy_bound if row.dummy else running_bound
+        length = round(1000 * bound(JobSize.of(settled, dataset)))
         names = json.dumps([*row.has_approved, actor])
         facts = {"plan": row.plan}
         move(execute, row.id, row.state, "approved", actor, facts=facts, approvers=names, reason="")
         move(
             execute, row.id, "approved", "queued", actor,
-            queued=moment, start=start, ends=begin + round(1000 * bound),
-            due=due_time(moment, (begin - moment) / 1000 + bound, self.tick),
+            queued=moment, start=moment + 1, ends=moment + 1 + length,
         )  # fmt: skip
+        self._assign_slots(execute, row, moment)
+
+    def _assign_slots(self, execute: Execute, row: RequestRow, moment: int) -> None:
+        """Give the requests beside this one that have not started their slots anew."""
+        lane = Lane(row.dataset, bool(row.dummy))
+        assign_slots(execute, lane, moment, self.grace, self.tick)
 
     # Deciding -----------------------------------------------------------------------------------
 
@@ -264,11 +296,20 @@ class Desk:
             if dataset.closed:
                 msg = f"data set {dataset.name!r} is closed; nothing more is approved for it"
                 raise Conflict(msg)
-            if actor.name in approvers_of(execute, row):
+            approved = approvers_of(execute, row)
+            if actor.name in approved:
                 msg = "you have approved it; another curator decides"
                 raise Conflict(msg)
+            both = (*approved, actor.name)
+            is_enough = not dataset.policy.two_persons or are_two_persons(execute, both)
+            if approved and not is_enough:
+                msg = (
+                    "who issues an account or a token can act in its name, and one of you issued "
+                    "to the other; another person decides"
+                )
+                raise Conflict(msg)
             write_approval(execute, row, actor.name)
-            if dataset.policy.two_persons and not row.has_approved:
+            if not is_enough:
                 names = json.dumps([actor.name])
                 execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (names, name))
                 return find_request(execute, name)
@@ -284,6 +325,15 @@ class Desk:
                 "service: serve add, serve policy, serve approve"
             )
             raise Forbidden(msg)
+
+    def revoke(self, actor: Actor, name: str) -> None:
+        """Revoke a user with all tokens, sessions, approvals and requests that have not started."""
+        actor.require("curator", write=True)
+        with self.store.transaction() as execute:
+            moment = self.clock()
+            revoke_user(execute, name, actor.name, moment)
+            for row in end_with(execute, name, actor.name, moment):
+                self._assign_slots(execute, row, moment)
 
     def refuse(self, actor: Actor, name: str, reason: str) -> RequestRow:
         """Refuse a request that waits, for one of the listed reasons."""
@@ -312,6 +362,7 @@ class Desk:
                 msg = "it has started or ended; what it costs stays spent"
                 raise Conflict(msg)
             move(execute, name, row.state, "cancelled", actor.name, visible=moment)
+            self._assign_slots(execute, row, moment)
             return find_request(execute, name)
 
     # Reading ------------------------------------------------------------------------------------
@@ -362,11 +413,23 @@ def objections_to(  # what is asked, by whom, of what, and when
     month = asked_in_a_month(execute, analyst, dataset.population, moment, but)
     cost = settled.bill.cost
     wish = Wish(
-        settled.method.name, settled.request.estimand, cost.epsilon, cost.delta,
-        settled.request.confidence is not None, month, (dataset.domain.outcome.column,),
-        settled.subgroups,
+        settled.method.name, settled.estimands, cost.epsilon, cost.delta,
+        settled.request.confidence, month,
+        asked_in_a_day(execute, analyst, dataset.population, moment, but),
+        (dataset.domain.outcome.column,), settled.subgroups,
     )  # fmt: skip
     return dataset.policy.objections(wish)
+
+
+def _require_method(dataset: Dataset, settled: Settled) -> None:
+    """Refuse made-up data to a method that the policy does not list."""
+    allowed = dataset.policy.methods
+    if settled.method.name not in allowed:
+        msg = (
+            f"made-up data of data set {dataset.name!r} is answered by the methods of its policy "
+            f"({', '.join(allowed) or 'none'}), not by {settled.method.name!r}"
+        )
+        raise Conflict(msg)
 
 
 def _same(known: RequestRow, fresh: RequestRow) -> RequestRow:

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.store import Store, last_hash
+from private_ate.privacy.ledger.store import Execute, Store, last_hash
 from private_ate.service.store.events import last_event
 from private_ate.service.store.tables import one, rows_of
 
-__all__ = ["Head", "holds_head", "publish_heads", "require_heads", "visible_heads"]
+__all__ = ["Head", "first_hidden", "holds_head", "publish_heads", "require_heads", "visible_heads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,18 @@ def require_heads(store: Store, path: Path) -> None:
         raise LedgerError(msg)
 
 
+def first_hidden(execute: Execute, moment: int) -> int:
+    """Return the number of the ledger's first entry that is not public yet, or one after all."""
+    found = one(
+        execute,
+        "SELECT MIN(e.sequence) FROM entries e JOIN service_requests r ON r.id = e.request "
+        "WHERE e.kind IN ('charge', 'release') AND NOT "
+        "(r.state IN ('done', 'lost', 'refused', 'cancelled') AND r.visible <= ?)",
+        moment,
+    )
+    return 1 << 60 if found is None or found[0] is None else int(str(found[0]))
+
+
 def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
     """Return the newest heads of the part of the ledger whose answers are visible.
 
@@ -76,20 +88,13 @@ def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
     would tell how far the work has come.
     """
     with store.snapshot() as execute:
-        hidden = one(
-            execute,
-            "SELECT MIN(e.sequence) FROM entries e JOIN service_requests r ON r.id = e.request "
-            "WHERE e.kind IN ('charge', 'release') AND NOT "
-            "(r.state IN ('done', 'lost', 'refused', 'cancelled') AND r.visible <= ?)",
-            moment,
-        )
-        end = None if hidden is None or hidden[0] is None else int(str(hidden[0]))
+        end = first_hidden(execute, moment)
         rows = rows_of(
             execute,
             "SELECT e.sequence, e.hash, e.at, r.visible FROM entries e "
             "LEFT JOIN service_requests r ON r.id = e.request AND e.kind IN ('charge', 'release') "
             "WHERE e.sequence < ? ORDER BY e.sequence DESC LIMIT ?",
-            1 << 60 if end is None else end, last,
+            end, last,
         )  # fmt: skip
     return [
         Head(str(at) if not visible else _text(int(str(visible))), int(str(number)), str(hash_))

@@ -10,7 +10,7 @@ import secrets
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,18 +21,30 @@ from private_ate.errors import ArgumentError, LedgerError
 from private_ate.privacy.ledger.store import Store
 from private_ate.service.desk import Desk, now
 from private_ate.service.heads import publish_heads, require_heads
+from private_ate.service.limits import Limits
 from private_ate.service.policy import Policy
-from private_ate.service.store.catalogue import Dataset, add_dataset, add_population, check_source
+from private_ate.service.sources import open_source
+from private_ate.service.store.catalogue import (
+    Dataset,
+    add_dataset,
+    add_population,
+    usual_policy,
+)
 from private_ate.service.store.people import add_user, issue_token
 from private_ate.service.store.tables import connect, create
 
-__all__ = ["Place", "add_file", "make_place", "open_place", "read_place"]
+__all__ = ["Place", "add_file", "make_place", "open_place", "read_place", "write_secret"]
 
 _SERVICE: Final = """# What both processes are told.
 store = "{store}"
 heads = "heads.ndjson" # better on another disk: it shows that the store is no old copy
 tick = {tick} # seconds: answers appear at whole ticks after they were asked for
 grace = {grace} # seconds in which a request can be cancelled
+
+[limits] # of one analyst; made-up data is counted by itself, with the same limits
+under_way = 10
+waiting = 10 # for a curator
+a_day = 100
 
 [web]
 host = "127.0.0.1"
@@ -52,9 +64,9 @@ store = "" # the worker's own way into the database, if the web has another
 data = "data" # the folder of the records; the web process needs no right to it
 key_file = "worker.key"
 memory = "8GB" # of one job
-seconds = 3600 # of one job
+seconds = 3600 # of one job at most; less where its public bound is shorter
 """
-_KNOWN: Final = {"store", "heads", "tick", "grace", "web"}
+_KNOWN: Final = {"store", "heads", "tick", "grace", "limits", "web"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,7 @@ class Place:
     tick: float
     grace: float
     web: dict[str, Any]
+    limits: Limits = field(default_factory=Limits)
 
     def worker(self) -> dict[str, Any]:
         """Read what only the worker may."""
@@ -92,16 +105,21 @@ def make_place(  # one value per decision
         msg = f"there is a service in {str(folder)!r} already"
         raise ArgumentError(msg)
     port = whole_number("port", port, 1, 65535)
-    (folder / "data").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(folder.stat().st_mode & ~0o027)  # 0750 at most
+    (folder / "data").mkdir(exist_ok=True)
     (folder / "data").chmod(0o700)
     text = _SERVICE.format(
         store=store or "service.db", tick=tick, grace=grace, port=port,
         origin=origin or f"http://127.0.0.1:{port}",
     )  # fmt: skip
-    (folder / "service.toml").write_text(text, "utf-8")
-    _secret_file(folder / "worker.toml", _WORKER)
-    _secret_file(folder / "worker.key", secrets.token_hex(32) + "\n")
+    _shared_file(folder / "service.toml").write_text(text, "utf-8")
+    write_secret(folder / "worker.toml", _WORKER)
+    write_secret(folder / "worker.key", secrets.token_hex(32) + "\n")
     place = read_place(folder)
+    _shared_file(place.heads)
+    if "://" not in place.store:
+        _shared_file(Path(place.store))  # SQLite gives its journal the same mode
     made = create(place.store)
     try:
         with made.transaction() as execute:
@@ -129,7 +147,7 @@ def read_place(folder: Path) -> Place:
         folder, store, folder / str(plain.get("heads", "heads.ndjson")),
         real_number("tick", plain.get("tick", 60.0), 0.1, 86400.0),
         real_number("grace", plain.get("grace", 10.0), 0.0, 86400.0),
-        dict(plain.get("web", {})),
+        dict(plain.get("web", {})), Limits.read(plain.get("limits", {})),
     )  # fmt: skip
 
 
@@ -139,7 +157,9 @@ def open_place(place: Place) -> Iterator[tuple[Store, Desk]]:
     with connect(place.store) as store:
         require_heads(store, place.heads)
         manages = truth_value("manages", place.web.get("manages", True))
-        yield store, Desk(store, place.tick, place.grace, manages=manages)
+        yield store, Desk(
+            store, place.tick, place.grace, manages=manages, limits=place.limits
+        )  # fmt: skip
 
 
 def add_file(  # noqa: PLR0913  # one value per fact about a data set
@@ -156,18 +176,21 @@ def add_file(  # noqa: PLR0913  # one value per fact about a data set
     rows_per_person: int = 1,
 ) -> None:
     """Register a file of the worker's folder: reads its header and counts its rows."""
-    from private_ate.data.files import read_schema
-    from private_ate.data.streams import MEMORY_LIMIT, open_table
+    from private_ate.data.streams import MEMORY_LIMIT, open_schema, open_table
 
     folder = place.folder / str(place.worker()["data"])
-    path = folder / check_source(source)
-    columns = tuple(read_schema(path))
-    rows = open_table(path, MEMORY_LIMIT, [domain.outcome.column]).rows
-    new = Dataset(
-        name, population, level, domain, columns, rows, rows_per_person, source, "", False,  # type: ignore[arg-type]  # checked with the population
-        policy or Policy(),
-    )  # fmt: skip
+    file = open_source(folder, source)
+    if file is None:
+        msg = "there is no file of this name below the worker's folder of records"
+        raise ArgumentError(msg)
+    columns = open_schema(file, level).names  # type: ignore[arg-type]  # checked with the population
+    public = [name for name in domain.public_columns if name in columns]
+    rows = open_table(file, MEMORY_LIMIT, public, public=public).rows
     with store.transaction() as execute:
+        new = Dataset(
+            name, population, level, domain, columns, rows, rows_per_person, source, "", False,  # type: ignore[arg-type]  # checked with the population
+            policy or usual_policy(execute, population),
+        )  # fmt: skip
         if epsilon is not None:
             add_population(execute, population, level, epsilon, "0", "setup")
         add_dataset(execute, new, "setup")
@@ -205,6 +228,14 @@ def _toml(path: Path) -> dict[str, Any]:
         raise ArgumentError(msg) from cause
 
 
-def _secret_file(path: Path, text: str) -> None:
+def _shared_file(path: Path) -> Path:
+    """Make a file for both processes: for its owner and, to read, for their group."""
+    path.touch()
+    path.chmod(0o640)
+    return path
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a new file that its owner alone can read."""
     path.touch(mode=0o600, exist_ok=False)
     path.write_text(text, "utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, cast
@@ -13,14 +12,11 @@ from private_ate.estimators.registry import AUTO
 from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.service.question import Question, Settled
-from private_ate.service.refusals import TooMany
 from private_ate.service.store.catalogue import Dataset
 
 __all__ = ["Expectation", "expect"]
 
-_AT_ONCE: Final = threading.BoundedSemaphore(2)  # a search takes a second of a core
 _GUESSED_SHARE: Final = 0.5  # the mean of private sampling weights over their bound
-_IN_LINE: Final = threading.BoundedSemaphore(12)  # more would hold up everything else
 _MOST_ROWS: Final = 200_000  # a larger study is predicted as one of this size would be, or better
 
 
@@ -52,14 +48,7 @@ def expect(
     cells = Cells.of(dataset.domain, request.by).count - 1
     if request.overall:  # half of ε goes to all units, so the ε for a width is not that of a plan
         half_width = None
-    if not _IN_LINE.acquire(blocking=False):
-        msg = "more plans are asked for than can be made; wait a moment"
-        raise TooMany(msg)
-    try:
-        with _AT_ONCE:
-            plan = _plan(used, max(dataset.size // cells, 2), settled, options, half_width)
-    finally:
-        _IN_LINE.release()
+    plan = _plan(used, max(dataset.size // cells, 2), settled, options, half_width)
     caveat = plan.caveat
     if cells > 1:
         caveat += f"; it is one of {cells} subgroups as if they were of equal size"

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Final, cast
 
-from private_ate.arguments import exact_number, settle, truth_value
+from private_ate.arguments import exact_number, real_number, settle, truth_value, whole_number
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, known_estimands
 from private_ate.privacy.ledger.names import check_name
 
-__all__ = ["Policy", "Wish"]
+__all__ = ["Policy", "Wish", "judged_estimands"]
 
 _NANO: Final = 10**9
 _MOST_COLUMNS: Final = 1000
@@ -20,18 +20,19 @@ _MOST_COLUMNS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a policy looks at: the method and estimand, the cost, and what was asked before.
+    """What a policy looks at: what would be released, its cost, and what was asked before.
 
-    ``subgroups`` are the columns that people are divided by, ``outcomes`` those that are answered
-    about.
+    ``estimands`` are all that the release may turn out to be, after options and arms; ``subgroups``
+    the columns that people are divided by, ``outcomes`` those that are answered about.
     """
 
     method: str
-    estimand: str
+    estimands: tuple[str, ...]
     epsilon: int  # billionths
     delta: int
-    has_interval: bool
+    confidence: float | None  # None without an interval
     month: int  # billionths of ε that the analyst asked of the population in thirty days
+    today: int  # how many requests the analyst made to the population in 24 hours
     outcomes: tuple[str, ...] = ()
     subgroups: tuple[str, ...] = ()
 
@@ -45,14 +46,21 @@ class Policy:
     automatic : bool
         Whether anything is approved without a curator.
     methods, estimands : tuple of text
-        What may be used.
+        What may be used, and what a release may be about: one of several arms' units counts as
+        the ATT or the ATC, and arms compared as they are outside of a trial as a "difference".
     outcomes, subgroups : tuple of text, optional
         Columns that may be answered about, and that people may be divided by; None is every one
         that the domain declares, () is none.
     epsilon_per_request, epsilon_per_month : text
         The most ε of one request, and of an analyst's requests to the population in thirty days.
+    epsilon_at_least : text
+        The least ε of one request: less buys noise, and public facts again.
+    requests_per_day : int
+        How many requests an analyst may make to the population in 24 hours.
     needs_interval : bool
         Whether a request must pay for a confidence interval.
+    confidence_at_least : float
+        The least confidence of an interval.
     two_persons : bool
         Whether a curator's approval needs a second curator.
     """
@@ -64,17 +72,27 @@ class Policy:
     subgroups: tuple[str, ...] | None = None
     epsilon_per_request: str = "0.5"
     epsilon_per_month: str = "1"
+    epsilon_at_least: str = "0.01"
+    requests_per_day: int = 50
     needs_interval: bool = False
+    confidence_at_least: float = 0.9
     two_persons: bool = False
 
     def __post_init__(self) -> None:
         for name in ("automatic", "needs_interval", "two_persons"):
             settle(self, **{name: truth_value(name, getattr(self, name))})
-        for name in ("epsilon_per_request", "epsilon_per_month"):
+        for name in ("epsilon_per_request", "epsilon_per_month", "epsilon_at_least"):
             number = exact_number(name, getattr(self, name), "0", "1000000")
             settle(self, **{name: _decimal(number)})
         settle(self, methods=_words("methods", self.methods, tuple(METHODS)))
-        settle(self, estimands=_words("estimands", self.estimands, known_estimands()))
+        settle(self, estimands=_words("estimands", self.estimands, judged_estimands()))
+        settle(
+            self,
+            requests_per_day=whole_number("requests_per_day", self.requests_per_day, 0, 10**6),
+            confidence_at_least=real_number(
+                "confidence_at_least", self.confidence_at_least, 0.5, 0.9999
+            ),
+        )
         for name in ("outcomes", "subgroups"):
             settle(self, **{name: _columns(name, getattr(self, name))})
 
@@ -95,19 +113,29 @@ class Policy:
             for name, value in asdict(self).items()
         }
 
+    def is_looser_than(self, held: Policy) -> bool:
+        """Whether it approves something at once, or by fewer persons, that another does not."""
+        lists = ("methods", "estimands", "outcomes", "subgroups")
+        most = ("automatic", "epsilon_per_request", "epsilon_per_month", "requests_per_day")
+        least = ("epsilon_at_least", "needs_interval", "confidence_at_least", "two_persons")
+        return (
+            any(_is_wider(getattr(self, name), getattr(held, name)) for name in lists)
+            or any(_number(self, name) > _number(held, name) for name in most)
+            or any(_number(self, name) < _number(held, name) for name in least)
+        )
+
     def objections(self, wish: Wish) -> tuple[str, ...]:
         """Say why a plan is not approved at once; empty if it is. Follows public facts alone."""
         whole = Fraction(wish.epsilon, _NANO)
         outcomes = _beyond(wish.outcomes, self.outcomes)
         subgroups = _beyond(wish.subgroups, self.subgroups)
+        estimands = [one for one in wish.estimands if one not in self.estimands]
         month = Fraction(wish.epsilon + wish.month, _NANO)
+        confidence = wish.confidence
         found = (
             (not self.automatic, "every request is looked at by a curator"),
             (wish.method not in self.methods, f"method {wish.method!r} is not on the list"),
-            (
-                wish.estimand not in self.estimands,
-                f"the {wish.estimand.upper()} is not on the list",
-            ),
+            (bool(estimands), f"{_named_estimands(estimands)} is not on the list"),
             (bool(outcomes), f"outcome {', '.join(outcomes)} is not on the list"),
             (bool(subgroups), f"subgroups by {', '.join(subgroups)} are not on the list"),
             (
@@ -118,10 +146,45 @@ class Policy:
                 month > Fraction(self.epsilon_per_month),
                 f"an analyst may ask for ε = {self.epsilon_per_month} in thirty days",
             ),
+            (
+                whole < Fraction(self.epsilon_at_least),
+                f"one request costs ε = {self.epsilon_at_least} at least",
+            ),
+            (
+                wish.today >= self.requests_per_day,
+                f"an analyst may make {self.requests_per_day} requests in 24 hours",
+            ),
             (wish.delta > 0, "a method with δ > 0 is looked at by a curator"),
-            (self.needs_interval and not wish.has_interval, "an interval is wanted"),
+            (self.needs_interval and confidence is None, "an interval is wanted"),
+            (
+                confidence is not None and confidence < self.confidence_at_least,
+                f"the confidence of an interval is at least {self.confidence_at_least:g}",
+            ),
         )
         return tuple(text for applies, text in found if applies)
+
+
+def _is_wider(mine: tuple[str, ...] | None, other: tuple[str, ...] | None) -> bool:
+    """Whether a list allows what another does not; None allows everything."""
+    if other is None:
+        return False
+    return mine is None or not set(mine) <= set(other)
+
+
+def _number(policy: Policy, name: str) -> Fraction:
+    """Return a limit or a switch of a policy as a number."""
+    return Fraction(getattr(policy, name))
+
+
+def judged_estimands() -> tuple[str, ...]:
+    """Return what a release may be about, as a policy lists it."""
+    return (*known_estimands(), "difference")
+
+
+def _named_estimands(estimands: list[str]) -> str:
+    """Name what is not on a list, in a sentence."""
+    words = {"difference": "a difference of arms as they are"}
+    return " or ".join(words.get(one, f"the {one.upper()}") for one in estimands)
 
 
 def _words(name: str, value: object, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ alone, the plan's hash in the web process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, cast
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Final, cast
 
 from private_ate.arguments import shown, truth_value
 from private_ate.charging import Bill, bill_for_columns
@@ -18,6 +18,7 @@ from private_ate.estimation import method_for
 from private_ate.estimators.options import options_from_values
 from private_ate.estimators.refusals import (
     among_arm,
+    possible_estimands,
     refuse_missing_rule,
     refuse_probability,
     refuse_subgroups,
@@ -29,15 +30,17 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.service.store.catalogue import Dataset
 
-__all__ = ["Question", "Settled", "settle_question"]
+__all__ = ["LONGEST_PURPOSE", "Question", "Settled", "settle_question"]
 
-_MOST_COVARIATES = 1000
+LONGEST_PURPOSE: Final = 300
+_MOST_COVARIATES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """One request as its analyst words it; ``dummy`` asks made-up people instead.
 
+    ``purpose`` says what the answer is for: people read it, nothing is decided by it.
     Sampling weights are no part of it: those that a data set's domain declares are in force.
     """
 
@@ -58,6 +61,7 @@ class Question:
     leave_out_undeclared: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     dummy: bool = False
+    purpose: str = ""
 
     @classmethod
     def read(cls, plain: object) -> Question:
@@ -77,6 +81,7 @@ class Question:
                 raise ArgumentError(msg)
         for name in ("leave_out_undeclared", "dummy", "overall"):
             values[name] = truth_value(name, values.get(name, False))
+        values["purpose"] = _purpose(values.get("purpose", ""))
         parse_epsilon(values["epsilon"])
         values["epsilon"] = str(values["epsilon"]).strip()
         values["covariates"] = _names(values.get("covariates"))
@@ -104,6 +109,32 @@ class Settled:
     method: Method
     bill: Bill
     subgroups: tuple[str, ...] = ()  # columns that people are divided by
+    estimands: tuple[str, ...] = ("ate",)  # all that its release may turn out to be about
+
+    def stated(self) -> dict[str, Any]:
+        """Say what is asked, from the very object whose hash is approved.
+
+        Main facts come first and always; all others that are not at their usual value follow, with
+        the method's own options by their names.
+        """
+        words = dict(self.bill.words)
+        asked = dict(words.pop("request"))
+        options = asked.pop("options") or {}
+        own = self.method.options
+        usual = {item.name: item.default for item in fields(Request)}
+        if is_dataclass(own):
+            usual |= {item.name: item.default for item in fields(own)}
+        found = {name: words.pop(name) for name in ("method", "treatment", "outcome", "covariates")}
+        found |= {name: asked.pop(name) for name in ("level", "estimand", "confidence")}
+        for name in ("options", "binding"):  # a class, and what the data set itself declares
+            del words[name]
+        del asked["epsilon"]  # the cost
+        rest = {**words, **asked, **options}
+        return found | {
+            name: value
+            for name, value in rest.items()
+            if name not in usual or not _same(value, usual[name])
+        }
 
 
 def settle_question(question: Question, dataset: Dataset) -> Settled:
@@ -112,7 +143,7 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
     unknown = next((name for name in covariates or () if name not in domain.covariates), None)
     if unknown is not None:
         msg = f"covariate {shown(unknown)} is not declared in data set {dataset.name!r}"
-        raise ArgumentError(msg)
+        raise ArgumentError(msg, parameter="covariates")
     chance = question.probability
     if isinstance(chance, str) and chance not in domain.covariates:
         msg = (
@@ -143,7 +174,14 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
         left_out=question.leave_out_undeclared,
     )  # fmt: skip
     columns = tuple(one.column for one in Cells.of(domain, request.by).partitions)
-    return Settled(request, method, bill, tuple(dict.fromkeys(columns)))
+    estimands = possible_estimands(method, request, domain.treatment)
+    return Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
+
+
+def _same(plain: object, usual: object) -> bool:
+    """Whether a plain value of a plan is the usual value of a parameter."""
+    listed = [str(item) for item in usual] if isinstance(usual, tuple) else usual
+    return plain in (usual, listed, str(usual)) if usual is not None else plain is None
 
 
 def _names(value: object) -> tuple[str, ...] | None:
@@ -159,6 +197,15 @@ def _names(value: object) -> tuple[str, ...] | None:
         msg = "covariates are a list of different column names, or null for all that are declared"
         raise ArgumentError(msg)
     return cast("tuple[str, ...]", names)
+
+
+def _purpose(value: object) -> str:
+    """Read a line of text; what does not print could be shown as something else."""
+    text = value.strip() if isinstance(value, str) else None
+    if text is None or len(text) > LONGEST_PURPOSE or not text.isprintable():
+        msg = f"purpose is one line of text of at most {LONGEST_PURPOSE} characters"
+        raise ArgumentError(msg)
+    return text
 
 
 def _subgroups(value: object) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from private_ate.service.place import (
     open_place,
     read_place,
     worker_bench,
+    write_secret,
 )
 from private_ate.service.policy import Policy
 from private_ate.service.store.people import add_user, find_user, issue_token
@@ -33,6 +35,14 @@ from private_ate.service.store.people import add_user, find_user, issue_token
 __all__ = ["approve_plan", "furnish_demo", "only_one", "run_demo", "run_web", "run_work"]
 
 _DEMO_EPSILON: Final = "3"
+_DEMO_WORKER: Final = """import signal, sys
+from pathlib import Path
+from private_ate.service.parents import end_with_parent
+from private_ate.service.place import read_place
+from private_ate.service.running import run_work
+end_with_parent(int(sys.argv[1]), signal.SIGTERM)
+run_work(read_place(Path(sys.argv[2])))
+"""
 
 
 def run_web(place: Place, *, host: str | None = None, port: int | None = None) -> None:
@@ -93,10 +103,11 @@ def furnish_demo(folder: Path, port: int) -> dict[str, str]:
     tokens = {"curator": make_place(folder, port=port, tick=1.0, grace=0.0, curator="carol")}
     place = read_place(folder)
     study = draw_clinic()
+    known = replace(study.domain, outcome=study.domain.outcome.with_missing("public"))
     study.frame.write_csv(folder / "data" / "clinic.csv")
     with open_place(place) as (store, _):
         add_file(
-            place, store, "clinic.csv", study.domain, name="clinic", population="patients",
+            place, store, "clinic.csv", known, name="clinic", population="patients",
             level="label", epsilon=_DEMO_EPSILON, policy=Policy(epsilon_per_month="2"),
         )  # fmt: skip
         with store.transaction() as execute:
@@ -106,19 +117,23 @@ def furnish_demo(folder: Path, port: int) -> dict[str, str]:
     return tokens
 
 
-def run_demo(folder: Path, port: int, tell: Callable[[str], None]) -> None:
-    """Come up on loopback with the bundled study, a worker beside, and three tokens."""
+def run_demo(
+    folder: Path, port: int, tell: Callable[[str], None], *, shows_tokens: bool = True
+) -> None:
+    """Come up on loopback with the bundled study, a worker beside, and three tokens.
+
+    Without ``shows_tokens`` they are written to a file that its owner alone can read: what is
+    printed may end in a log. A signal to end ends the worker too.
+    """
     _uvicorn()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     fresh = not (folder / "service.toml").exists()
     if fresh:
-        tokens = furnish_demo(folder, port)
-        tell(f"\nA service with a simulated study in {folder}. Tokens, shown once:\n")
-        for role in ("analyst", "curator", "auditor"):
-            tell(f"  {role:8} {tokens[role]}")
+        _tell_tokens(folder, furnish_demo(folder, port), tell, shows_tokens=shows_tokens)
     place = read_place(folder)
     tell(f"\nOpen http://127.0.0.1:{port}/ and paste one. Stop with Ctrl-C.\n")
     worker = subprocess.Popen(  # noqa: S603  # our own module
-        [sys.executable, "-m", "private_ate", "serve", "work", str(folder)],
+        [sys.executable, "-c", _DEMO_WORKER, str(os.getpid()), str(folder)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -126,6 +141,18 @@ def run_demo(folder: Path, port: int, tell: Callable[[str], None]) -> None:
     finally:
         worker.terminate()
         worker.wait(timeout=60)
+
+
+def _tell_tokens(
+    folder: Path, tokens: dict[str, str], tell: Callable[[str], None], *, shows_tokens: bool
+) -> None:
+    lines = [f"  {role:8} {tokens[role]}" for role in ("analyst", "curator", "auditor")]
+    tell(f"\nA service with a simulated study in {folder}.")
+    if shows_tokens:
+        tell("\n".join(["Tokens, shown once:\n", *lines]))
+        return
+    write_secret(folder / "tokens.txt", "\n".join([*lines, ""]))
+    tell(f"Tokens are in {folder / 'tokens.txt'}, since this is no terminal.")
 
 
 def _settings(place: Place) -> Any:  # noqa: ANN401  # WebSettings, loaded late

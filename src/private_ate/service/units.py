@@ -46,6 +46,9 @@ def write_units(folder: Path) -> Path:
         what="worker", user="private-ate-work", command="work",
         access=f"ReadOnlyPaths={home}/data", network="TimeoutStopSec=1h\n", **shared,
     )  # fmt: skip
-    (units / "private-ate-web.service").write_text(web, "utf-8")
-    (units / "private-ate-work.service").write_text(work, "utf-8")
+    units.chmod(0o750)
+    for name, text in (("web", web), ("work", work)):
+        unit = units / f"private-ate-{name}.service"
+        unit.write_text(text, "utf-8")
+        unit.chmod(0o640)
     return units

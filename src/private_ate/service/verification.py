@@ -9,10 +9,13 @@ from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import Entry
 from private_ate.privacy.ledger.cost import NOTHING, BudgetUnits
 from private_ate.privacy.ledger.ledger import Ledger
-from private_ate.privacy.ledger.store import Store
-from private_ate.service.store.catalogue import list_datasets, list_populations
-from private_ate.service.store.events import read_events, verify_events
+from private_ate.privacy.ledger.store import Store, read_entries
+from private_ate.service.store.catalogue import CLOSED, list_datasets, list_populations
+from private_ate.service.store.events import Event, read_events, verify_events
+from private_ate.service.store.history import state_of_events
+from private_ate.service.store.people import REVOKED, list_users
 from private_ate.service.store.requests import RequestRow, list_requests
+from private_ate.service.store.states import FINAL, MOVES
 
 __all__ = ["Found", "verify_service"]
 
@@ -30,18 +33,21 @@ class Found:
 
 def verify_service(store: Store, head: str | None = None) -> Found:
     """Check everything that the store claims; an error says what does not hold."""
-    ledger = Ledger(store)
-    checked = ledger.verify(head)
+    checked = Ledger(store).verify(head)
     with store.snapshot() as execute:
         events = read_events(execute)
         end = verify_events(events)
         rows = list_requests(execute, last=1 << 40)
-        members = {item.name: item.population for item in list_datasets(execute)}
+        datasets = list_datasets(execute)
+        members = {item.name: item.population for item in datasets}
+        open_ones = {(CLOSED, item.name) for item in datasets if not item.closed}
+        there = {(REVOKED, item.name) for item in list_users(execute, 0) if not item.revoked}
         totals = {item.name: item.total for item in list_populations(execute)}
+        # Of the same moment as the rows: workers may go on meanwhile.
+        entries: dict[tuple[str, str], Entry] = {
+            (entry.kind, entry.request): entry for entry in read_entries(execute)
+        }
     spent: dict[str, BudgetUnits] = dict.fromkeys(totals, NOTHING)
-    entries: dict[tuple[str, str], Entry] = {
-        (entry.kind, entry.request): entry for entry in ledger.history()
-    }
     for (kind, _), entry in entries.items():
         if kind == "charge" and entry.dataset in members:
             population = members[entry.dataset]
@@ -49,8 +55,14 @@ def verify_service(store: Store, head: str | None = None) -> Found:
     for name, amount in spent.items():
         if not amount.fits(totals[name]):
             _differs(f"population {name!r} has spent more than its budget")
+    about: dict[str, list[Event]] = {}
+    for event in events:
+        about.setdefault(event.subject, []).append(event)
+        if (event.kind, event.subject) in open_ones | there:
+            _differs(f"of {event.subject!r} the history says {event.kind!r}, and it was undone")
     for row in rows:
         _check_request(row, entries)
+        _check_history(row, about.get(row.id, []))
     return Found(checked.entries, checked.head, len(events), end, len(rows))
 
 
@@ -64,6 +76,14 @@ def _check_request(row: RequestRow, entries: dict[tuple[str, str], Entry]) -> No
         _differs(f"request {row.id} was charged for another plan than was approved")
 
 
+def _check_history(row: RequestRow, events: list[Event]) -> None:
+    """Compare a request's state with its events; a worker's steps may not be public yet."""
+    told = state_of_events(events)
+    is_hidden = told == "queued" and bool(row.claim) and row.state in MOVES["queued"] | FINAL
+    if told != row.state and not is_hidden:
+        _differs(f"request {row.id} is {row.state}, and its history says {told or 'nothing'}")
+
+
 def _differs(what: str) -> NoReturn:
-    msg = f"the service's tables and its ledger differ: {what}"
+    msg = f"the service's tables and its histories differ: {what}"
     raise LedgerError(msg)

@@ -13,12 +13,14 @@ from private_ate import (
     Categories,
     DataCheck,
     Domain,
+    DomainError,
     Interval,
     Outcome,
     SchemaError,
     Treatment,
     check_data,
 )
+from private_ate.checking.text import folded
 from private_ate.datasets.clinic import draw_clinic
 
 ROWS = 1000
@@ -62,11 +64,23 @@ def test_a_study_in_order_has_no_finding_that_bends_and_none_worth_knowing():
 
     assert {item.severity for item in check.findings} == {"ok"}
     assert check.bends == ()
+    assert not any(item.remedy for item in check.findings)
     assert check.proposed == ""
     assert (check.arms.treated, check.arms.control) == (
         study().filter(pl.col("drug") == "A").height,
         study().filter(pl.col("drug") == "placebo").height,
     )
+
+
+@pytest.mark.parametrize(("low", "high", "is_wide"), [(-40, 40, False), (-400, 400, True)])
+def test_bounds_far_wider_than_the_outcomes_are_noted_without_their_values(low, high, is_wide):
+    domain = Domain(DOMAIN.treatment, ("drop", Interval(low, high)), DOMAIN.covariates)
+    noted = [one for one in look(study(), domain).findings if one.topic == "wide bounds"]
+    assert len(noted) == is_wide
+    for one in noted:
+        assert one.severity == "note"
+        assert "never the file" in one.remedy
+        assert one.counts == {}
 
 
 def test_the_bundled_study_is_in_order():
@@ -136,14 +150,14 @@ def test_labels_that_nobody_has_are_proposed_as_the_data_spell_them():
     assert 'control = "no"' in check.proposed
 
 
-@pytest.mark.parametrize(("share", "severity"), [(0.4, "bends"), (0.005, "note")])
-def test_missing_outcomes_are_counted_by_arm(share, severity):
+@pytest.mark.parametrize("share", [0.4, 0.005])
+def test_missing_outcomes_that_nobody_declared_are_an_error_and_counted_by_arm(share):
     frame = study()
     gone = (frame["drug"] == "A").to_numpy() & (np.arange(ROWS) < share * ROWS)
     check = look(frame.with_columns(drop=pl.when(pl.Series(~gone)).then("drop")))
     finding = found(check, "missing", "drop")
 
-    assert finding.severity == severity
+    assert finding.severity == "bends"
     assert (finding.counts["treated"], finding.counts["control"]) == (gone.sum(), 0)
     assert not finding.counts["declared"]
     assert "missing = ???" in check.proposed
@@ -278,8 +292,8 @@ def test_an_id_is_recognised_and_not_proposed(name, entries):
 
 
 def test_measurements_are_no_ids_though_they_differ():
-    incomes = np.random.default_rng(1).permutation(10**6)[:ROWS]
-    check = look(study(income=incomes, weight=incomes / 7), covariates="all")
+    incomes, weights = np.random.default_rng(1).permutation(10**6)[: 2 * ROWS].reshape(2, ROWS)
+    check = look(study(income=incomes, weight=weights / 7), covariates="all")
 
     assert {item.topic for item in check.about("income") + check.about("weight")} == {"in order"}
 
@@ -369,6 +383,37 @@ def test_rows_of_a_person_are_counted_against_the_declared_number():
     assert finding.counts["persons"] == len(set(persons))
     assert "rows_per_person=5" in finding.remedy
     assert look(frame, person="person", rows_per_person=5).bends == ()
+
+
+@pytest.mark.parametrize("name", ["id", "patient_id", "SubjectID", "pid"])
+def test_an_id_that_repeats_is_named_with_its_persons(name):
+    twice = np.arange(ROWS) // 2
+    finding = found(look(study(**{name: twice})), "persons", name)
+
+    assert finding.severity == "bends"
+    assert f"{ROWS // 2} persons with 2 rows each" in finding.sentence
+
+
+def test_an_id_that_repeats_is_not_proposed_as_a_covariate():
+    check = look(study(nr=np.arange(ROWS) // 2), covariates=["age", "nr"])
+
+    assert found(check, "persons", "nr").severity == "bends"
+    assert '# "nr": better left out' in check.proposed
+
+
+def test_an_outcome_of_labels_leads_to_its_event_label():
+    domain = Domain(DOMAIN.treatment, Outcome("drop"), DOMAIN.covariates)
+    check = look(study(drop=["yes", "no"] * (ROWS // 2)), domain)
+
+    assert "event_label" in found(check, "unreadable", "drop").remedy
+    assert "event_label = ???" in check.proposed
+
+
+@pytest.mark.parametrize(("rows", "declared"), [(2, 2), (1, 1)])
+def test_an_id_that_repeats_as_often_as_declared_is_in_order(rows, declared):
+    check = look(study(id=np.arange(ROWS) // rows), rows_per_person=declared)
+
+    assert not any(one.topic == "persons" for one in check.findings)
 
 
 def test_rows_that_repeat_in_every_column_are_worth_knowing():
@@ -528,6 +573,45 @@ def test_a_long_list_of_labels_is_proposed_in_lines_that_fit():
 
     assert all(len(line) <= 78 for line in check.proposed.splitlines())
     assert len(Domain.from_toml(f"{bare.to_toml()}\n{check.proposed}").features) == 34
+
+
+def test_the_text_and_the_page_fold_a_long_list_of_labels():
+    labels = [f"a label of some length, number {row % 30}" for row in range(ROWS)]
+    check = look(study(kind=labels), covariates="all")
+    last = f'"{max(labels)}"'
+
+    shown = check.to_text(100)
+
+    assert "???,  # … and 22 more labels; the JSON lists all" in shown
+    assert shown.count("a label of some length") == 8
+    assert last not in shown
+    assert last in check.proposed
+    assert last in json.loads(check.to_json())["proposed"]
+    with pytest.raises(DomainError, match="kind"):
+        Domain.from_toml(f"{DOMAIN.to_toml()}\n{folded(check.proposed)}")
+    assert "<summary>with all labels</summary>" in check.to_html()
+    assert "with all labels" not in look(study()).to_html()
+
+
+@pytest.mark.parametrize("form", ["frame", "text"])
+@pytest.mark.parametrize("entries", [[0, 1], [0.0, 1.0], [False, True]])
+def test_a_column_of_zeros_and_ones_is_proposed_as_binary(entries, form, tmp_path):
+    frame = study(smoker=entries * (ROWS // 2))
+    frame.write_csv(tmp_path / "a.csv")
+    data = frame if form == "frame" else tmp_path / "a.csv"
+
+    as_covariate = look(data, covariates="all")
+    as_outcome = check_data(data, treatment=DOMAIN.treatment, outcome="smoker", covariates=["age"])
+
+    assert '[covariates."smoker"]\nbinary = true' in as_covariate.proposed
+    assert '[outcome]\ncolumn = "smoker"\nbinary = true' in as_outcome.proposed
+
+
+@pytest.mark.parametrize("entries", [[0, 1, 2, 1], [0.0, 0.5, 1.0, 1.0], [1, 2, 1, 2]])
+def test_a_column_of_other_numbers_is_proposed_with_its_ends(entries):
+    check = look(study(smoker=entries * (ROWS // 4)), covariates="all")
+
+    assert '[covariates."smoker"]\nlow = ' in check.proposed
 
 
 def test_labels_that_would_move_a_cursor_are_shown_without():

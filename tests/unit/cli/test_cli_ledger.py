@@ -105,6 +105,23 @@ def test_the_outcome_of_a_domain_is_private_before_the_level_is_known(tmp_path, 
     assert "label" in run(*said, "t,a").stdout
 
 
+def test_public_gaps_are_named_by_a_flag_or_by_the_domain(tmp_path, domain):
+    named = ["--level", "label", "--public", "t,a", "--public-gaps", "y"]
+    assert created(tmp_path / "flag.db", *named)["public_gaps"] == ["y"]
+    text = domain.read_text("utf-8").replace("[outcome]", '[outcome]\nmissing = "public"')
+    domain.write_text(text, "utf-8")
+    path = tmp_path / "toml.db"
+    assert created(path, "--level", "label", "--domain", domain)["public_gaps"] == ["y"]
+    assert run("bind", path, "--dataset", "trial", "--public-gaps", "z").exit_code == 0
+    assert "y, z" in run("show", path).stdout
+
+
+def test_sampling_weights_of_a_domain_are_public_with_its_covariates(tmp_path, domain):
+    domain.write_text(domain.read_text("utf-8") + '\n[weights]\ncolumn = "w"\nhigh = 5\n', "utf-8")
+    row = created(tmp_path / "budget.db", "--level", "label", "--domain", domain)
+    assert row["public"] == ["a", "t", "w"]
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -112,6 +129,8 @@ def test_the_outcome_of_a_domain_is_private_before_the_level_is_known(tmp_path, 
         ["--level", "label"],
         ["--public", "t"],
         ["--level", "sample", "--public", "t"],
+        ["--level", "sample", "--public-gaps", "y"],
+        ["--level", "label", "--public", "t,a", "--public-gaps", "a"],
         ["--level", "sample", "--rows-per-person", "0"],
         ["--cap", "bob=0.1", "--cap", "Bob=0.2"],
         ["--cap", "bob=0.1", "--cap", "bob=0.2"],
@@ -173,3 +192,37 @@ def test_the_program_charges_repeats_and_refuses_with_exit_code_three(tmp_path, 
         cut = program("ledger", "verify", ledger, "--head", wrong)
         assert cut.returncode == 2
         assert cut.stderr.startswith(f"error: no entry has the hash {wrong!r}")
+
+
+def test_an_estimate_refuses_an_old_copy_of_the_ledger_by_its_head(ledger, tmp_path):
+    (tmp_path / "data.csv").write_text(CSV)
+    asked = [
+        "estimate", tmp_path / "data.csv", "--treatment", "t", "--outcome", "y",
+        "--outcome-bounds", 0, 1, "--level", "label", "--epsilon", "0.4", "--covariates", "a",
+        "--bounds", "a=0:1", "--dataset", "trial", "--analyst", "bob", "--json", "--quiet",
+    ]  # fmt: skip
+    old = tmp_path / "old.db"
+    old.write_bytes(ledger.read_bytes())
+    first = program(*asked, "--ledger", ledger)
+    head = json.loads(first.stdout)["settings"]["ledger"]["head"]
+
+    refused = program(*asked, "--ledger", old, "--head", head)
+    again = program(*asked, "--ledger", ledger, "--head", head)
+
+    assert refused.returncode == 2
+    assert "the end of the history is missing" in refused.stderr
+    assert json.loads(run("show", old, "--json").stdout)[0]["left"] == 1.0
+    assert again.returncode == 0
+    assert json.loads(run("show", ledger, "--json").stdout)[0]["left"] == pytest.approx(0.2)
+
+
+def test_a_head_without_a_ledger_is_refused(tmp_path):
+    (tmp_path / "data.csv").write_text(CSV)
+    done = program(
+        "estimate", tmp_path / "data.csv", "--treatment", "t", "--outcome", "y",
+        "--outcome-bounds", 0, 1, "--level", "label", "--epsilon", "0.4", "--covariates", "a",
+        "--head", "0" * 64,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "belong to a ledger" in done.stderr

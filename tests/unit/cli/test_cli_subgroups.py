@@ -65,6 +65,7 @@ def test_one_request_is_one_charge(folder):
     ("words", "part", "flag"),
     [
         (["--by", "age"], "name where it is cut", "--by COLUMN,COLUMN<NUMBER"),
+        (["--by", "height"], "not by 'height'", "--bounds height=LO:HI or --categories"),
         (["--overall"], "name these too", "--by COLUMN,COLUMN<NUMBER"),
         (["--by", "age<60", "--diagnostics", "page.html"], "speaks of all units", "--by"),
         (["--by", "age<60", "--method", "published"], "has no subgroups", "--method"),

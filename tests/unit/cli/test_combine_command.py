@@ -73,7 +73,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(files, tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "cannot be read"),
+        (None, "error: there is no file"),
         (b"\xff\xfe", "cannot be read"),
         (b"{}", "has exactly the fields"),
         (b"", "not a release in JSON"),

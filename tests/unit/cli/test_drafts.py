@@ -92,10 +92,28 @@ def test_types_speak_where_a_file_has_them(tmp_path):
     assert "# when = " in text
 
 
+def test_a_column_of_true_and_false_is_drafted_as_binary(tmp_path):
+    data, out = tmp_path / "d.parquet", tmp_path / "d.toml"
+    pl.DataFrame(schema={"t": pl.Boolean, "y": pl.Boolean, "smoker": pl.Boolean}).write_parquet(
+        data
+    )
+
+    done = CliRunner().invoke(app, ["domain", str(data), "--out", str(out), *ASKED])
+    text = out.read_text("utf-8")
+    for gap, fitting in (("treated = ???", "treated = 1"), ("control = ???", "control = 0")):
+        text = text.replace(gap, fitting)
+
+    assert done.exit_code == 0
+    domain = Domain.from_toml(text.replace("missing = ???", 'missing = "private"'))
+    assert domain.bounds.is_binary
+    assert domain.covariates["smoker"].is_binary
+
+
 @pytest.mark.parametrize(
     "name",
     ["patientId", "ID", "SubjectID", "uuid", "AdmissionDate", "dob", "IPTW", "pweight", "wgt",
-     "sampling weight", "outcome2", "died", "change_score", "follow_up_bp", "y.1", "pscore"],
+     "", "sampling weight", "outcome2", "died", "cens", "censored", "event", "change_score",
+     "follow_up_bp", "y.1", "pscore"],
 )  # fmt: skip
 def test_a_name_speaks_against_a_column(name):
     assert reason_against(name, None, "y")
@@ -109,6 +127,26 @@ def test_a_name_speaks_against_a_column(name):
 )  # fmt: skip
 def test_most_names_speak_for_nothing(name):
     assert reason_against(name, None, "y") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("lwage", "wage"), ("wage", "lwage"), ("log_wage", "wage"), ("wagesq", "wage"),
+        ("Wage_Squared", "wage"), ("time", "years"), ("followup_days", "followup_months"),
+        ("stay.hours", "stay.days"),
+    ],
+)  # fmt: skip
+def test_the_name_of_another_form_of_the_outcome_speaks_against_a_column(name, outcome):
+    assert reason_against(name, None, outcome)
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [("age", "wage"), ("year", "hours"), ("education", "years"), ("lung", "g"), ("stay", "days")],
+)
+def test_a_name_that_only_resembles_the_outcome_speaks_for_nothing(name, outcome):
+    assert reason_against(name, None, outcome) is None
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from private_ate.cli import app as program
 from private_ate.cli import audit as audit_command
 from private_ate.cli import progress
 from private_ate.cli.app import app
+from private_ate.cli.help import GROUPS
 from private_ate.datasets import load
 from private_ate.estimators.registry import METHODS
 
@@ -214,3 +215,41 @@ def test_the_last_line_of_the_demo_runs_as_printed(folder, tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert "effect (ATE)" in done.stdout
+
+
+def every_command(command, path=()):
+    """Yield the path and the command of everything that has a help page."""
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from every_command(below, (*path, name))
+
+
+COMMANDS = dict(every_command(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_no_type_stands_beside_a_switch(path):
+    shown = RUNNER.invoke(app, [*path, "--help"], env={"COLUMNS": "160"}).stdout
+
+    assert "--help" in shown
+    assert "bool" not in shown.lower().split("example")[0]
+
+
+@pytest.mark.parametrize("name", ["estimate", "plan", "check", "domain"])
+def test_every_flag_of_a_study_is_shown_in_a_panel(name):
+    command = COMMANDS[name,]
+    found = command.get_params(command.make_context(name, [], resilient_parsing=True))
+
+    flags = [each.name for each in found if each.param_type_name == "option"]
+    named = [one for names in GROUPS.values() for one in names]
+    assert set(flags) <= set(named), "name the flag in private_ate.cli.help.GROUPS"
+    assert flags == [one for one in named if one in flags]
+
+
+def test_the_first_panel_holds_the_nine_flags_of_a_newcomer():
+    shown = RUNNER.invoke(app, ["estimate", "--help"], env={"COLUMNS": "120"}).stdout
+
+    panels = [line.split("─")[1].strip() for line in shown.splitlines() if line.startswith("╭")]
+    assert panels == ["Arguments", *GROUPS]
+    first = shown.split("─ To begin with ")[1].split("╰")[0]
+    assert first.count("--") == 9

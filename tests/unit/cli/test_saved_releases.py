@@ -2,13 +2,16 @@
 
 import json
 import re
+import sys
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from typer.testing import CliRunner
 
-from private_ate import ArgumentError, Ledger, LedgerError, Release
+from private_ate import ArgumentError, Ledger, LedgerError, Release, estimate_ate
 from private_ate.cli.app import app
+from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import PrivateAteError
 from private_ate.privacy.ledger.stored import find_stored
 from private_ate.settings import LedgerNote
@@ -76,7 +79,7 @@ def test_the_declared_domain_can_be_added_to_the_page(saved, tmp_path):
     assert isinstance(refused.exception, ArgumentError)
 
 
-@pytest.mark.parametrize("name", ["page.docx", "page", "r.json"])
+@pytest.mark.parametrize("name", ["page.odt", "page", "r.json"])
 def test_a_file_of_another_kind_or_the_release_itself_is_not_written(saved, tmp_path, name):
     copy = tmp_path / "r.json"
     copy.write_text(saved.read_text())
@@ -225,3 +228,82 @@ def test_the_data_are_not_overwritten_through_a_link(folder, tmp_path):
     refused = run(*asked(folder, "--report", link))
     assert "the data" in str(refused.exception)
     assert (folder / "data.csv").read_text() == CSV
+
+
+def subgroups_release():
+    study = draw_clinic(600, seed=3)
+    return estimate_ate(
+        study.frame, domain=study.domain, level="label", epsilon=2, by=["age<60"], seed=1
+    )
+
+
+FORMS = {
+    "two arms": lambda: estimate_ate(
+        draw_clinic(400, seed=3).frame,
+        domain=draw_clinic(400, seed=3).domain,
+        level="label",
+        epsilon=2,
+        seed=1,
+    ),
+    "several arms": smoking_release,
+    "subgroups": subgroups_release,
+}
+
+
+@pytest.mark.parametrize("made", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize(
+    ("ending", "begins"), [(".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")]
+)
+def test_a_saved_release_is_drawn_as_a_figure_for_a_slide(made, ending, begins, tmp_path):
+    release = made()
+    (tmp_path / "r.json").write_text(release.to_json())
+
+    done("report", tmp_path / "r.json", "--out", tmp_path / f"effect{ending}")
+
+    assert (tmp_path / f"effect{ending}").read_bytes().startswith(begins)
+
+
+def test_a_figure_says_what_was_compared_and_what_is_promised(tmp_path):
+    (tmp_path / "r.json").write_text(subgroups_release().to_json())
+
+    done("report", tmp_path / "r.json", "--out", tmp_path / "effect.svg")
+
+    drawn = unescape((tmp_path / "effect.svg").read_text())
+    comments = re.findall(r"<!-- (.*?) -->", drawn, re.DOTALL)
+    assert "Effect of drug: yes against no, on pressure_drop, in subgroups by age<60" in comments
+    assert "age≥60" in comments
+    assert any("WITHOUT a privacy guarantee" in text for text in comments)  # it was seeded
+
+
+def test_a_love_plot_is_drawn_from_the_release_alone_at_label_level(tmp_path):
+    study = draw_clinic(400, seed=3)
+    for level in ("label", "sample"):
+        release = estimate_ate(study.frame, domain=study.domain, level=level, epsilon=2)
+        (tmp_path / f"{level}.json").write_text(release.to_json())
+
+    done("report", tmp_path / "label.json", "--out", tmp_path / "love.svg", "--figure", "balance")
+    refused = run(
+        "report", tmp_path / "sample.json", "--out", tmp_path / "no.svg", "--figure", "balance"
+    )
+
+    assert "pressure_before" in (tmp_path / "love.svg").read_text()
+    assert "no balance of covariates" in str(refused.exception)
+    assert not (tmp_path / "no.svg").exists()
+
+
+def test_a_figure_without_matplotlib_says_what_to_install(saved, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+
+    refused = run("report", saved, "--out", tmp_path / "effect.png")
+
+    assert "pip install 'private-ate[plots]'" in str(refused.exception)
+
+
+def test_a_column_with_dollar_signs_is_no_formula(tmp_path):
+    release = smoking_release()
+    odd = replace(release, treatment=replace(release.treatment, column="$\\cost{$"))
+    (tmp_path / "r.json").write_text(odd.to_json())
+
+    done("report", tmp_path / "r.json", "--out", tmp_path / "effect.svg")
+
+    assert "$\\cost{$" in (tmp_path / "effect.svg").read_text().replace(r"\$", "$")

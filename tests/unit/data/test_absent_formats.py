@@ -1,4 +1,4 @@
-"""Without the extra, files of Stata, SPSS, Excel and R name what is missing."""
+"""Without the extra, files of Stata, SPSS and R name what is missing."""
 
 import sys
 
@@ -11,7 +11,7 @@ from private_ate.data.streams import open_schema, open_table
 
 @pytest.mark.parametrize(
     ("ending", "package"),
-    [(".dta", "pyreadstat"), (".sav", "pyreadstat"), (".xlsx", "fastexcel"), (".rds", "rdata")],
+    [(".dta", "pyreadstat"), (".sav", "pyreadstat"), (".rds", "rdata")],
 )
 @pytest.mark.parametrize("door", [read_schema, open_schema, open_table])
 def test_a_missing_reader_is_named(tmp_path, monkeypatch, ending, package, door):

@@ -90,12 +90,14 @@ def test_every_separator_cuts_lines_as_a_comma_does(sep):
     text = b"".join(line + b"\n" for line in lines)
     other = text.replace(b",", sep.encode())
 
-    expected = parse_lines(text, ("x", "y"), ("y", "x"))
-    found = parse_lines(other, ("x", "y"), ("y", "x"), sep)
+    expected = parse_lines(text, ("x", "y"), ("y", "x"), CsvFile("a.csv"))
+    found = parse_lines(other, ("x", "y"), ("y", "x"), CsvFile("a.csv", sep))
 
     same = [pl.col(name).str.replace_all(",", sep, literal=True) for name in expected.columns]
     assert found.equals(expected.select(same))
-    assert split_header(b'"a' + sep.encode() + b'b"' + sep.encode() + b"c\n", sep) == (
+    assert split_header(
+        b'"a' + sep.encode() + b'b"' + sep.encode() + b"c\n", CsvFile("a.csv", sep)
+    ) == (
         f"a{sep}b",
         "c",
     )
@@ -104,20 +106,20 @@ def test_every_separator_cuts_lines_as_a_comma_does(sep):
 def test_the_fast_reader_and_the_slow_one_agree(monkeypatch):
     text = "".join(line + "\n" for line in LINES[1:]).encode()
     names = ("x", "t", "code", "y")
-    fast = parse_lines(text, names, names, ";")
+    fast = parse_lines(text, names, names, CsvFile("a.csv", ";"))
 
     def fail(*_, **__):
         raise OSError
 
     monkeypatch.setattr(pl, "read_csv", fail)
 
-    assert parse_lines(text, names, names, ";").equals(fast)
+    assert parse_lines(text, names, names, CsvFile("a.csv", ";")).equals(fast)
 
 
 def test_a_line_with_more_fields_than_the_header_is_found(file):
     file.file.write_text("x;t\n1,5;1\n2,5;0;3\n", "utf-8")
 
-    assert find_long_lines(file.file, sep=";") == (1, 3)
+    assert find_long_lines(file) == (1, 3)
 
 
 @pytest.mark.parametrize(

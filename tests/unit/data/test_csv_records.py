@@ -5,6 +5,7 @@ import io
 import polars as pl
 import pytest
 
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import (
     count_records,
     find_long_lines,
@@ -13,10 +14,13 @@ from private_ate.data.csv_records import (
     read_lines,
     split_header,
 )
+from private_ate.data.files import read_schema
+from private_ate.data.streams import open_table, parse_memory
+from private_ate.errors import SchemaError
 
 
 def _rows(path, size=1 << 20):
-    return pl.concat([read_header(path), *read_lines(path, size)]).rows()
+    return pl.concat([read_header(CsvFile(path)), *read_lines(CsvFile(path), size)]).rows()
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def _rows(path, size=1 << 20):
     ],
 )
 def test_fields_are_cut_within_their_line(line, fields):
-    frame = parse_lines(b"5,6\n" + line + b"\n7,8\n", ("x", "y"), ("x", "y"))
+    frame = parse_lines(b"5,6\n" + line + b"\n7,8\n", ("x", "y"), ("x", "y"), CsvFile("a.csv"))
 
     assert frame.rows() == [("5", "6"), fields, ("7", "8")]
 
@@ -67,7 +71,7 @@ def test_records_are_counted_by_line_feeds(tmp_path, text, rows):
     path = tmp_path / "lines.csv"
     path.write_bytes(text)
 
-    assert len(_rows(path)) == count_records(path) == rows
+    assert len(_rows(path)) == count_records(CsvFile(path)) == rows
 
 
 def test_a_single_column_keeps_its_empty_lines(tmp_path):
@@ -78,7 +82,7 @@ def test_a_single_column_keeps_its_empty_lines(tmp_path):
 
 
 def test_some_columns_are_read_in_the_order_asked_for():
-    frame = parse_lines(b'1,2,3\n"4","5\n', ("x", "y", "z"), ("z", "x"))
+    frame = parse_lines(b'1,2,3\n"4","5\n', ("x", "y", "z"), ("z", "x"), CsvFile("a.csv"))
 
     assert frame.columns == ["z", "x"]
     assert frame.rows() == [("3", "1"), (None, "4")]
@@ -89,12 +93,24 @@ def test_some_columns_are_read_in_the_order_asked_for():
     [
         (b"\xef\xbb\xbfx,y\r\n", ("x", "y")),
         (b'\xef\xbb\xbf"x, y","z"""\n', ("x, y", 'z"')),
-        (b'"",x,x,x', ("", "x", "x_duplicated_0", "x_duplicated_1")),
+        (b'"",x,,', ("", "x", "_duplicated_0", "_duplicated_1")),
         (b'"open,x\n', ("open,x",)),
     ],
 )
 def test_a_header_names_the_columns(line, names):
-    assert split_header(line) == names
+    assert split_header(line, CsvFile("a.csv")) == names
+
+
+@pytest.mark.parametrize("memory", ["1GB", "0"])
+def test_a_name_that_a_header_repeats_is_an_error_that_says_where(tmp_path, memory):
+    path = tmp_path / "twice.csv"
+    path.write_text("t,y,x,y\n1,2,3,4\n")
+
+    with pytest.raises(SchemaError, match="columns 2 and 4 of the header line") as refused:
+        open_table(path, parse_memory(memory))
+    assert "'y'" not in str(refused.value)
+    with pytest.raises(SchemaError, match="same name"):
+        read_schema(path)
 
 
 def test_a_line_longer_than_a_chunk_is_read_whole():
@@ -108,9 +124,9 @@ def test_a_line_longer_than_a_chunk_is_read_whole():
 def test_a_file_without_a_line_has_no_header(tmp_path):
     (tmp_path / "empty.csv").write_bytes(b"")
 
-    assert count_records(tmp_path / "empty.csv") == 0
+    assert count_records(CsvFile(tmp_path / "empty.csv")) == 0
     with pytest.raises(ValueError, match="no header line"):
-        read_header(tmp_path / "empty.csv")
+        read_header(CsvFile(tmp_path / "empty.csv"))
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
@@ -118,6 +134,6 @@ def test_lines_with_more_fields_than_the_header_are_found(tmp_path, size):
     path = tmp_path / "lines.csv"
     path.write_bytes(b'x,y\n1,2\n3\n"4,5",6\n7,8,\n1,5,2,5\n\n9,9,9')
 
-    assert find_long_lines(path, size) == (2, 6)
+    assert find_long_lines(CsvFile(path), size) == (2, 6)
     path.write_bytes(b"x,y\n1,2\n")
-    assert find_long_lines(path, size) == (0, 0)
+    assert find_long_lines(CsvFile(path), size) == (0, 0)

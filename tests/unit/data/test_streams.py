@@ -14,6 +14,7 @@ from private_ate import (
     Domain,
     Interval,
     SchemaError,
+    Treatment,
     estimate_ate,
     exact_effect,
     plan_ate,
@@ -46,7 +47,7 @@ def folder(tmp_path_factory):
 
 
 DOMAIN = Domain(
-    "t",
+    Treatment("t", 1, 0),
     ("y", Interval(0, 10)),
     {"x1": Interval(0, 1), "x2": Interval(0, 1), "colour": Categories("red", "green", "blue")},
 )
@@ -150,7 +151,7 @@ def test_every_chunk_tells_the_progress_bar(folder):
 def test_garbage_in_private_columns_is_missing_in_a_stream_too(tmp_path):
     path = tmp_path / "odd.csv"
     path.write_text('x,t,y\n1,1,"2\n\n"a""b",0,zzz\n3,1\n4,0,1,extra\n')
-    domain = Domain("t", ("y", Interval(0, 10)), {"x": Interval(0, 10)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 10)})
 
     held, streamed = (LocalStudy.encode(open_table(path, limit), domain) for limit in (10**9, 0))
 
@@ -161,7 +162,7 @@ def test_garbage_in_private_columns_is_missing_in_a_stream_too(tmp_path):
 
 def test_a_stream_without_rows_or_columns_is_refused(tmp_path, folder):
     (tmp_path / "empty.csv").write_text("x,t,y\n")
-    domain = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
     with pytest.raises(SchemaError, match="the table has no rows"):
         estimate_ate(
             tmp_path / "empty.csv", domain=domain, level="sample", epsilon=1, memory_limit=0

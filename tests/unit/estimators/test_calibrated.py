@@ -15,6 +15,7 @@ from private_ate import (
     Domain,
     Interval,
     SchemaError,
+    Treatment,
     estimate_ate,
     exact_effect,
 )
@@ -38,7 +39,9 @@ from private_ate.estimators.calibrated.solver import (
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
 
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(3)})
+DOMAIN = Domain(
+    Treatment("t", 1, 0), ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(3)}
+)
 
 
 def confounded(rows=400, seed=0, strength=2.0):
@@ -283,7 +286,7 @@ def test_constant_covariates_are_dropped_and_the_estimate_is_the_difference_in_m
 def test_no_covariates_at_all_give_the_difference_in_means():
     _, treated, outcome = confounded()
     frame = pl.DataFrame({"t": treated, "y": outcome})
-    domain = Domain("t", ("y", Interval(0, 1)))
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)))
 
     release = estimate_ate(frame, domain=domain, level="label", epsilon=10**6, covariates=[])
 
@@ -295,7 +298,7 @@ def test_no_covariates_at_all_give_the_difference_in_means():
 def test_means_and_ratios_of_a_binary_outcome_follow_from_the_release():
     covariates, treated, outcome = confounded(rows=4000)
     binary = (np.random.default_rng(5).random(4000) < outcome).astype(float)
-    domain = Domain("t", ("y", Binary()), DOMAIN.covariates)
+    domain = Domain(Treatment("t", 1, 0), ("y", Binary()), DOMAIN.covariates)
 
     release = estimate_ate(
         frame_of(covariates, treated, binary), domain=domain, level="label", epsilon=5,

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval, Treatment
-from private_ate.contents.arms import ArmEstimate, NoiseLaw
+from private_ate.contents.arms import NoiseLaw
 from private_ate.contents.laws import half_width, law_draws, noise_half_width
-from private_ate.estimators.contrasts import (
-    ALL_PAIRS,
-    TO_REFERENCE,
-    estimate_from_arms,
-    greatest_over_pairs,
-)
+from private_ate.effects.contrasts import ALL_PAIRS, TO_REFERENCE
+from private_ate.effects.estimate import ArmEstimate
+from private_ate.effects.quantities import Quantity
 from private_ate.estimators.published.settings import PublishedLabelArmsSettings
 from private_ate.estimators.request import Request
+from private_ate.estimators.several_arms import estimate_from_arms, greatest_over_pairs
 from private_ate.settings import ABSENT, Facts, plain_settings
 
 DOSES = Treatment("dose", arms=("low", "none", "mid", "high"), reference="none")
@@ -36,7 +34,7 @@ def settings():
 
 def arm(level, unit=0.2, variances=LIKELY, name="laplace", **told):
     law = NoiseLaw(name, unit, Fraction(9, 10))
-    return ArmEstimate(level, law, told.pop("mean", level), variances, 100, **told)
+    return ArmEstimate(Quantity(level, (law,), variances), told.pop("mean", level), 100, **told)
 
 
 LEVELS = (arm(5.0), arm(6.0), arm(4.5, 0.4), arm(9.0, 0.1))  # none, low, mid, high
@@ -71,7 +69,7 @@ def test_the_headline_is_the_last_declared_arm_against_the_reference():
 @pytest.mark.parametrize("rule", ["convolved", "in_squares"])
 def test_intervals_are_those_of_both_arms_errors(rule):
     row = estimate(rule=rule).comparison.contrasts[3]  # mid against low
-    laws = [LEVELS[2].law, LEVELS[1].law]
+    laws = [*LEVELS[2].level.noise, *LEVELS[1].level.noise]
     half = half_width(0.95, laws, [LIKELY, LIKELY], rule)
     assert row.interval == pytest.approx((-1.5 - half, -1.5 + half))
     half = noise_half_width(0.95, laws)
@@ -91,8 +89,8 @@ def test_simultaneous_intervals_cover_all_contrasts_at_once(name):
     rows = found.comparison.contrasts
     rng = np.random.default_rng(5)
     errors = [
-        law_draws(one.law, rng.random(100_000))
-        + np.sqrt(rng.choice(one.variances, 100_000)) * rng.normal(size=100_000)
+        law_draws(*one.level.noise, rng.random(100_000))
+        + np.sqrt(rng.choice(one.level.variances, 100_000)) * rng.normal(size=100_000)
         for one in arms
     ]
     places = [(1, 0), (2, 0), (3, 0), (2, 1), (3, 1), (3, 2)]
@@ -124,7 +122,9 @@ def test_contrasts_stay_within_the_width_of_the_bounds_and_means_within_them():
 @pytest.mark.parametrize("how", ["no confidence", "no variances"])
 def test_without_a_paid_variance_there_are_noise_intervals_only(how):
     request = replace(REQUEST, confidence=None) if how == "no confidence" else REQUEST
-    arms = LEVELS if how == "no confidence" else tuple(replace(a, variances=()) for a in LEVELS)
+    arms = LEVELS
+    if how == "no variances":
+        arms = tuple(replace(a, level=replace(a.level, variances=())) for a in LEVELS)
     found = estimate(arms, request)
     assert found.interval is None
     assert found.settings.simultaneous_factor is ABSENT
@@ -139,7 +139,7 @@ def test_means_that_were_not_paid_for_are_not_shown_and_shared_noise_widens_mean
     assert all(one.mean is one.interval is one.noise_interval is None
                for one in estimate(none).comparison.arms)  # fmt: skip
     shared = NoiseLaw("laplace", 0.3, Fraction(3, 100))
-    noisy = tuple(replace(a, mean_law=shared) for a in LEVELS)
+    noisy = tuple(replace(a, mean_noise=shared) for a in LEVELS)
     assert estimate(noisy).comparison.contrasts == estimate().comparison.contrasts
     wide, narrow = estimate(noisy).comparison.arms[1], estimate().comparison.arms[1]
     assert wide.interval[0] < narrow.interval[0]

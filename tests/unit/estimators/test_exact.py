@@ -10,6 +10,7 @@ from private_ate import (
     Interval,
     PublishedOptions,
     SchemaError,
+    Treatment,
     diagnose_ate,
     estimate_ate,
     exact_effect,
@@ -31,7 +32,11 @@ def draw_study(seed: int, rows: int, *, discrete: bool = False) -> pl.DataFrame:
 
 
 def domain_for(frame: pl.DataFrame) -> Domain:
-    return Domain("t", ("y", Interval(-4, 6)), {name: Interval(0, 4) for name in frame.columns[:3]})
+    return Domain(
+        Treatment("t", 1, 0),
+        ("y", Interval(-4, 6)),
+        {name: Interval(0, 4) for name in frame.columns[:3]},
+    )
 
 
 def brute_force(frame: pl.DataFrame, neighbors: int) -> float:
@@ -91,7 +96,7 @@ def test_hardly_any_noise_and_no_limits_give_the_reference(seed):
 
 def test_outcomes_without_declared_bounds_are_taken_as_they_are():
     frame = draw_study(5, 100)
-    wide = Domain("t", ("y", Interval(-1000, 1000)))
+    wide = Domain(Treatment("t", 1, 0), ("y", Interval(-1000, 1000)))
 
     assert exact_effect(frame, treatment="t", outcome="y") == pytest.approx(
         exact_effect(frame, domain=wide), abs=1e-9

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate.domain import Binary, Domain, Interval
+from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 from private_ate.estimation import estimate_ate
 from private_ate.estimators.orthogonal.cells import (
@@ -21,9 +21,13 @@ from private_ate.estimators.orthogonal.cells import (
 )
 from private_ate.estimators.orthogonal.method import OrthogonalOptions
 from private_ate.estimators.orthogonal.plan import plain_shares, plan_orthogonal
+from private_ate.privacy.objective import radius_tail
+from private_ate.release import Release
 
 DOMAIN = Domain(
-    "t", ("y", Interval(0, 10)), {"a": Interval(0, 1), "b": Interval(-5, 5), "c": Interval(0, 3)}
+    Treatment("t", 1, 0),
+    ("y", Interval(0, 10)),
+    {"a": Interval(0, 1), "b": Interval(-5, 5), "c": Interval(0, 3)},
 )
 ROWS = 400
 
@@ -100,7 +104,7 @@ def test_extreme_budgets_and_persons_give_finite_numbers(epsilon, rows, adjust):
 
 
 def test_without_covariates_the_arms_are_compared():
-    domain = Domain("t", ("y", Interval(0, 10)), {})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {})
 
     release = estimate_ate(
         table().select("t", "y"), domain=domain, level="sample", epsilon=1, seed=0,
@@ -118,6 +122,25 @@ def test_the_method_spends_exactly_epsilon():
     assert release.method == "orthogonal"
     assert sum(release.settings["budget"].values()) == pytest.approx(0.7)
     assert release.guarantee == "pure 0.7-DP, sample level"
+
+
+@pytest.mark.parametrize("method", ["orthogonal", "blocks"])
+def test_a_release_names_the_chance_that_its_solver_rounds_further_than_proved(method):
+    asked = {"options": OrthogonalOptions(adjust=True)}
+    if method == "blocks":  # with a model of outcomes in a trial
+        asked = {"design": "randomized", "probability": 0.5}
+    release = estimate_ate(
+        table(), domain=DOMAIN, level="sample", epsilon=30, method=method, **asked
+    )
+    solved = [step for step in release.steps if step.mechanism == "objective"]
+    weights = 1 + len(DOMAIN.covariates)
+    chance = len(solved) * radius_tail(weights)
+
+    claim, _, caveat = release.guarantee.partition(", up to a chance of ")
+    assert claim == "pure 30-DP, sample level"
+    named = float(caveat.removesuffix(" in the rounding of its solver"))
+    assert 0 < chance <= named < 1.5 * chance + 1e-27
+    assert Release.from_json(release.to_json()).guarantee == release.guarantee
 
 
 def test_no_interval_leaves_its_share_to_the_estimate():
@@ -160,7 +183,7 @@ def test_models_scores_and_cells_stay_inside():
 
 
 def test_a_binary_outcome_works():
-    domain = Domain("t", ("y", Binary()), {"a": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Binary()), {"a": Interval(0, 1)})
     rng = np.random.default_rng(5)
     data = pl.DataFrame(
         {"t": rng.integers(0, 2, 5000), "y": rng.integers(0, 2, 5000), "a": rng.random(5000)}

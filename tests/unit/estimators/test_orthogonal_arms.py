@@ -222,7 +222,7 @@ def test_every_path_spends_exactly_what_it_was_given(path):
     assert noise.spent == Fraction(7, 5)
     assert estimate.settings.path == path.value
     assert sum(estimate.settings.budget.values()) == pytest.approx(1.4)
-    assert all(arm.mean is not None for arm in estimate.arms)
+    assert all(arm.mean is not None for arm in estimate.comparison.arms)
 
 
 @pytest.mark.parametrize("model", ["separate", "joint"])
@@ -281,7 +281,7 @@ def test_what_rows_hold_that_take_no_part_makes_no_difference(model):
     request = Request("sample", Fraction(4), options=options)
 
     one, same = (
-        estimate_several_arms(rows, request, options, Noise(SeededEntropy(5))).arms
+        estimate_several_arms(rows, request, options, Noise(SeededEntropy(5))).comparison
         for rows in (hidden, other)
     )
 

@@ -17,6 +17,7 @@ from private_ate import (
     Outcome,
     Release,
     SamplingWeights,
+    Treatment,
     check_data,
     estimate_ate,
     plan_ate,
@@ -234,7 +235,7 @@ def test_a_domain_is_written_and_read_with_all_outcomes():
 )
 def test_outcomes_that_make_no_sense_are_refused(outcome, words):
     with pytest.raises(DomainError, match=words):
-        Domain("t", outcome, {"x": Interval(0, 1)})
+        Domain(Treatment("t", 1, 0), outcome, {"x": Interval(0, 1)})
 
 
 def test_a_ledger_is_charged_once_and_binds_every_outcome(tmp_path):
@@ -250,7 +251,7 @@ def test_a_ledger_is_charged_once_and_binds_every_outcome(tmp_path):
 
 
 def test_the_plan_of_one_outcome_has_the_hash_that_it_always_had():
-    domain = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
     request = Request("label", Fraction(1))
     bill = bill_for(request, "calibrated", CalibratedOptions, domain, None)
     several = replace(domain, further=(Outcome("z", Binary()),))
@@ -354,7 +355,7 @@ def test_the_settings_of_outcomes_are_plain(two):
         {"design": "randomized", "probability": 0.5},
         {"rows_per_person": 2},
         {"target": "track"},
-        {"bounds": "from-data", "domain": Domain("drug", ["pressure", "died"])},
+        {"bounds": "from-data", "domain": Domain(Treatment("drug", 1, 0), ["pressure", "died"])},
         {"weights": SamplingWeights("weight", 5.0)},
         {"options": CalibratedOptions(means=True)},
     ],

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import Domain, Interval, Outcome, Release, estimate_ate
+from private_ate import Domain, Interval, Outcome, Release, Treatment, estimate_ate
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.exact import diagnose_ate
@@ -16,7 +16,7 @@ from private_ate.report.words import publishable_sentence
 
 EARNINGS = Interval(0, 40_000)
 DOMAIN = Domain(
-    "treat",
+    Treatment("treat", 1, 0),
     Outcome("re78", Interval(0, 60_000), unit="dollars"),
     {
         "age": Interval(16, 60), "education": Interval(0, 18), "black": Interval(0, 1),
@@ -68,7 +68,7 @@ def test_a_release_without_overlap_is_headed_by_a_warning(method):
     assert "estimand 'att'" in warning
     assert "estimand 'ato'" in warning
     assert "control units have scores beyond those of every treated unit" in warning
-    assert str(release).startswith("WARNING: poor overlap of the arms")
+    assert str(release).splitlines()[1].startswith("WARNING: poor overlap of the arms")
     assert 0 < page.index("Warning: poor overlap") < page.index('class="effect"')
     assert "Caveat: poor overlap" in publishable_sentence(release)
     assert "poor overlap" in release._repr_html_().partition("<table")[0]
@@ -114,7 +114,7 @@ def test_a_study_with_overlap_is_released_without_a_warning(method):
     release = ask(study.frame, study.domain, method=method)
 
     assert release.warnings == ()
-    assert str(release).startswith("Average treatment effect, released by private-ate")
+    assert str(release).splitlines()[1] == "Average treatment effect, released by private-ate"
 
 
 def test_the_curators_numbers_are_those_that_the_alarm_looks_at():
@@ -165,7 +165,7 @@ def public():
     """Arms of 500 rows each whose one covariate has the same values in both."""
     values = np.repeat(np.linspace(0, 1, 500), 2)
     frame = pl.DataFrame({"treat": [0, 1] * 500, "x": values, "y": [0.0] * 1000})
-    domain = Domain("treat", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+    domain = Domain(Treatment("treat", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
     from private_ate.data.inputs import prepare_table
 
     table = prepare_table(

@@ -11,16 +11,17 @@ import pytest
 from private_ate import Categories, Domain, Interval, Ledger, Release, Treatment, estimate_ate
 from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import SamplingWeights
+from private_ate.effects.quantities import Quantity
+from private_ate.effects.table import ReleasedEffect, private_table, rolled_up
 from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimators.blocks.cell import laplace_of, packed, packed_length
 from private_ate.estimators.blocks.method import MODELS, BlocksOptions
 from private_ate.estimators.blocks.models import linear_effects
 from private_ate.estimators.blocks.plan import Scope, plan_blocks
-from private_ate.estimators.subgroups.private_table import ReleasedEffect, rolled_up, table_of
 from private_ate.study import Groups
 
 DOMAIN = Domain(
-    "t",
+    Treatment("t", 1, 0),
     ("y", Interval(0, 10)),
     {"sex": Categories("f", "m"), "age": Interval(18, 98), "risk": Interval(0, 1)},
 )
@@ -194,7 +195,7 @@ def test_without_an_interval_only_noise_is_told():
 
 def effect(value, units=100.0, spread=0.0, variance=0.01, *, adjusted=True):
     law = NoiseLaw("laplace", 0.05, 1.0)
-    return ReleasedEffect(value, (law,), variance, units, spread, adjusted)
+    return ReleasedEffect(Quantity(value, (law,), (variance,)), units, spread, adjusted)
 
 
 def test_rows_also_err_by_their_noisy_weights():
@@ -213,6 +214,30 @@ def test_a_row_is_adjusted_if_all_of_its_cells_are():
     assert rolled_up("first", cells, (0,)).adjusted
 
 
+@pytest.mark.parametrize(
+    ("adjusted", "degrees"),
+    [
+        ((True, True, True), 2),
+        ((False, False, False), 2),
+        ((True, True, False), 1),
+        ((True, False, False), None),
+    ],
+)
+def test_adjusted_subgroups_are_never_tested_against_others(adjusted, degrees):
+    # A difference in means that is far off, as confounding makes it, among equal effects.
+    cells = [effect(0.0 if one or not any(adjusted) else 9.0, adjusted=one) for one in adjusted]
+    rows = [rolled_up(str(place), cells, (place,)) for place in range(3)]
+    table = private_table(cells, rows, ("1", "0"), coverage=0.95, width=20.0, cells=3)
+    assert (None if table.equal is None else table.equal.degrees) == degrees
+    assert table.equal is None or table.equal.p_value > 0.9
+
+
+def test_a_table_of_adjusted_and_other_subgroups_has_no_test_between_them():
+    release = asked(clinic(4000), ("age<24",), epsilon="4")
+    assert "equal_effects" not in release.settings["subgroups"]
+    assert "do not compare it with adjusted subgroups" in release.warnings[0]
+
+
 def test_intervals_cover_one_by_one_and_all_at_once():
     rng = np.random.default_rng(8)
     truth, sizes = np.array([0.3, -0.2, 0.5]), np.array([500.0, 200, 300])
@@ -224,7 +249,7 @@ def test_intervals_cover_one_by_one_and_all_at_once():
         cells = [effect(v, u, 100) for v, u in zip(values, counted, strict=True)]
         groups = [(None, (0, 1, 2)), *((str(place), (place,)) for place in range(3))]
         rows = [rolled_up(name, cells, members) for name, members in groups]
-        table = table_of(cells, rows, ("1", "0"), coverage=0.95, width=5.0, cells=3)
+        table = private_table(cells, rows, ("1", "0"), coverage=0.95, width=5.0, cells=3)
         held = [
             (row.contrast.interval[0] <= true <= row.contrast.interval[1],
              row.contrast.simultaneous[0] <= true <= row.contrast.simultaneous[1])

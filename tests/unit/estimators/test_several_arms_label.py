@@ -42,7 +42,7 @@ NOISELESS = Request("label", Fraction(10**6), confidence=None)
 def levels(method, study, request=NOISELESS):
     """Return the means of a run whose noise is too small to see."""
     run = replay.record(method, study, request)
-    return np.array([arm.level for arm in run.estimate.arms])
+    return np.array([arm.value for arm in run.estimate.quantities])
 
 
 def weights_of(study, request=ASKED, variance=10.0, guess=0.125):
@@ -254,7 +254,7 @@ def test_separated_arms_are_finite_and_warned_of(method):
 
     estimate = replay.record(method, replace(study, treatment=codes), ASKED).estimate
 
-    assert all(np.isfinite(arm.level) for arm in estimate.arms)
+    assert all(np.isfinite(arm.value) for arm in estimate.quantities)
     assert estimate.warnings
     assert "poor overlap of the arms" in estimate.warnings[0]
 
@@ -265,7 +265,7 @@ def test_twenty_arms_are_compared(method):
 
     estimate = replay.record(method, study, replace(ASKED, confidence=None)).estimate
 
-    assert len(estimate.arms) == 20
+    assert len(estimate.quantities) == 20
     assert len(estimate.comparison.contrasts) == 190
 
 
@@ -282,7 +282,7 @@ def test_missing_outcomes_of_several_arms_are_left_out_where_public():
         estimate = replay.record(method, left, NOISELESS).estimate
         assert estimate.settings.left_out_outcome == 400 - observed.sum()
         assert any("have no outcome" in note for note in estimate.settings.notes)
-        found = np.array([arm.level for arm in estimate.arms])
+        found = np.array([arm.value for arm in estimate.quantities])
         np.testing.assert_allclose(found, levels(method, kept), atol=0.03)
         assert np.abs(found - levels(method, replace(study, outcome=spoilt))).max() > 0.05
 
@@ -345,10 +345,11 @@ def test_the_noise_told_is_the_noise_that_was_drawn(rows):
     (spend,) = run.noise.spends
 
     assert spend.epsilon == 1
-    for arm, sensitivity in zip(run.estimate.arms, spend.sensitivity, strict=True):
-        assert arm.law.name == "staircase"
-        assert arm.law.epsilon == Fraction(1, rows)
-        assert arm.law.unit == pytest.approx(sensitivity / 2**54 / study.size)
+    for arm, sensitivity in zip(run.estimate.quantities, spend.sensitivity, strict=True):
+        (noise,) = arm.noise
+        assert noise.name == "staircase"
+        assert noise.epsilon == Fraction(1, rows)
+        assert noise.unit == pytest.approx(sensitivity / 2**54 / study.size)
 
 
 def test_an_arm_with_many_pairs_keeps_its_own_variance_and_a_small_one_that_of_all():
@@ -397,7 +398,8 @@ def test_clipping_tightens_all_arms_at_once():
     assert low < 0.4
     assert high > 0.42
     assert high - low == pytest.approx(0.08, abs=1e-6)
-    assert tight.arms[0].law.unit < 0.2 * wide.arms[0].law.unit
+    (tight_noise,), (wide_noise,) = tight.quantities[0].noise, wide.quantities[0].noise
+    assert tight_noise.unit < 0.2 * wide_noise.unit
 
 
 def test_intervals_are_wider_than_noise_alone_and_cost_a_tenth():

@@ -1,5 +1,6 @@
 """Effects in subgroups: which rows are in which, what the table adds up to, what is refused."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,13 +22,18 @@ from private_ate.contents.arms import NoiseLaw
 from private_ate.contents.laws import law_draws
 from private_ate.data.tables import read_table
 from private_ate.domain.subgroups import Cells
+from private_ate.effects.quantities import Quantity, ReleasedCells, RowWeights
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.estimators.calibrated.method import CalibratedOptions, pose_caps
+from private_ate.estimators.calibrated.method import (
+    CalibratedOptions,
+    estimate_cell,
+    pose_caps,
+)
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.errors import Quantity, ReleasedCells, RowWeights
 from private_ate.estimators.subgroups.facts import merged_warnings
+from private_ate.estimators.subgroups.method import features_for_cells
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.report.subgroups import subgroup_cells
@@ -35,7 +41,7 @@ from private_ate.settings import SubgroupNote
 from several_arms import arm_study
 
 DOMAIN = Domain(
-    "t",
+    Treatment("t", 1, 0),
     ("y", Interval(0, 10)),
     {"sex": Categories("f", "m"), "age": Interval(18, 98), "smokes": Binary()},
 )
@@ -76,7 +82,8 @@ def asked(data, by, epsilon="1", **more):
 def test_what_makes_no_subgroups_is_refused_before_a_record_is_read(by, part):
     with pytest.raises(ArgumentError, match=part) as caught:
         asked(ABSENT_FILE, by)
-    assert caught.value.parameter == "by"
+    # A column that is not declared yet is declared by its bounds or labels.
+    assert caught.value.parameter == ("bounds" if by == ["height"] else "by")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,9 @@ def test_what_has_no_subgroups_is_refused_before_a_record_is_read(more, part):
 
 
 def test_private_missing_outcomes_are_refused():
-    domain = Domain("t", Outcome("y", Interval(0, 10), missing="private"), DOMAIN.covariates)
+    domain = Domain(
+        Treatment("t", 1, 0), Outcome("y", Interval(0, 10), missing="private"), DOMAIN.covariates
+    )
     with pytest.raises(ArgumentError, match="private missing outcomes"):
         asked(ABSENT_FILE, ["sex"], domain=domain)
 
@@ -163,18 +172,55 @@ def test_margins_and_all_units_are_what_the_finest_cells_add_up_to(arms, overall
 
 
 @pytest.mark.parametrize("arms", [2, 3])
-def test_at_a_large_epsilon_a_subgroup_is_the_estimate_of_its_rows_alone(arms):
+def test_at_a_large_epsilon_a_subgroup_is_the_estimate_of_its_rows_with_features_of_all(arms):
     study = arm_study(arms, rows=400)
-    for overall in (False, True):
-        release = estimate_ate(
-            study, level="label", epsilon="200", by=["x0<0.5"], overall=overall, seed=2
-        )
-        rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
-        alone = estimate_ate(rows, level="label", epsilon="100" if overall else "200", seed=2)
-        last = study.domain.treatment.coded[-1]
-        found = next(row.estimate for row in release.effects
-                     if (row.subgroup, row.arm, row.against) == ("x0<0.5", last, "a0"))  # fmt: skip
-        assert found == pytest.approx(alone.ate, abs=1e-6)
+    release = estimate_ate(study, level="label", epsilon="200", by=["x0<0.5"], seed=2)
+    rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
+    request = Request("label", Fraction(200), options=CalibratedOptions())
+    learned = features_for_cells(study.public(), request)
+    assert (learned is None) == (arms == 3)  # three arms learn no terms of their rows
+    alone = estimate_cell(rows, request, Noise(SeededEntropy(2)), learned)
+    last = study.domain.treatment.coded[-1]
+    found = next(row.estimate for row in release.effects
+                 if (row.subgroup, row.arm, row.against) == ("x0<0.5", last, "a0"))  # fmt: skip
+    assert found == pytest.approx(alone.ate, abs=1e-6)
+
+
+def curved_study(seed, rows=2000):
+    """Return a study in which a product and a kink decide about treatment and outcome."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((rows, 10))
+    shape = x[:, 0] * x[:, 1] + (np.abs(x[:, 2]) - 0.8) / 0.6
+    shape = (shape - shape.mean()) / shape.std()
+    line = x @ rng.standard_normal(10) / np.sqrt(10)
+    t = (rng.random(rows) < 1 / (1 + np.exp(0.4 - 0.9 * shape - 0.44 * line))).astype(int)
+    y = 0.8 * shape + 0.5 * line + t + 0.7 * rng.standard_normal(rows)
+    return pl.DataFrame({"t": t, "y": y, **{f"x{i}": x[:, i] for i in range(10)}})
+
+
+@pytest.mark.parametrize("overall", [False, True])
+def test_asking_for_subgroups_leaves_all_units_about_as_balanced_as_without(overall):
+    covariates = {f"x{i}": Interval(-5, 5) for i in range(10)}
+    domain = Domain("t", ("y", Interval(-6, 6)), covariates)
+    errors = [
+        asked(curved_study(seed), ["x0<0", "x1<0"], "4", domain=domain, overall=overall).ate - 1
+        for seed in range(4)
+    ]
+    # Subgroups of 500 rows that learnt by themselves what to balance left 0.09 and 0.11 here.
+    assert abs(np.mean(errors)) < 0.05
+
+
+def test_features_of_all_rows_are_balanced_around_the_means_of_a_subgroup():
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, (800, 2))
+    t = (rng.random(800) < 0.3 + 0.2 * (x[:, 1] > 0)).astype(int)
+    data = pl.DataFrame({"t": t, "y": t * x[:, 0], "x0": x[:, 0], "x1": x[:, 1]})
+    domain = Domain("t", ("y", Interval(-1, 1)), {name: Interval(-1, 1) for name in ("x0", "x1")})
+    release = asked(data, ["x0<0"], "100", domain=domain)
+    found = {row.subgroup: row.estimate for row in release.effects}
+    below = x[:, 0] < 0
+    assert found["x0<0"] == pytest.approx(x[below, 0].mean(), abs=0.03)
+    assert found["x0≥0"] == pytest.approx(x[~below, 0].mean(), abs=0.03)
 
 
 @pytest.mark.parametrize(("estimand", "arm"), [("att", "1"), ("atc", "0")])
@@ -190,13 +236,13 @@ def test_the_overlap_population_is_rolled_up_by_the_overlap_of_the_cells():
     data = clinic(600)
     whole = asked(data, ["sex"], epsilon="400", estimand="ato")
     found = {row.subgroup: row.estimate for row in whole.effects}
-    overlap = {}
-    for sex in ("f", "m"):
-        rows = data.filter(pl.col("sex") == sex)
-        study = LocalStudy.encode(read_table(rows), DOMAIN)
-        problem = pose_caps(study.public(), Request("label", Fraction(1), estimand="ato"))
-        chance = problem.features.probability(study.covariates.T)
-        overlap[f"sex={sex}"] = float((chance * (1 - chance)).sum())
+    study = LocalStudy.encode(read_table(data), DOMAIN)
+    problem = pose_caps(study.public(), Request("label", Fraction(1), estimand="ato"))
+    chance = problem.features.probability(study.covariates.T)
+    overlap = {
+        f"sex={sex}": float((chance * (1 - chance))[(data["sex"] == sex).to_numpy()].sum())
+        for sex in ("f", "m")
+    }
     total = sum(overlap[name] * found[name] for name in overlap) / sum(overlap.values())
     assert found[None] == pytest.approx(total, abs=1e-12)
     plain = sum(found[name] for name in overlap) / 2
@@ -206,43 +252,65 @@ def test_the_overlap_population_is_rolled_up_by_the_overlap_of_the_cells():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("estimand", ["ate", "att", "atc", "ato"])
-def test_all_units_paid_for_are_those_that_the_cells_add_up_to(estimand, weighted):
+def test_all_units_paid_for_are_those_of_a_request_without_subgroups_at_half_epsilon(
+    estimand, weighted
+):
     data = clinic(400).with_columns(w=pl.Series(1 + np.arange(400) % 7 / 2))
     domain = DOMAIN
     if weighted:
         domain = Domain(
-            "t", ("y", Interval(0, 10)), DOMAIN.covariates, weights=("w", Interval(0, 5))
+            Treatment("t", 1, 0),
+            ("y", Interval(0, 10)),
+            DOMAIN.covariates,
+            weights=("w", Interval(0, 5)),
         )
         data = data.with_columns(
             w=pl.col("w") * pl.when(pl.col("sex") == "f").then(1).otherwise(0.2)
         )
     more = {"domain": domain, "estimand": estimand, "confidence": None}
-    rolled = asked(data, ["sex"], epsilon="1000", **more)
     paid = asked(data, ["sex"], epsilon="2000", overall=True, **more)
-    assert paid.ate == pytest.approx(rolled.ate, abs=1e-4)
+    alone = estimate_ate(data, level="label", epsilon="1000", seed=1, **more)
+    assert paid.ate == pytest.approx(alone.ate, abs=1e-4)
     step = paid.steps[-1]
-    assert (step.name, step.part) == ("outcome sums, all units", "")
-    # Noise of the direct sum alone: what it says of all units is what the roll-up says.
-    direct = paid.noise_interval[1] - paid.noise_interval[0]
-    assert direct < 1e-2
+    assert (step.name, step.part) == ("all units: outcome sum", "")
+    found = {row.subgroup: row.estimate for row in paid.effects}
+    rolled = asked(data, ["sex"], epsilon="1000", **more)
+    # Both tables weigh subgroups alike: what distinguishes them is the common move of all cells.
+    moved = [row.estimate - found[row.subgroup] for row in rolled.effects]
+    assert min(moved[1:]) - 1e-9 <= moved[0] <= max(moved[1:]) + 1e-9
+
+
+def test_all_units_paid_for_are_the_rows_of_subgroups_that_have_an_effect():
+    data = clinic(400)
+    without = data.filter(~((pl.col("sex") == "m") & (pl.col("t") == 1)))
+    more = {"domain": DOMAIN, "confidence": None}
+    paid = asked(without, ["sex"], epsilon="2000", overall=True, **more)
+    rows = without.filter(pl.col("sex") == "f")
+    alone = estimate_ate(rows, level="label", epsilon="1000", seed=1, **more)
+    assert paid.ate == pytest.approx(alone.ate, abs=1e-4)
 
 
 def test_an_arm_whose_units_are_meant_is_what_cells_of_three_arms_add_up_to():
     study = arm_study(3, rows=500)
-    more = {"level": "label", "by": ["x0<0.3"], "among": "a1", "seed": 2, "confidence": None}
-    rolled = estimate_ate(study, epsilon="1000", **more)
-    paid = estimate_ate(study, epsilon="2000", overall=True, **more)
-    assert paid.ate == pytest.approx(rolled.ate, abs=1e-4)
-    found = {row.subgroup: row.estimate for row in rolled.effects if row.arm == "a2"
+    more = {"level": "label", "among": "a1", "seed": 2, "confidence": None}
+    paid = estimate_ate(study, epsilon="2000", by=["x0<0.3"], overall=True, **more)
+    alone = estimate_ate(study, epsilon="1000", **more)
+    assert paid.ate == pytest.approx(alone.ate, abs=1e-4)
+    found = {row.subgroup: row.estimate for row in paid.effects if row.arm == "a2"
              and row.against == "a0"}  # fmt: skip
-    sizes = {cell["name"]: cell["arms"]["a1"] for cell in rolled.settings["subgroups"]["cells"]}
+    sizes = {cell["name"]: cell["arms"]["a1"] for cell in paid.settings["subgroups"]["cells"]}
     total = sum(sizes[name] * found[name] for name in sizes) / sum(sizes.values())
     assert found[None] == pytest.approx(total, abs=1e-12)
 
 
 def test_cells_of_a_sample_count_by_their_sampling_weights():
     data = clinic(400).with_columns(w=pl.when(pl.col("sex") == "f").then(4.0).otherwise(1.0))
-    domain = Domain("t", ("y", Interval(0, 10)), DOMAIN.covariates, weights=("w", Interval(0, 5)))
+    domain = Domain(
+        Treatment("t", 1, 0),
+        ("y", Interval(0, 10)),
+        DOMAIN.covariates,
+        weights=("w", Interval(0, 5)),
+    )
     release = asked(data, ["sex"], domain=domain)
     found = {row.subgroup: row.estimate for row in release.effects}
     sizes = {"sex=f": 4 * data["sex"].eq("f").sum(), "sex=m": data["sex"].eq("m").sum()}
@@ -280,15 +348,13 @@ def test_all_units_paid_for_are_as_exact_as_asked_for_alone_at_half_epsilon():
     study = arm_study(2, rows=3000, seed=7)
     by = ["x0<0.5", "x1<0.5", "x2<0.5"]
     release = estimate_ate(study, level="label", epsilon="1", by=by, overall=True, seed=2)
-    rolled = estimate_ate(study, level="label", epsilon="1", by=by, seed=2)
     alone = estimate_ate(study, level="label", epsilon="0.5", seed=2)
 
     def width(pair):
         return pair[1] - pair[0]
 
-    assert width(release.noise_interval) <= 1.1 * width(alone.noise_interval)
-    assert width(release.interval) <= 1.1 * width(alone.interval)
-    assert width(release.noise_interval) < width(rolled.noise_interval)
+    assert width(release.noise_interval) == pytest.approx(width(alone.noise_interval), rel=0.02)
+    assert width(release.interval) == pytest.approx(width(alone.interval), rel=0.2)
 
 
 def test_empty_cells_are_allowed_and_a_cell_that_lacks_an_arm_has_no_row():
@@ -427,20 +493,32 @@ def test_cells_tell_how_much_of_their_variance_is_imbalance(arms):
     study = arm_study(arms, rows=300, seed=9)
     asked = Request("label", Fraction(1, 4))  # noise that makes the cap bind
     run = METHODS["calibrated"].run(study, asked, Noise(SeededEntropy(1)))
-    told = [(arm.doubt, arm.variances) for arm in run.arms] or [(run.doubt, run.variances)]
-    assert all(0 <= doubt <= np.mean(variances) for doubt, variances in told)
-    assert max(doubt / np.mean(variances) for doubt, variances in told) > 0.1
+    assert all(0 <= one.bias <= np.mean(one.variances) for one in run.quantities)
+    assert max(one.bias / np.mean(one.variances) for one in run.quantities) > 0.1
 
 
-def test_a_direct_number_shrinks_the_noise_of_all_units_and_of_no_cell_less_than_none():
+def test_cells_add_up_to_the_direct_number_with_its_noise_and_its_variances():
     shares, cells, direct = table_of(np.random.default_rng(1), [1.0] * 4)
     whole = RowWeights(tuple(shares), (1.0,))
-    plain = ReleasedCells.reconcile(shares, cells)
+    direct = [replace(direct[0], noise=(NoiseLaw("staircase", 0.01, 1.0),), variances=(0.003,))]
     made = ReleasedCells.reconcile(shares, cells, direct)
-    assert made.noise_half(whole, 0.95) < plain.noise_half(whole, 0.95)
-    exact = [Quantity(direct[0].value, (NoiseLaw("staircase", 1e-12, 1.0),))]
-    sure = ReleasedCells.reconcile(shares, cells, exact)
-    assert sure.value(whole) == pytest.approx(direct[0].value, abs=1e-9)
+    assert made.value(whole) == pytest.approx(direct[0].value, abs=1e-12)
+    assert made.variance(whole) == pytest.approx(0.003)
+    alone = ReleasedCells.reconcile([1.0], [direct])
+    every = RowWeights((1.0,), (1.0,))
+    assert made.noise_half(whole, 0.95) == pytest.approx(alone.noise_half(every, 0.95))
+    plain = ReleasedCells.reconcile(shares, cells)
+    for one in np.eye(4).tolist():
+        row = RowWeights(tuple(one), (1.0,))
+        assert made.noise_half(row, 0.95) < plain.noise_half(row, 0.95)
+
+
+def test_what_all_cells_leave_unbalanced_moves_them_alike():
+    law = NoiseLaw("staircase", 1e-6, 1.0)
+    shares = [0.99, 0.01]  # a small cell has more noise, but is unbalanced like the other
+    cells = [[Quantity(1.2, (law.scaled(1 / share),), (0.02,), 0.01)] for share in shares]
+    made = ReleasedCells.reconcile(shares, cells, [Quantity(1.0, (law,))])
+    assert made.values[:, 0] == pytest.approx([1.0, 1.0], abs=1e-3)
 
 
 def test_a_budget_of_many_digits_is_halved_and_spent_exactly():
@@ -459,11 +537,11 @@ def test_means_and_clipped_outcomes_work_within_subgroups():
     for options in (CalibratedOptions(means=True), CalibratedOptions(clip_share="0.1")):
         release = asked(clinic(), ["sex"], overall=True, options=options)
         assert len(release.effects) == 3
-    with pytest.raises(ArgumentError, match="leave out overall"):
-        estimate_ate(
-            arm_study(3, 200), level="label", epsilon=1, by=["x0<0.5"], overall=True, seed=1,
-            options=CalibratedOptions(clip_share="0.1"),
-        )  # fmt: skip
+    clipped = estimate_ate(
+        arm_study(3, 200), level="label", epsilon=1, by=["x0<0.5"], overall=True, seed=1,
+        options=CalibratedOptions(clip_share="0.1"),
+    )  # fmt: skip
+    assert len(clipped.arms) == 3
 
 
 def test_three_arms_are_compared_with_the_reference_in_every_subgroup():

@@ -22,7 +22,7 @@ from private_ate.estimators.trial.probability import Probability
 from private_ate.privacy.ledger.ledger import Ledger
 
 COVARIATES = {"x": Interval(-3, 3), "p": Interval(0.2, 0.8)}
-DOMAIN = Domain("t", ("y", Interval(0, 10)), COVARIATES)
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), COVARIATES)
 
 
 def trial(rows=4000, *, seed=0, varied=False, chance=0.5, effect=1.0):
@@ -118,7 +118,7 @@ def test_a_probability_that_is_none_is_refused_before_a_record_is_read(more, mes
 
 
 def test_labels_are_no_probabilities_and_several_arms_have_none():
-    domain = Domain("t", ("y", Interval(0, 10)), {"p": Categories("a", "b")})
+    domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"p": Categories("a", "b")})
     with pytest.raises(ArgumentError, match="needs bounds between 0 and 1"):
         estimate_ate(object(), **asked(domain=domain, probability="p"))
     several = Domain(Treatment("t", arms=(0, 1, 2)), ("y", Interval(0, 10)), COVARIATES)

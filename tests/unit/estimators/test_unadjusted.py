@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import Domain, Interval, estimate_ate
+from private_ate import Domain, Interval, Treatment, estimate_ate
 
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 
 
 def half_width(effect):

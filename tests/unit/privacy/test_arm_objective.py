@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
+from private_ate.models.private_logistic import PrivateFit
 from private_ate.models.private_multinomial import (
     MultinomialObjective,
     release_private_multinomial,
@@ -61,9 +62,24 @@ def hard_studies(rows=2000):
 )
 def test_the_solver_meets_its_tolerance_without_extra_passes(monkeypatch, epsilon, covariates, arm):
     monkeypatch.setattr("private_ate.models.private_logistic._EXTRA_PASSES", 0)
+    monkeypatch.setattr(PrivateFit, "_walk", lambda _self, start, _tilt: start)
     objective = objective_of(covariates, arm)
     law = ArmObjectiveLaw.divide(objective, 1, Fraction(epsilon))
     tilt = law.tilt_by_arm(zero_sum_cube(3, 5, SeededEntropy(1)))
+
+    weights = objective.minimize(tilt)
+
+    gradient = objective.gradient(weights) + tilt.ridge * weights + tilt.linear
+    assert np.linalg.norm(gradient) <= tilt.tolerance
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5])
+def test_where_newtons_steps_do_not_arrive_the_tolerance_is_met_all_the_same(monkeypatch, arms):
+    monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
+    x = np.random.default_rng(arms).random((2, 60))
+    objective = objective_of(x, (arms * x[0]).astype(int), arms)
+    law = ArmObjectiveLaw.divide(objective, 1, Fraction(1))
+    tilt = law.tilt_by_arm(zero_sum_cube(arms, 3, SeededEntropy(1)))
 
     weights = objective.minimize(tilt)
 

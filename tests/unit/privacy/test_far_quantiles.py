@@ -36,3 +36,11 @@ def test_two_noises_are_covered_as_often_as_is_said(coverage, second):
     upper = staircase_cdf((half - noise) / second, 0.7)
     inside = upper - staircase_cdf((-half - noise) / second, 0.7)
     assert 1 - chance @ inside == pytest.approx(1 - coverage, rel=0.03)
+
+
+@pytest.mark.parametrize("epsilon", [1e4, 1e6])
+def test_the_largest_budgets_have_quantiles_without_a_warning(epsilon):
+    half = two_staircase_quantile(0.95, epsilon, 1.0, 1.0)
+
+    assert 0 <= half < 1e-9
+    assert staircase_cdf(np.array([-1.0, 0.0, 1.0]), epsilon) == pytest.approx([0.0, 0.5, 1.0])

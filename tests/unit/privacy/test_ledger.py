@@ -22,6 +22,7 @@ from private_ate import (
     PrivateAteError,
     Release,
     SchemaError,
+    Treatment,
     charging,
     estimate_ate,
     estimation,
@@ -32,7 +33,7 @@ from private_ate.privacy.ledger.chain import GENESIS
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Binding, Charge
 
-DOMAIN = Domain("t", ("y", Interval(0, 1)), {"a": Interval(0, 1)})
+DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1)})
 
 
 def small_table(rows=40):
@@ -331,12 +332,12 @@ def test_other_neighbours_are_no_currency_of_a_ledger(ledger, monkeypatch):
 
 
 def test_a_release_without_a_promise_is_withheld(ledger, monkeypatch):
-    honest = estimation.Release.of
+    honest = estimation.release_of
 
     def void(*arguments, **named):
         return replace(honest(*arguments, **named), guarantee="none")
 
-    monkeypatch.setattr(estimation, "Release", SimpleNamespace(of=void))
+    monkeypatch.setattr(estimation, "release_of", void)
     with pytest.raises(PrivateAteError, match="nothing is released"):
         ask(ledger)
 
@@ -366,7 +367,10 @@ def test_the_first_use_binds_a_data_set_to_its_columns(ledger):
 def test_a_column_keeps_its_declaration(ledger):
     ask(ledger)
     with pytest.raises(LedgerError, match=r"declares column 'y' as 0\.0 to 1\.0"):
-        ask(ledger, domain=Domain("t", ("y", Interval(0, 2)), {"a": Interval(0, 1)}))
+        ask(
+            ledger,
+            domain=Domain(Treatment("t", 1, 0), ("y", Interval(0, 2)), {"a": Interval(0, 1)}),
+        )
     assert left(ledger) == "0.75"
 
 
@@ -374,7 +378,7 @@ def test_another_outcome_of_the_same_people_shares_their_budget(path):
     ledger = Ledger.create(path, "trial", epsilon="1")
     data = small_table().with_columns(z=pl.lit(0.5))
     ask(ledger, data=data, covariates=["a"])
-    other = Domain("t", ("z", Interval(0, 1)), {"a": Interval(0, 1)})
+    other = Domain(Treatment("t", 1, 0), ("z", Interval(0, 1)), {"a": Interval(0, 1)})
     assert ask(ledger, data=data, domain=other).settings["ledger"]["left"] == 0.5
     ledger.verify()
     ledger.close()

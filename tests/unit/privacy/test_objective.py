@@ -4,14 +4,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.models.private_logistic import LogisticObjective
+from private_ate.models.private_logistic import LogisticObjective, PrivateFit
 from private_ate.models.standardization import Scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.objective import ObjectiveLaw
+from private_ate.privacy.objective import ObjectiveLaw, proved_radius, radius_tail
 from private_ate.privacy.sums import OUTCOME_STEPS
 
 IDENTITY = {d: Scaling(np.full(d, 2.0), np.full(d, -1.0)) for d in range(12)}
@@ -48,6 +49,7 @@ def test_the_solver_meets_its_tolerance_without_extra_passes(
     monkeypatch, epsilon, covariates, treatment
 ):
     monkeypatch.setattr("private_ate.models.private_logistic._EXTRA_PASSES", 0)
+    monkeypatch.setattr(PrivateFit, "_walk", lambda _self, start, _tilt: start)
     for model in ("treatment", "outcome"):
         objective = LogisticObjective(study_of(covariates, treatment), IDENTITY[4], model)
         law = ObjectiveLaw.split(objective, 1, Fraction(epsilon))
@@ -57,6 +59,28 @@ def test_the_solver_meets_its_tolerance_without_extra_passes(
 
         gradient = objective.gradient(weights) + tilt.ridge * weights + tilt.linear
         assert np.linalg.norm(gradient) <= tilt.tolerance
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "100"])
+def test_where_newtons_steps_do_not_arrive_the_tolerance_is_met_all_the_same(monkeypatch, epsilon):
+    monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
+    rng = np.random.default_rng(5)
+    x = rng.random((4, 60))
+    objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[4], "treatment")
+    law = ObjectiveLaw.split(objective, 1, Fraction(epsilon))
+    tilt = law.tilt([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
+
+    weights = objective.minimize(tilt)
+
+    gradient = objective.gradient(weights) + tilt.ridge * weights + tilt.linear
+    assert np.linalg.norm(gradient) <= tilt.tolerance
+
+
+@pytest.mark.parametrize("dimension", [1, 5, 40])
+def test_the_chance_of_a_linear_term_beyond_what_is_proved_is_bounded(dimension):
+    exact = stats.gamma(dimension + 1).sf(proved_radius(dimension))
+
+    assert 0 < exact <= radius_tail(dimension) < 1e-26
 
 
 def test_the_minimiser_is_that_of_an_independent_solver():

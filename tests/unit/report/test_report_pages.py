@@ -10,6 +10,7 @@ from private_ate import (
     Interval,
     Ledger,
     Release,
+    Treatment,
     diagnose_ate,
     e_value,
     estimate_ate,
@@ -171,7 +172,7 @@ def test_a_curators_page_from_a_cluster_is_refused_before_anything_is_spent(file
 
 
 def test_texts_from_outside_are_escaped():
-    domain = Domain("a<b", ("c", Interval(0, 1)))
+    domain = Domain(Treatment("a<b", 1, 0), ("c", Interval(0, 1)))
     frame = {"a<b": [0, 1, 1, 0], "c": [0.1, 0.2, 0.3, 0.4], "<script>x": [1.0, 2.0, 3.0, 5.0]}
     release = estimate_ate(
         pl.DataFrame(frame), domain=domain, covariates="all", level="label", epsilon=1

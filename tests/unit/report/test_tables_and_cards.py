@@ -3,8 +3,10 @@
 import csv
 import io
 import re
+import zipfile
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -12,7 +14,7 @@ from private_ate import ArgumentError, p_value
 from private_ate.contents.about import TreatmentNote
 from private_ate.planning import Plan, PlanRow
 from private_ate.release import ArmDiagnostics, ArmOverlap, Diagnostics, Overlap
-from private_ate.report.tables import effect_cells, p_text
+from private_ate.report.tables import effect_cells, p_text, table_note
 from sites import effect_row, made_up_site
 from smoking import smoking_release
 
@@ -178,3 +180,48 @@ def test_a_curators_view_shows_a_notebook_what_it_holds_and_no_value(view):
     assert "<li>overlap</li>" in card
     assert "<li>note</li>" not in card
     assert "703125" not in card.replace(",", "").replace(".", "")
+
+
+WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+
+
+def opened(content: bytes) -> tuple[dict[str, str], ET.Element]:
+    """Return the parts of a document as texts, and its body."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    return parts, ET.fromstring(parts["word/document.xml"])[0]  # noqa: S314  # our own
+
+
+@pytest.mark.parametrize("release", [TWO, SEVERAL], ids=["two arms", "several arms"])
+def test_a_word_document_holds_the_table_of_effects_and_its_note(release):
+    parts, body = opened(release.to_docx(p_values=True))
+    (table,) = body.findall(f"{WORD}tbl")
+    rows = [
+        ["".join(cell.itertext()) for cell in row.findall(f"{WORD}tc")]
+        for row in table.findall(f"{WORD}tr")
+    ]
+    cells = effect_cells(release, p_values=True)
+
+    assert rows == [list(cells.head), *map(list, cells.rows)]
+    assert "".join(body[-2].itertext()) == table_note(release)
+    # What Word asks for: every part has a type, the package says where the document is, columns
+    # are declared, a cell ends with a paragraph, and the page comes last.
+    assert next(iter(parts)) == "[Content_Types].xml"
+    assert 'PartName="/word/document.xml"' in parts["[Content_Types].xml"]
+    assert 'Target="word/document.xml"' in parts["_rels/.rels"]
+    assert len(table.find(f"{WORD}tblGrid")) == len(cells.head)
+    assert {cell[-1].tag for cell in table.iter(f"{WORD}tc")} == {f"{WORD}p"}
+    assert body[-1].tag == f"{WORD}sectPr"
+
+
+def test_a_word_document_does_not_depend_on_the_clock_and_escapes_labels():
+    odd = replace(
+        TWO,
+        effects=(replace(TWO.effects[0], arm="<&>\x00\ud800"),),
+    )
+
+    assert odd.to_docx() == odd.to_docx()
+    assert "<&>\ufffd\ufffd" in "".join(opened(odd.to_docx())[1].itertext())
+    with pytest.raises(ArgumentError, match="contrasts"):
+        TWO.to_docx("some")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Final, Required, TypedDict
 
-from private_ate.domain import SamplingWeights
+from private_ate.domain import Interval, SamplingWeights
 from private_ate.domain.weights import WEIGHTED
 from private_ate.estimators.blocks.bends import Bends
 from private_ate.estimators.blocks.plan import BlocksPlan, Model
 from private_ate.estimators.blocks.settings import ReleasedWeights
 from private_ate.estimators.blocks.unadjusted import Count
+from private_ate.estimators.calibrated.clipping import WIDE_DEVIATIONS
 from private_ate.estimators.request import Design, Estimand
 from private_ate.estimators.trial.method import TrialEffect
 from private_ate.settings import ABSENT, Absent
 from private_ate.study import Study
 
 __all__ = [
-    "Facts", "adjusted_facts", "released_weights", "trial_facts", "unadjusted_facts",
-    "weighted_facts",
+    "Facts", "adjusted_facts", "rare_arm_note", "released_weights", "trial_facts",
+    "unadjusted_facts", "weighted_facts", "wide_bounds_note",
 ]  # fmt: skip
 
 
@@ -29,6 +30,18 @@ _TRIMMED: Final = (
 _UNEVEN: Final = (
     "sampling weights count inside each block, and blocks count alike: where effects go with the "
     "weights, the effect leans to that of the sample, the less the more rows a block has"
+)
+_RARE: Final = 0.1  # share of the rarer arm below which a block holds few of its rows
+_RARE_ARM: Final = (
+    "about {0:.1%} of the rows are {1!r}, as released, which is {2:.0f} in a block of {3}: the "
+    "effect leans to units for whom both arms occur, and is that of all units only where effects "
+    "are alike; whether both arms occur among all kinds of units was not tested"
+)
+_WIDE: Final = (
+    "the declared bounds, {0:g} to {1:g}, hold {2:.0f} standard deviations of the outcome within "
+    "the arms or more, as that is about {3:.3g} or less as released: noise and interval follow the "
+    "bounds, and about eight would do. A later request may declare bounds by this released number "
+    "or a code book, never by the records"
 )
 _BENDS: Final[dict[Bends, str]] = {
     "squares": "",
@@ -112,6 +125,26 @@ def unadjusted_facts(design: Design, *, tried: bool) -> Facts:
         ),
         "notes": (note,),
     }
+
+
+def rare_arm_note(plan: BlocksPlan, share: float, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Say whom the effect speaks of where the released share of an arm is small."""
+    rarer = min(share, 1 - share)
+    if rarer >= _RARE:
+        return ()
+    label = labels[1] if share < 1 - share else labels[0]
+    return (_RARE_ARM.format(rarer, label, rarer * plan.rows, plan.rows),)
+
+
+def wide_bounds_note(bounds: Interval, spread: float | None) -> tuple[str, ...]:
+    """Say that bounds are wide for the released deviation of outcomes, a share of their range.
+
+    That deviation is deliberately a little too high, so that tight bounds are never called wide;
+    with few rows its noise is too large to call any bounds wide.
+    """
+    if spread is None or bounds.is_binary or spread * WIDE_DEVIATIONS >= 1:
+        return ()
+    return (_WIDE.format(bounds.low, bounds.high, 1 / spread, spread * bounds.width),)
 
 
 def trial_facts(trial: TrialEffect) -> Facts:

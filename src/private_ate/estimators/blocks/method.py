@@ -21,15 +21,19 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Integers
 from private_ate.contents.arms import NoiseLaw
+from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.estimators.blocks.cell import CellEffect, laplace_of, packed, packed_length
 from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
 from private_ate.estimators.blocks.facts import (
     Facts,
     adjusted_facts,
+    rare_arm_note,
     released_weights,
     trial_facts,
     unadjusted_facts,
     weighted_facts,
+    wide_bounds_note,
 )
 from private_ate.estimators.blocks.models import (
     BlockEffects,
@@ -66,7 +70,7 @@ from private_ate.estimators.trial.method import estimate_trial
 from private_ate.estimators.trial.probability import probability_of
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate, Pair
+from private_ate.release import Pair
 from private_ate.settings import ABSENT
 from private_ate.study import Groups, Study
 
@@ -165,8 +169,13 @@ def _of_result(study: Study, request: Request, noise: Noise, result: _Result) ->
         interval=None if result.half is None else _around(result.effect, result.half, width),
         settings=_settings(study, request, result, noise),
         estimand="ato" if result.is_overlap_weighted else None,
-        laws=(_law(result, request, width),),
-        variances=() if result.variance is None else (width**2 * result.variance,),
+        quantities=(
+            Quantity(
+                width * result.effect,
+                (_law(result, request, width),),
+                () if result.variance is None else (width**2 * result.variance,),
+            ),
+        ),
     )
 
 
@@ -294,16 +303,22 @@ def _try_blocks(
         step="starting point",
         in_cell=scope.in_cell,
     )  # fmt: skip
-    cap = None
+    cap = spread = None
     if request.confidence is not None:
         variance = release_outcome_variance(
             study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
         )
         square = variance * float(start.score.rate[0])
         cap = variance_cap(square, counted.worth(study.size) / plan.blocks, study.dimension)
+        spread = math.sqrt(variance)
     shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
     result = _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles), scope))
-    return replace(result, counted=counted)
+    notes = (
+        *result.facts["notes"],
+        *rare_arm_note(plan, counted.share, study.domain.treatment.coded),
+        *wide_bounds_note(study.domain.bounds, spread),
+    )
+    return replace(result, counted=counted, facts={**result.facts, "notes": notes})
 
 
 @dataclass(frozen=True, slots=True)

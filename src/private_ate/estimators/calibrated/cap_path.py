@@ -182,8 +182,11 @@ def pose_problem(
     estimand: Estimand,
     base: RowWeights | None,
     observed: ArmSizes | None = None,
+    is_centred: bool = True,
 ) -> CapProblem:
     """Settle each arm's targets: balance with everybody, with one arm, or with base weights.
+
+    Features that are centred over these rows (``is_centred``) add up to zero over everybody.
 
     The overlap population (ATO) counts every unit by its chance of treatment times that of none.
     Where some rows are known to have no outcome, ``observed`` counts the others: they carry all
@@ -207,10 +210,12 @@ def pose_problem(
             by_chunks(_overlap_kernel(features), FEATURE_ROWS), title="calibration"
         )
         targets, overlap = np.tile(n * tilted.features / tilted.weight, (2, 1)), tilted.weight
-    elif base is not None or estimand != "ate":
+    elif base is not None or estimand != "ate" or not is_centred:
         totals = fold_with_base(public, base, in_runs(_totals_kernel(features)))
         if base is not None:
             targets = totals.weighted
+        elif estimand == "ate":
+            targets = np.tile(totals.features.sum(axis=0), (2, 1))
         else:
             arm, size = {"att": (0, arms.treated), "atc": (1, arms.control)}[estimand]
             targets = np.tile(n * totals.features[arm] / size, (2, 1))

@@ -23,6 +23,7 @@ from private_ate.study import Block, Study
 
 __all__ = [
     "DECLARED_RANGE",
+    "WIDE_DEVIATIONS",
     "CentredRange",
     "OutcomeRange",
     "outcomes_of",
@@ -35,7 +36,8 @@ __all__ = [
 _CELL_BITS: Final = 14  # candidates for either bound: the edges of 2¹⁴ equal cells
 _CELLS: Final = 1 << _CELL_BITS
 _DEVIATIONS: Final = 8  # guessed standard deviations that a range around the centre holds
-_WIDE: Final = 16  # guessed standard deviations from which a declared range counts as wide
+# Standard deviations of an outcome from which a declared range counts as wide.
+WIDE_DEVIATIONS: Final = 16
 _COUNTING: Final = Fraction(1, 5)  # of the budget, for the number of outcomes beyond the range
 
 
@@ -119,7 +121,7 @@ def wide_range(share: float) -> int | None:
 
     ``share`` is the guessed standard deviation as a share of the declared range: both are public.
     """
-    if share * _WIDE > 1:
+    if share * WIDE_DEVIATIONS > 1:
         return None
     return max(2, round(_DEVIATIONS * share * OUTCOME_STEPS))
 

@@ -20,6 +20,8 @@ from private_ate.arrays import Floats
 from private_ate.contents.arms import NoiseLaw
 from private_ate.contents.laws import half_width, noise_half_width
 from private_ate.domain.weights import WEIGHTED
+from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.calibrated.cap_path import (
     CapProblem,
@@ -54,7 +56,7 @@ from private_ate.estimators.calibrated.pair_variance import (
     add_pairs,
     release_pair_variance,
 )
-from private_ate.estimators.calibrated.rich_features import grow_features
+from private_ate.estimators.calibrated.rich_features import RichFeatureMap, grow_features
 from private_ate.estimators.calibrated.settings import (
     TRIMMED,
     CalibratedSettings,
@@ -81,7 +83,6 @@ from private_ate.privacy.sums import (
     quantize_weights,
     weighted_sum,
 )
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
@@ -89,16 +90,20 @@ __all__ = [
     "INTERVAL_SHARE",
     "CalibratedOptions",
     "ClipPlan",
+    "Features",
     "error_deviations",
     "estimate_calibrated",
+    "estimate_cell",
     "expected_variance",
     "imbalance_doubt",
     "imbalance_of",
+    "learn_features",
     "outcome_share",
     "plan_clip",
     "pose_caps",
 ]
 
+Features = FeatureMap | RichFeatureMap
 
 INTERVAL_SHARE: Final = Fraction(1, 10)  # of ε, for the variance behind `interval`
 _MOST_EXPLAINED: Final = 4.0  # times its variance among like units, an outcome's whole variance
@@ -110,7 +115,8 @@ _LEFT_OUT: Final = (
 )
 _RATIO: Final = (
     "rows without an outcome were left out by a private ratio, which assumes that within an arm "
-    "missingness depends on nothing that the outcome depends on"
+    "missingness depends on nothing that the outcome depends on: weights cannot look at who is "
+    "missing, so missingness by covariates is not corrected"
 )
 
 
@@ -134,6 +140,16 @@ class _OutcomeSums:
 
 def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Estimate the ATE, ATT or ATC with calibrated weights at label level."""
+    return estimate_cell(study, request, noise, None)
+
+
+def estimate_cell(
+    study: MatchingStudy, request: Request, noise: Noise, learned: Features | None
+) -> Estimate:
+    """Estimate the same of some rows, with features of two arms that were learnt from more.
+
+    ``learned`` is None where the features are those of the rows themselves.
+    """
     options = options_of(request, CalibratedOptions, "calibrated")
     if study.domain.treatment.size > 2:
         return estimate_several_arms(study, request, options, noise)
@@ -145,7 +161,7 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     guess = outcome_share(study.domain.bounds, options)
     rows = request.rows_per_person
     public = study.public()
-    problem = pose_caps(public, request)
+    problem = pose_caps(public, request, learned)
     kept, clip_settings = release_clip(study, clip, request, noise)
     sampling, spread = None, guess
     if pays_interval:
@@ -165,14 +181,14 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     else:
         sums = fold_with_base(study, problem.base, _outcome_kernel(weights, kept))
         released = _release_sums(sums, study, kept, epsilon, request, noise, means=options.means)
-    interval, variances, doubt = None, (), 0.0
+    interval, variances, bias = None, (), 0.0
     if sampling is not None:
         unit = study.domain.bounds.width / study.size
         likely = sampling.given_seen(_paired_share(problem, shares)).likely_values()
         deviations = unit * error_deviations(problem, weights.solutions, guess, likely, shares)
         half = released.half_width(request.coverage, deviations)
         variances = tuple((deviations**2).tolist())
-        doubt = unit**2 * imbalance_doubt(problem, weights.solutions, guess, likely)
+        bias = unit**2 * imbalance_doubt(problem, weights.solutions, guess, likely)
         interval = _clamp_pair(released.ate - half, released.ate + half, study)
     settings = _settings(request, weights, study)
     if isinstance(settings.notes, tuple) and "notes" in clip_settings:
@@ -189,7 +205,8 @@ def estimate_calibrated(study: MatchingStudy, request: Request, noise: Noise) ->
     return Estimate(
         released.ate, (released.ate - half, released.ate + half), interval, settings,
         warnings=_warn(public, weights, settings, request),
-        laws=released.laws, variances=variances, doubt=doubt, overlap=problem.overlap,
+        quantities=(Quantity(released.ate, released.laws, variances, bias),),
+        overlap=problem.overlap,
     )  # fmt: skip
 
 
@@ -260,8 +277,14 @@ def _covered(weights: CappedWeights) -> str:
     )
 
 
-def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
-    """Run the public phase up to the caps: arms, propensity model, features and targets."""
+def pose_caps(
+    public: MatchingStudy, request: Request, learned: Features | None = None
+) -> CapProblem:
+    """Run the public phase up to the caps: arms, propensity model, features and targets.
+
+    Features that were ``learned`` from more rows are balanced as they are; how the arms differ
+    before any weighting stays that of these rows.
+    """
     arms = public.fold(_count_arms, title="arms")
     require_both_arms(arms)
     observed = None
@@ -273,18 +296,39 @@ def pose_caps(public: MatchingStudy, request: Request) -> CapProblem:
     if request.target == "track" and request.estimand != "ate":
         msg = "target 'track' follows matching for the ATE; other estimands need target 'balance'"
         raise ArgumentError(msg)
-    coefficients = fit_logistic(public, 1.0 / public.size).coefficients
     base = None
     if request.target == "track":
-        base = public.pool(coefficients).match_sharing_ties(request.neighbors)
-    plain = fit_features(public, coefficients)
+        plain = _plain_features(public)
+        base = public.pool(plain.coefficients).match_sharing_ties(request.neighbors)
+        features: Features = plain
+    elif learned is not None:
+        features = _with_arms_of(public, learned)
+    else:
+        features = learn_features(public, request)
+    return pose_problem(
+        public, features, arms,
+        estimand=request.estimand, base=base, observed=observed, is_centred=learned is None,
+    )  # fmt: skip
+
+
+def learn_features(public: MatchingStudy, request: Request) -> Features:
+    """Learn from public rows what the weights of two arms balance."""
+    plain = _plain_features(public)
     options = request.options
     wanted = options.terms if isinstance(options, CalibratedOptions) else "growing"
-    grows = base is None and wanted == "growing"
-    features = grow_features(public, plain) if grows else plain
-    return pose_problem(
-        public, features, arms, estimand=request.estimand, base=base, observed=observed
-    )
+    return grow_features(public, plain) if wanted == "growing" else plain
+
+
+def _plain_features(public: MatchingStudy) -> FeatureMap:
+    return fit_features(public, fit_logistic(public, 1.0 / public.size).coefficients)
+
+
+def _with_arms_of(public: MatchingStudy, learned: Features) -> Features:
+    """Return features with the arms' means and spread of these rows."""
+    plain = learned if isinstance(learned, FeatureMap) else learned.plain
+    own = fit_features(public, plain.coefficients)
+    plain = replace(plain, arm_means=own.arm_means, pooled_deviation=own.pooled_deviation)
+    return plain if isinstance(learned, FeatureMap) else replace(learned, plain=plain)
 
 
 def _require_outcomes(observed: ArmSizes, request: Request) -> None:
@@ -401,7 +445,9 @@ def _release_means(
         min(max(middle + bounds.width * arm.mean, bounds.low), bounds.high)
         for arm in (released.treated, released.control)
     ]
-    shown = _means_and_ratios(levels, study) if means else _Means()
+    # Each arm's noisy mean is released here in any case; of a binary outcome both are shown.
+    is_shown = means or study.domain.bounds.is_binary
+    shown = _means_and_ratios(levels, study) if is_shown else _Means()
     return _ReleasedMeans(released, bounds.width, shown)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from private_ate.arrays import Floats
 from private_ate.contents.curator import LostValues
-from private_ate.data.encoding import read_arms
+from private_ate.data.encoding import read_arms, read_outcome
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Interval
@@ -32,11 +33,11 @@ def _chunk(table: Table, domain: Domain) -> dict[str, Mapping[str, int]]:
     outcome = domain.outcome
     found: dict[str, Mapping[str, int]] = {
         domain.treatment.column: {"undeclared": int(np.count_nonzero(~known))},
-        outcome.column: _numbers(table, outcome.column, outcome.bounds),
+        outcome.column: _numbers(read_outcome(table, outcome), outcome.bounds),
     }
     for name, kind in domain.covariates.items():
         if isinstance(kind, Interval):
-            found[name] = _numbers(table, name, kind)
+            found[name] = _numbers(table.numbers(name), kind)
         else:
             hits = [table.equals(name, label) for label in kind.labels]
             declared = np.logical_or.reduce(hits)
@@ -44,8 +45,7 @@ def _chunk(table: Table, domain: Domain) -> dict[str, Mapping[str, int]]:
     return found
 
 
-def _numbers(table: Table, name: str, bounds: Interval | None) -> dict[str, int]:
-    values = table.numbers(name)
+def _numbers(values: Floats, bounds: Interval | None) -> dict[str, int]:
     counts = {"missing": int(np.count_nonzero(np.isnan(values)))}
     if bounds is not None:
         counts["below"] = int(np.count_nonzero(values < bounds.low))

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.arrays import Integers
+from private_ate.effects.estimate import Estimate
 from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.errors import PrivateAteError
 from private_ate.estimators.curator.reweighting import request_of
@@ -19,8 +20,7 @@ from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.noise import Noise, Spend
 from private_ate.privacy.objective import ObjectiveLaw, Tilt
 from private_ate.privacy.ranks import CentreRule
-from private_ate.release import Estimate, Release
-from private_ate.settings import Facts
+from private_ate.release import Release
 
 __all__ = ["noiseless_estimate"]
 
@@ -34,7 +34,7 @@ def noiseless_estimate(
     as a cap on weights, may differ from the release. None where the method cannot be run again
     from what the release tells: in subgroups, or with a known probability of treatment.
     """
-    facts = Facts.of(release.settings)
+    facts = release.facts
     method = METHODS.get(release.method)
     if method is None or facts.subgroups is not None or study.domain.weights is not None:
         return None

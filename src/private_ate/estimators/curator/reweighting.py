@@ -47,7 +47,7 @@ def request_of(release: Release, options: object | None = None) -> Request:
 
     What a release does not tell is as usual.
     """
-    facts = Facts.of(release.settings)
+    facts = release.facts
     pays = release.interval is not None
     return Request(
         release.level, release.epsilon, facts.neighbors or 5, cast("Any", facts.estimand),
@@ -65,7 +65,7 @@ def used_weights(
     released cap, and compared with the effective sizes that the release tells: with other options
     or other data there is nothing to show.
     """
-    facts = Facts.of(release.settings)
+    facts = release.facts
     if release.method != "calibrated" or facts.subgroups is not None:
         return None
     public = study.public()

@@ -22,6 +22,7 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Floats
 from private_ate.domain.weights import WEIGHTED
+from private_ate.effects.estimate import Estimate
 from private_ate.estimators.blocks.facts import released_weights
 from private_ate.estimators.blocks.unadjusted import Count, release_count
 from private_ate.estimators.orthogonal.aggregate import (
@@ -62,7 +63,7 @@ from private_ate.estimators.request import Estimand, Request
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import release_scaling
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate, Pair
+from private_ate.release import Pair
 from private_ate.settings import ABSENT
 from private_ate.study import Study
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.domain.subgroups import Cells
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import SchemaError
 from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.estimators.outcomes.refusals import refuse_outcomes, request_for
@@ -26,7 +27,6 @@ from private_ate.estimators.subgroups.method import estimate_subgroups
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.together import named_noise, run_together
-from private_ate.release import Estimate
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["estimate_outcomes"]

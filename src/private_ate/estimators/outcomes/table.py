@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from private_ate.contents.arms import Contrast, Pair, SubgroupRow
+from private_ate.contents.arms import Contrast, Pair
 from private_ate.contents.laws import half_width
 from private_ate.domain import Domain
+from private_ate.effects.estimate import Estimate, SubgroupRow
 from private_ate.estimators.request import Request
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release import Estimate
 from private_ate.settings import (
     ABSENT,
     Absent,
     EqualEffects,
     Facts,
     OutcomeFacts,
-    plain_settings,
 )
 
 __all__ = ["merge_outcomes"]
@@ -71,8 +70,9 @@ def _with_row(run: Estimate, domain: Domain, place: int, request: Request) -> Es
     at_once = replace(request, outcomes=len(domain.outcomes)).coverage_at_once
     together: Pair | None = None
     if run.interval is not None:
-        if run.laws and run.variances:
-            half = half_width(at_once, run.laws, [run.variances], "convolved")
+        known = next((one for one in run.quantities if one.noise and one.variances), None)
+        if known is not None:
+            half = half_width(at_once, known.noise, [known.variances], "convolved")
         else:
             half = _wider(run.ate, run.interval, request.coverage, at_once)
         low, high = (min(max(end, -width), width) for end in (run.ate - half, run.ate + half))
@@ -107,17 +107,17 @@ def _means(run: Estimate) -> dict[str, float] | Absent:
     if run.comparison is not None:
         found = {arm.label: arm.mean for arm in run.comparison.arms if arm.mean is not None}
         return found or ABSENT
-    means = Facts.of(plain_settings(run.settings)).means
+    means = Facts.of(run.settings).means
     return ABSENT if means is None else {"treated": means.treated, "control": means.control}
 
 
 def _equal_effects(run: Estimate) -> tuple[EqualEffects, ...] | Absent:
-    note = Facts.of(plain_settings(run.settings)).subgroups
+    note = Facts.of(run.settings).subgroups
     return ABSENT if note is None else note.equal_effects
 
 
 def _left_out(run: Estimate) -> int | Absent:
-    counted = Facts.of(plain_settings(run.settings)).left_out_outcome
+    counted = Facts.of(run.settings).left_out_outcome
     return ABSENT if counted is None else counted
 
 
@@ -126,7 +126,7 @@ def _budgets(columns: Sequence[str], runs: Sequence[Estimate]) -> dict[str, floa
     return {
         f"{column}: {step}": epsilon
         for column, run in zip(columns, runs, strict=True)
-        for step, epsilon in Facts.of(plain_settings(run.settings)).budget.items()
+        for step, epsilon in Facts.of(run.settings).budget.items()
     }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from private_ate.effects.estimate import Estimate
 from private_ate.estimators.published.limits import LimitRule, LimitsInUse
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import two_laplace_quantile
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
-from private_ate.release import Estimate
 from private_ate.settings import Settings
 from private_ate.study import MatchingStudy, MatchPool, RowWeights
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Final, TypedDict, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
+from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.overlap_alarm import measure_weights, warn_of_overlap
 from private_ate.estimators.published.effect import estimate_effect
@@ -36,7 +37,6 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
 

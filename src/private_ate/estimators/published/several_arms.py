@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from private_ate.contents.arms import ArmEstimate, NoiseLaw
+from private_ate.contents.arms import NoiseLaw
 from private_ate.contents.laws import noise_half_width
+from private_ate.effects.estimate import ArmEstimate, Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.estimators.arm_balance import measure_arms
 from private_ate.estimators.arm_overlap import note_few_units, warn_of_arms
 from private_ate.estimators.arm_sizes import count_arms
-from private_ate.estimators.contrasts import estimate_from_arms
 from private_ate.estimators.published.limits import LimitRule, LimitsInUse
 from private_ate.estimators.published.regression import ScoreNoise, release_multinomial
 from private_ate.estimators.published.settings import (
@@ -24,10 +25,10 @@ from private_ate.estimators.published.settings import (
     PublishedSampleArmsSettings,
 )
 from private_ate.estimators.request import Request
+from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT
 from private_ate.study import MatchingStudy, MatchPool, RowWeights
 
@@ -94,8 +95,10 @@ def release_levels(
     middle = bounds.low + bounds.width / 2
     return tuple(
         ArmEstimate(
-            level=middle + float(Fraction(total, 2 * whole)) * unit,
-            law=NoiseLaw("laplace", float(Fraction(sensitivity, whole)) * unit, epsilon),
+            Quantity(
+                middle + float(Fraction(total, 2 * whole)) * unit,
+                (NoiseLaw("laplace", float(Fraction(sensitivity, whole)) * unit, epsilon),),
+            ),
             mean=middle + float(Fraction(total, 2 * whole)) * unit,
             units=None if units is None else units[arm],
         )
@@ -122,7 +125,7 @@ def several_arms_at_label_level(
     )  # fmt: skip
     balance = measure_arms(public, matched.weights)
     too_tight = matched.weights.imbalance < _NEARLY_EQUAL
-    reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, [arm.law]) for arm in arms)
+    reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, arm.level.noise) for arm in arms)
     notes = note_few_units(balance, reaches, domain.bounds.width)
     settings = PublishedLabelArmsSettings(
         neighbors=request.neighbors,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from private_ate.domain.subgroups import Cells
 from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.settings import ABSENT, SubgroupNote
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
-__all__ = ["CellRows", "divide_rows", "groups_of"]
+__all__ = ["CellRows", "divide_rows", "groups_of", "rows_compared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,14 @@ def divide_rows(study: MatchingStudy, cells: Cells) -> list[CellRows]:
                 cell = replace(cell, weight=declared.high * public.fold(sampled))
         found.append(cell)
     return found
+
+
+def rows_compared(study: MatchingStudy, cells: Cells, found: Sequence[CellRows]) -> MatchingStudy:
+    """Return the rows of all cells in which every arm has units; which these are is public."""
+    kept = np.array([cell.is_comparable for cell in found], dtype=np.uint8)
+    if sum(cell.study.size for cell in found if cell.is_comparable) == study.size:
+        return study
+    return study.divided(lambda block: kept[cells.codes(block.covariates)], 2)[1]
 
 
 def groups_of(cells: Cells, used: Sequence[CellRows]) -> list[tuple[str, tuple[int, ...]]]:

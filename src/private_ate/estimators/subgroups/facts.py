@@ -176,7 +176,7 @@ def _budget(first: Merged, request: Request) -> dict[str, float]:
     """Return ε of each step: all cells have the same steps, and none adds to another's."""
     budget = dict(first.budget)
     if request.overall:
-        budget["outcome sums, all units"] = float(request.epsilon) - sum(budget.values())
+        budget["all units"] = float(request.epsilon) - sum(budget.values())
     return budget
 
 
@@ -194,7 +194,7 @@ def _notes(held: Sequence[Merged], request: Request) -> tuple[str, ...]:
     """Return how subgroups came about and what cells say of themselves, each text once."""
     texts = [text for one in held if isinstance(one.notes, tuple) for text in one.notes]
     how = (
-        "with half of ε for all units, reconciled with the subgroups"
+        "with half of ε for a run on all units, to which the subgroups add up"
         if request.overall
         else "each subgroup with all of ε, and all units rolled up from them"
     )

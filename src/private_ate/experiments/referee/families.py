@@ -18,7 +18,7 @@ import polars as pl
 
 from private_ate.arrays import Bits, Floats
 from private_ate.datasets.dataset import Dataset
-from private_ate.domain import Binary, Domain, Interval
+from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 from private_ate.experiments.referee.outcomes import (
     OUTCOME_BOUNDS,
@@ -269,7 +269,7 @@ def _dataset(
     return Dataset(
         name=setting.name,
         frame=pl.DataFrame({"t": treated.astype(np.int64), "y": outcome, **columns}),
-        domain=Domain("t", ("y", kind), bounds),
+        domain=Domain(Treatment("t", treated=1, control=0), ("y", kind), bounds),
         true_effect=truth,
         treated=count,
         control=setting.size - count,

@@ -23,7 +23,10 @@ _LARGEST: Final = 10.0  # errors beyond so many effects end at the edge
 
 
 def draw_overview(cells: Sequence[Cell], folder: Path) -> list[Path]:
-    """Draw a panel for each level, a line for each setting; nothing if ε = 1 was not run."""
+    """Draw a panel for each level, a line for each setting; nothing if ε = 1 was not run.
+
+    Panels are below each other, so that the letters of the figure can be read on a phone.
+    """
     shown = [cell for cell in cells if cell.epsilon == _EPSILON and cell.default is not None]
     if not shown:
         return []
@@ -32,17 +35,18 @@ def draw_overview(cells: Sequence[Cell], folder: Path) -> list[Path]:
 
     levels = [level for level in get_args(Level) if any(cell.level == level for cell in shown)]
     names = list(dict.fromkeys(cell.setting for cell in shown))
-    size = (4.2 * len(levels) + 2.4, 1.6 + 0.27 * len(names))
-    figure, axes = plt.subplots(1, len(levels), squeeze=False, sharey=True, figsize=size)
-    for axis, level in zip(axes[0], levels, strict=True):
+    size = (4.4, 0.9 + len(levels) * (0.9 + 0.22 * len(names)))
+    figure, axes = plt.subplots(len(levels), 1, squeeze=False, figsize=size, layout="constrained")
+    words = [setting_words(setting_named(name)) for name in names]
+    for axis, level in zip(axes[:, 0], levels, strict=True):
         _draw_level(axis, [cell for cell in shown if cell.level == level], names)
         axis.set_title(f"{level} level, ε = {_EPSILON}", fontsize=10)
-        axis.set_xlabel("mean error / true effect")
-    axes[0][0].set_yticks(range(len(names)), [setting_words(setting_named(name)) for name in names])
-    axes[0][0].invert_yaxis()
+        axis.set_xlabel("mean error / true effect", fontsize=9)
+        axis.tick_params(labelsize=9)
+        axis.set_yticks(range(len(names)), words)
+        axis.set_ylim(len(names) - 0.5, -0.5)
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower center", ncols=1, frameon=False, fontsize=9)
     path = folder / "figure-overview"
     save_figure(figure, path)
     return [path]

@@ -16,7 +16,8 @@ from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import Entry, canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.recall import recall_release
-from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use
+from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use, declared_gaps
+from private_ate.privacy.levels import has_public_covariates
 
 __all__ = ["Binding", "Charge", "Uncapped", "read_body", "replay_binding", "same_binding"]
 
@@ -95,6 +96,25 @@ class Binding:
         before = {column: _as_before(text) for column, text in self.declared.items()}
         return replace(self, declared=before)
 
+    @property
+    def says_gaps(self) -> bool:
+        """Whether it says of which columns gaps are public, as far as the data set is bound."""
+        return self.roles is not None and (
+            self.roles.level is None or self.roles.public_gaps is not None
+        )
+
+    def declare(self, said: Roles, dataset: str) -> Binding:
+        """Return the binding after the holder of the data set said more about its columns."""
+        roles = (self.roles or UNBOUND).declare(said, dataset)
+        for column in sorted(said.public_gaps or ()):
+            if column in self.declared and column not in declared_gaps(self.declared):
+                msg = (
+                    f"data set {dataset!r} declares column {column!r} as {self.declared[column]}: "
+                    "its gaps are private and stay so"
+                )
+                raise LedgerError(msg)
+        return replace(self, roles=roles)
+
     def admit(self, use: Use | None, dataset: str) -> Binding:
         """Return the binding after a request, or say what it cannot have."""
         roles = self.roles or UNBOUND
@@ -154,7 +174,7 @@ def replay_binding(entries: Sequence[Entry]) -> Binding:
                 )
                 binding = replace(binding, roles=told)
         elif entry.kind == "create":
-            binding = Binding.read(entry.body)
+            binding = _recall_declared(Binding.read(entry.body))
             silent = binding.roles is None
         elif entry.kind == "bind":
             binding, silent = _declare(binding, entry), False
@@ -163,16 +183,22 @@ def replay_binding(entries: Sequence[Entry]) -> Binding:
             binding = binding.merge(charged[entry.request], entry.dataset)
             plain = read_body(entry.body)
             if "use" in plain:
-                binding, silent = binding.admit(_use(plain["use"]), entry.dataset), False
+                binding, silent = (
+                    _admit(binding, charged[entry.request], plain["use"], entry),
+                    False,
+                )
     return replace(binding, roles=binding.roles or UNBOUND)
 
 
 def same_binding(kept: str, replayed: Binding) -> bool:
     """Say whether a ledger's copy of a binding is what its history adds up to.
 
-    A copy without roles is version 0.1's: the history is asked for them at the next charge.
+    A copy without roles is version 0.1's, one without public gaps that of the versions after it:
+    the history is asked for them at the next charge.
     """
-    return kept in (replayed.text, replace(replayed, roles=None).text)
+    silent = replace(replayed.roles or UNBOUND, public_gaps=None)
+    earlier = (replace(replayed, roles=roles).text for roles in (silent, None))
+    return kept in (replayed.text, *earlier)
 
 
 def _as_before(declaration: str) -> str:
@@ -197,15 +223,35 @@ def _declare(binding: Binding, entry: Entry) -> Binding:
         wanted, uncapped = Roles.read(plain["roles"]), plain["uncapped"]
     except (TypeError, KeyError) as cause:
         raise _altered() from cause
-    roles = (binding.roles or UNBOUND).declare(wanted, entry.dataset)
-    return replace(binding, roles=roles, uncapped=binding.uncapped or uncapped)
+    bound = binding.declare(wanted, entry.dataset)
+    if "public_gaps" not in plain["roles"] and (binding.roles or UNBOUND).level is None:
+        silent = replace(bound.roles or UNBOUND, public_gaps=None)
+        bound = _recall_declared(replace(bound, roles=silent))
+    return replace(bound, uncapped=binding.uncapped or uncapped)
 
 
-def _use(plain: Mapping[str, Any] | None) -> Use | None:
+def _recall_declared(binding: Binding) -> Binding:
+    """Return a binding that its holder made with an earlier version: what it declares is bound."""
+    if binding.says_gaps or binding.roles is None or binding.roles.level is None:
+        return binding
+    shows = has_public_covariates(binding.roles.level)
+    gaps = declared_gaps(binding.declared) if shows else frozenset()
+    return replace(binding, roles=binding.roles.recall_gaps(gaps))
+
+
+def _admit(
+    binding: Binding, charge: Binding, plain: Mapping[str, Any] | None, entry: Entry
+) -> Binding:
+    """Return the binding after a charge; what an earlier version has shown is public."""
     try:
-        return None if plain is None else Use.read(plain)
+        use = None if plain is None else Use.read(plain)
     except (TypeError, KeyError) as cause:
         raise _altered() from cause
+    if use is not None and use.public_gaps is None:
+        use = use.recalled(charge.declared)
+        roles = (binding.roles or UNBOUND).recall_gaps(use.public_gaps or ())
+        binding = replace(binding, roles=roles)
+    return binding.admit(use, entry.dataset)
 
 
 def _altered() -> LedgerError:

@@ -26,7 +26,7 @@ from private_ate.privacy.ledger.binding import Binding, Charge, Uncapped, replay
 from private_ate.privacy.ledger.chain import Account, Entry, EntryKind, canonical, verify_chain
 from private_ate.privacy.ledger.cost import NOTHING, Amount, BudgetUnits
 from private_ate.privacy.ledger.names import check_analyst, check_name, fold_name
-from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use, declared_roles
+from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use, declared_gaps, declared_roles
 from private_ate.privacy.ledger.state import require_intact, require_replayed, state_of
 from private_ate.privacy.ledger.store import (
     TABLES,
@@ -40,6 +40,7 @@ from private_ate.privacy.ledger.store import (
     store_for,
 )
 from private_ate.privacy.ledger.stored import find_stored, require_stored
+from private_ate.privacy.levels import has_public_covariates
 
 __all__ = [
     "Also", "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification",
@@ -109,6 +110,7 @@ class Ledger:
         level: Level | None = None,
         public: Collection[str] | None = None,
         rows_per_person: int | None = None,
+        public_gaps: Collection[str] | None = None,
         binding: Binding | None = None,
     ) -> Self:
         """Add a data set with its total budget, making the ledger if there is none.
@@ -130,6 +132,9 @@ class Ledger:
             At label level the public columns: treatments and covariates. All others are private.
         rows_per_person : int, optional
             How many rows one person may have; 1 if only the level is given.
+        public_gaps : list of text, optional
+            At label level the private columns of which anybody may know who lacks a value. With
+            the level given, none but these and those that ``binding`` declares so.
         binding : Binding, optional
             Kinds of columns and declared bounds; what is left out is set by the first use.
         """
@@ -137,9 +142,10 @@ class Ledger:
         total = BudgetUnits.limit(epsilon, delta)
         limits = _limits(caps or {}, delta, total)
         wanted = binding or Binding()
-        said = declared_roles(level, public, rows_per_person)
-        roles = (wanted.roles or UNBOUND).declare(said, name)
-        bound = replace(wanted, roles=roles, uncapped=_uncapped(uncapped))
+        said = declared_roles(level, public, rows_per_person, public_gaps)
+        bound = replace(
+            wanted.declare(_with_declared_gaps(said, wanted), name), uncapped=_uncapped(uncapped)
+        )
         ledger = cls(store_for(location, must_exist=False))
         try:
             ledger._store.initialize(TABLES)
@@ -157,28 +163,33 @@ class Ledger:
         level: Level | None = None,
         public: Collection[str] | None = None,
         rows_per_person: int | None = None,
+        public_gaps: Collection[str] | None = None,
         uncapped: Uncapped | None = None,
     ) -> Roles:
         """Say now what :meth:`create` left open; what was said or used before stays.
 
         For data sets that were not used yet, and for those that version 0.1 wrote whose history
-        does not tell outcomes from covariates.
+        does not tell outcomes from covariates. Gaps of a private column can be named as long as
+        nothing declares them otherwise.
         """
-        said = declared_roles(level, public, rows_per_person)
+        wanted = declared_roles(level, public, rows_per_person, public_gaps)
         with self._store.transaction() as execute:
             accounts_of(execute, dataset)
             require_intact(execute)
             known = _bound(execute, dataset)
-            roles = (known.roles or UNBOUND).declare(said, dataset)
+            said = wanted
+            if (known.roles or UNBOUND).level is None:
+                said = _with_declared_gaps(wanted, known)
+            bound = known.declare(said, dataset)
             if None not in (known.uncapped, uncapped) and known.uncapped != uncapped:
                 msg = f"in data set {dataset!r} analysts without a cap are {known.uncapped} already"
                 raise LedgerError(msg)
             chosen = known.uncapped or _uncapped(uncapped)
-            _bind(execute, dataset, replace(known, roles=roles, uncapped=chosen))
+            _bind(execute, dataset, replace(bound, uncapped=chosen))
             _, end = last_hash(execute)
             entry = Charge(dataset, end, "", NOTHING)  # the hash makes the entry's key unique
             _write(execute, "bind", entry, {"roles": said.plain, "uncapped": uncapped})
-        return roles
+        return bound.roles or UNBOUND
 
     def roles(self, dataset: str) -> Roles:
         """Return the level, the public columns and the rows per person a data set is bound to."""
@@ -316,6 +327,14 @@ def _limits(
     return limits
 
 
+def _with_declared_gaps(said: Roles, declared: Binding) -> Roles:
+    """Return what the holder says with the public gaps that she declares of the columns."""
+    if said.level is None or not has_public_covariates(said.level):
+        return said
+    gaps = declared_gaps(declared.declared) | (said.public_gaps or frozenset())
+    return replace(said, public_gaps=gaps)
+
+
 def _uncapped(word: Uncapped | None) -> Uncapped | None:
     if word not in (None, *get_args(Uncapped)):
         msg = f"uncapped is 'refused' or 'allowed', not {str(word)[:40]!r}"
@@ -367,10 +386,10 @@ def _admit(execute: Execute, charge: Charge) -> tuple[list[Account], Binding]:
 
 
 def _bound(execute: Execute, dataset: str) -> Binding:
-    """Return what a data set is bound to; a ledger of version 0.1 tells it by its history."""
+    """Return what a data set is bound to; what an earlier version left out its history tells."""
     rows = execute("SELECT body FROM bindings WHERE dataset = ?", (dataset,)).rows
     kept = Binding.read(rows[0][0])
-    return kept if kept.roles is not None else replay_binding(read_entries(execute, dataset))
+    return kept if kept.says_gaps else replay_binding(read_entries(execute, dataset))
 
 
 def _bind(execute: Execute, dataset: str, binding: Binding) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from private_ate.privacy.ledger.roles import Roles
+from private_ate.privacy.ledger.roles import Roles, declared_gaps
 from private_ate.privacy.levels import Level
 from private_ate.settings import PublicUse
 
@@ -31,6 +31,7 @@ def recall_release(
       release showed as public are private, and all of them if every one was shown.
     - At sample level the declared columns are private unless they were released as public before.
     - The largest number of rows per person counts.
+    - Gaps are public of columns that a release at label level left out in public.
 
     A request that was charged and left no release has shown nothing and decides nothing.
     """
@@ -50,7 +51,9 @@ def recall_release(
     private = roles.private | fresh
     certain = (roles.private - roles.unclear) | (fresh if len(fresh) == 1 else frozenset())
     unclear = (roles.unclear | fresh) - certain
-    return Roles("label", (roles.public | shown) - private, private, unclear, rows)
+    public = (roles.public | shown) - private
+    bound = Roles("label", public, private, unclear, rows, roles.public_gaps)
+    return bound.recall_gaps(declared_gaps(declared))
 
 
 def _told(release: str) -> tuple[str, int, tuple[str, ...]] | None:

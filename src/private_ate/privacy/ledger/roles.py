@@ -4,7 +4,9 @@ A release at label level treats treatment and covariates as public and prints ex
 them. So a column is either public or private in a data set, for ever: an outcome that came
 back as a covariate would leave without noise. Under these rules every release of a data set bound
 to label level protects all of a person's private columns, and every release of one bound to sample
-level the whole record, so that costs add up to one promise.
+level the whole record, so that costs add up to one promise. Who lacks a value of a private column
+is private too, unless the holder of the data set said otherwise: a request that leaves rows without
+an outcome out in public shows exact sizes of what is left.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, get_args
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.privacy.levels import Level, has_public_covariates
 
-__all__ = ["UNBOUND", "Roles", "Use", "declared_roles"]
+__all__ = ["UNBOUND", "Roles", "Use", "declared_gaps", "declared_roles"]
 
 _NONE: frozenset[str] = frozenset()
 _MOST_ROWS = 10**6
@@ -24,7 +26,11 @@ _MOST_ROWS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How a request uses a data set: its level, the roles of columns, rows of one person."""
+    """How a request uses a data set: its level, the roles of columns, rows of one person.
+
+    ``public_gaps`` are the outcomes that it takes to be missing in public; None in an entry of a
+    version that did not say.
+    """
 
     level: Level
     treatment: str
@@ -32,6 +38,7 @@ class Use:
     covariates: tuple[str, ...] = ()
     rows_per_person: int = 1
     further: tuple[str, ...] = ()  # outcomes after the first
+    public_gaps: tuple[str, ...] | None = ()
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -48,15 +55,26 @@ class Use:
             "covariates": list(self.covariates),
             "rows_per_person": self.rows_per_person,
         }
-        return {**plain, "further": list(self.further)} if self.further else plain
+        if self.further:
+            plain["further"] = list(self.further)
+        return plain if self.public_gaps is None else {**plain, "public_gaps": [*self.public_gaps]}
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Use:
         """Read back what :attr:`plain` gave."""
+        gaps = plain.get("public_gaps")
         return cls(
             plain["level"], plain["treatment"], plain["outcome"], tuple(plain["covariates"]),
             plain["rows_per_person"], tuple(plain.get("further", ())),
+            None if gaps is None else tuple(gaps),
         )  # fmt: skip
+
+    def recalled(self, declared: Mapping[str, str]) -> Use:
+        """Return the use of an earlier version with the public gaps that its declarations tell."""
+        if self.public_gaps is not None:
+            return self
+        shown = declared_gaps(declared) if has_public_covariates(self.level) else _NONE
+        return replace(self, public_gaps=tuple(one for one in self.outcomes if one in shown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +94,9 @@ class Roles:
         Those of the private columns for which a history without roles does not tell.
     rows_per_person : int or None
         How many rows a person may have; None until said or used.
+    public_gaps : set of text or None
+        Private columns of which it is public who lacks a value. None until the data set is bound,
+        and in what earlier versions wrote, whose history tells them.
     """
 
     level: Level | None = None
@@ -83,24 +104,30 @@ class Roles:
     private: frozenset[str] = _NONE
     unclear: frozenset[str] = _NONE
     rows_per_person: int | None = None
+    public_gaps: frozenset[str] | None = None
 
     @property
     def plain(self) -> dict[str, Any]:
         """The roles as plain JSON values."""
-        return {
+        plain: dict[str, Any] = {
             "level": self.level,
             "public": sorted(self.public),
             "private": sorted(self.private),
             "unclear": sorted(self.unclear),
             "rows_per_person": self.rows_per_person,
         }
+        if self.public_gaps is not None:
+            plain["public_gaps"] = sorted(self.public_gaps)
+        return plain
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Roles:
         """Read back what :attr:`plain` gave."""
+        gaps = plain.get("public_gaps")
         return cls(
             plain["level"], frozenset(plain["public"]), frozenset(plain["private"]),
             frozenset(plain["unclear"]), plain["rows_per_person"],
+            None if gaps is None else frozenset(gaps),
         )  # fmt: skip
 
     def admit(self, use: Use, dataset: str) -> Roles:
@@ -131,7 +158,27 @@ class Roles:
                 "outcome: exact facts about it may have been released"
             )
             raise LedgerError(msg)
+        _require_public_gaps(bound, use, dataset)
         return replace(bound, private=bound.private | set(use.outcomes), rows_per_person=rows)
+
+    def require_person(self, column: str, dataset: str) -> int:
+        """Return how many rows a person may have; refuse ids that the holder did not make public.
+
+        A data set that nobody bound is refused too: a first request would read ids off a column
+        that could still become an outcome.
+        """
+        if self.level is None:
+            msg = (
+                f"data set {dataset!r} is not bound, so nobody named {column!r} public; bind it "
+                "first, with the column of ids among its public columns"
+            )
+            raise LedgerError(msg, parameter="public")
+        _require_public(self, column, "person", dataset)
+        return self.rows_per_person or 1
+
+    def recall_gaps(self, columns: Collection[str]) -> Roles:
+        """Return the roles with gaps that an earlier version has shown already."""
+        return replace(self, public_gaps=(self.public_gaps or _NONE) | set(columns))
 
     def declare(self, wanted: Roles, dataset: str) -> Roles:
         """Return the roles after its holder said more of them; nothing said is ever unsaid."""
@@ -156,30 +203,55 @@ class Roles:
             (self.private | wanted.private) - wanted.public,
             self.unclear - wanted.public,
             self.rows_per_person or wanted.rows_per_person or (None if level is None else 1),
+            self._gaps(wanted, level, public),
         )
+
+    def _gaps(
+        self, wanted: Roles, level: Level | None, public: frozenset[str]
+    ) -> frozenset[str] | None:
+        """Return the public gaps after more were named; none of a data set that is bound."""
+        named = wanted.public_gaps or _NONE
+        whole = sorted(named & public)
+        if whole:
+            msg = f"column {whole[0]!r} is public, its gaps with it; name gaps of private columns"
+            raise ArgumentError(msg)
+        if named and (level is None or not has_public_covariates(level)):
+            msg = "public gaps belong to level 'label'; at sample level whole records are private"
+            raise ArgumentError(msg)
+        return None if level is None else (self.public_gaps or _NONE) | named
 
     def _first(self, use: Use) -> Roles:
         """Bind at first use: at label level what it uses as public is public, and no more."""
         if not has_public_covariates(use.level):
-            return replace(self, level=use.level)
+            return replace(self, level=use.level, public_gaps=_NONE)
         used = frozenset((use.treatment, *use.covariates))
-        return replace(self, level=use.level, public=used - self.private)
+        gaps = frozenset(use.public_gaps or ())
+        return replace(self, level=use.level, public=used - self.private, public_gaps=gaps)
 
 
 UNBOUND = Roles()
 
 
+def declared_gaps(declared: Mapping[str, str]) -> frozenset[str]:
+    """Return the columns that are declared to be missing in public."""
+    return frozenset(name for name, text in declared.items() if text.endswith(", missing public"))
+
+
 def declared_roles(
-    level: Level | None, public: Collection[str] | None, rows_per_person: int | None
+    level: Level | None,
+    public: Collection[str] | None,
+    rows_per_person: int | None,
+    public_gaps: Collection[str] | None = None,
 ) -> Roles:
     """Check what is said about a data set before its first use."""
     if level not in (None, *get_args(Level)):
         msg = f"level is 'label' or 'sample', not {str(level)[:40]!r}"
         raise ArgumentError(msg)
-    names: list[object] = [] if public is None else list(public)
-    if isinstance(public, str) or not all(isinstance(name, str) and name for name in names):
-        msg = "public is a list of column names"
-        raise ArgumentError(msg)
+    for word, columns in (("public", public), ("public_gaps", public_gaps)):
+        names: list[object] = [] if columns is None else list(columns)
+        if isinstance(columns, str) or not all(isinstance(name, str) and name for name in names):
+            msg = f"{word} is a list of column names"
+            raise ArgumentError(msg)
     if public and (level is None or not has_public_covariates(level)):
         msg = "public columns belong to level 'label'; at sample level whole records are private"
         raise ArgumentError(msg)
@@ -188,7 +260,8 @@ def declared_roles(
     ):
         msg = f"rows_per_person is a whole number from 1 to {_MOST_ROWS}"
         raise ArgumentError(msg)
-    return Roles(level, frozenset(public or ()), rows_per_person=rows_per_person)
+    gaps = None if public_gaps is None else frozenset(public_gaps)
+    return Roles(level, frozenset(public or ()), rows_per_person=rows_per_person, public_gaps=gaps)
 
 
 def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
@@ -208,3 +281,18 @@ def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
         "label level, where that is public. Leave it out, or ask at sample level"
     )
     raise LedgerError(msg, parameter=parameter)
+
+
+def _require_public_gaps(roles: Roles, use: Use, dataset: str) -> None:
+    """Refuse to show who lacks an outcome that the holder of the data set did not name."""
+    allowed = roles.public_gaps or _NONE
+    refused = next((column for column in use.public_gaps or () if column not in allowed), None)
+    if refused is None:
+        return
+    named = ", ".join(map(repr, sorted(allowed))) or "none"
+    msg = (
+        f"who lacks a value of column {refused!r} is private in data set {dataset!r}: its gaps "
+        f"were not named public when the data set was bound (public gaps: {named}); declare what a "
+        "missing outcome counts as, or that missing ones are private"
+    )
+    raise LedgerError(msg, parameter="missing outcomes", column=refused)

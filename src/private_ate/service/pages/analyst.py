@@ -1,10 +1,10 @@
-"""The analyst's pages: catalogue, plan, ask, wait, read."""
+"""The analyst's pages: catalogue, ask, wait, read."""
 
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Annotated, Final
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -22,20 +22,16 @@ from private_ate.service.pages.frame import (
     show_table,
     turn_pages,
 )
-from private_ate.service.pages.questions import (
-    FIELDS,
-    ask_plainly,
-    question_form,
-    question_text,
-    read_number,
-)
+from private_ate.service.pages.plans import plan_path
+from private_ate.service.pages.questions import FIELDS, ask_plainly, question_form, question_text
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import Dataset
+from private_ate.service.store.people import Session
 from private_ate.service.store.requests import RequestRow
-from private_ate.service.web.api import plan_out, release_page, time_text
+from private_ate.service.store.states import state_words
+from private_ate.service.web.api import dummy_csv, release_page, time_text
 from private_ate.service.web.identity import desk_of
-from private_ate.service.web.models import PlanOut
 
 __all__ = ["budget_bar", "request_rows", "router"]
 
@@ -45,16 +41,8 @@ DatasetName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 RequestName = Annotated[str, Path(pattern=r"^r[0-9a-f]{31}$")]
 Skip = Annotated[int, Query(ge=0, le=10**9)]
 _ROWS: Final = 50  # on a page
-
-STATES: Final = {
-    "waiting": "waits for a curator",
-    "approved": "approved",
-    "queued": "under way",
-    "done": "answered",
-    "lost": "lost",
-    "refused": "refused",
-    "cancelled": "cancelled",
-}
+_RECENT: Final = 10  # of a data set's own requests on its page
+_DUMMIES: Final = 1000  # made-up people in a file
 
 
 @router.get("/")
@@ -89,46 +77,28 @@ def dataset(name: DatasetName, request: Request, session: Here, desk: At) -> HTM
         element("details", element("summary", "The declared domain"),
                 element("pre", element("code", domain.to_toml()))),
     ]  # fmt: skip
+    problem = "" if found.closed else desk.looks()[name]
+    if problem and session.actor.role == "curator":
+        parts.append(element("p", f"The file: {problem}.", class_="warning"))
+    elif problem:
+        words = "Its file is not as declared at the moment; curators see what is wrong."
+        parts.append(element("p", words, class_="warning"))
     if found.closed:
         parts.append(element("p", "This data set is closed: it takes no more requests.",
                              class_="warning"))  # fmt: skip
     elif session.actor.role == "analyst" and may_change(session.actor):
         before = {key: text[:500] for key, text in request.query_params.items() if key in FIELDS}
-        parts += [element("h2", "Plan a question"), question_form(found, session, before)]
+        parts += [element("h2", "Plan a question"), question_form(found, before)]
+        asked = [row for row in desk.requests(session.actor) if row.dataset == name]
+        if asked:
+            parts += [element("h2", "You asked before"), request_rows(asked[:_RECENT], desk)]
     return respond(f"Data set {name}", *parts, session=session)
 
 
 @router.get("/datasets/{name}/dummy.csv")
 def dummy(name: DatasetName, session: Here, desk: At) -> Response:
     """Hand out made-up people."""
-    from private_ate.datasets.dummy import draw_dummy
-
-    _ = session
-    found, _balance = desk.dataset(name)
-    return Response(draw_dummy(found.domain).frame.write_csv(), media_type="text/csv")
-
-
-@router.post("/datasets/{name}/plan")
-def plan(name: DatasetName, fields: Filled, session: Here, desk: At) -> HTMLResponse:
-    """Show what to expect of a question, with the button that asks it."""
-    session.actor.require("analyst")
-    asked = ask_plainly(name, fields)
-    wanted = read_number("half-width", fields.get("half_width", ""))
-    told = plan_out(session.actor, desk, Question.read(asked), wanted)
-    parts: list[str] = [_expected(told), _price(told)]
-    if not told.automatic:
-        why = "; ".join(told.objections)
-        parts.append(element("p", f"A curator will look at it first: {why}.", class_="promise"))
-    hidden = {key: str(value) for key, value in fields.items() if key in FIELDS}
-    before = urlencode({key: text for key, text in hidden.items() if text and key in FIELDS})
-    hidden |= {"dataset": name, "key": secrets.token_hex(16)}
-    parts += [
-        form("/requests", session, button("Ask, and spend this budget"), **hidden),
-        form("/requests", session, button("Try it on made-up people first", quiet=True),
-             **{**hidden, "dummy": "yes", "key": secrets.token_hex(16)}),
-        element("p", element("a", "Change the question", href=f"/datasets/{name}?{before}")),
-    ]  # fmt: skip
-    return respond("Your plan", *parts, session=session)
+    return dummy_csv(session.actor, desk, name, _DUMMIES)
 
 
 @router.post("/requests")
@@ -157,13 +127,15 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
     moment = desk.clock()
     state = row.shown(moment)
     facts = [
-        ("State", STATES.get(state, state)),
+        ("State", state_words(state)),
         ("Data set", row.dataset + (" (made-up people)" if row.dummy else "")),
         ("Cost", "nothing" if row.dummy else str(row.cost)),
         ("Question", question_text(row.asked)),
         ("Asked", clock_text(time_text(row.submitted))),
-        ("Plan", element("code", row.plan)),
+        ("Plan", join(element("code", row.plan), *_plan_link(row, session))),
     ]
+    if row.asked.purpose:
+        facts.append(("Purpose", row.asked.purpose))
     parts: list[str] = [show_table("The request", ("Fact", "Value"), facts)]
     refresh = 0.0
     if state == "queued":
@@ -176,6 +148,10 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
         read = element("a", "Read the release", href=f"/releases/{row.id}")
         data = element("a", "as JSON", href=f"/releases/{row.id}.json")
         parts.append(element("p", read, " or take it ", data, ".", class_="promise"))
+        if row.dummy and row.analyst == session.actor.name and may_change(session.actor):
+            parts.append(form(f"/requests/{row.id}/real", session,
+                              button("Now ask the real people, and spend the budget"),
+                              key=secrets.token_hex(16)))  # fmt: skip
     elif row.reason:
         parts.append(element("p", f"{row.reason}.", class_="promise"))
     own = row.analyst == session.actor.name or session.actor.role == "curator"
@@ -183,6 +159,14 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
     if own and early and may_change(session.actor):
         parts.append(form(f"/requests/{row.id}/cancel", session, button("Cancel it", quiet=True)))
     return respond("A request", *parts, session=session, refresh=refresh)
+
+
+@router.post("/requests/{name}/real")
+def ask_real_people(name: RequestName, fields: Filled, session: Here, desk: At) -> Response:
+    """Ask the real people what was asked of made-up ones."""
+    asked = desk.show(session.actor, name).asked
+    row = desk.submit(session.actor, replace(asked, dummy=False), fields.get("key", ""))
+    return to(f"/requests/{row.id}")
 
 
 @router.post("/requests/{name}/cancel")
@@ -230,11 +214,18 @@ def request_rows(rows: list[RequestRow], desk: Desk) -> Markup:
             row.dataset + (" (made-up)" if row.dummy else ""),
             row.analyst,
             "0" if row.dummy else row.cost.epsilon_text,
-            STATES.get(row.shown(moment), row.shown(moment)),
+            state_words(row.shown(moment)),
         )
         for row in rows
     ]
     return show_table("Newest first", ("Asked", "Data set", "Analyst", "ε", "State"), lines)
+
+
+def _plan_link(row: RequestRow, session: Session) -> list[str]:
+    """Return a link to the plan of a request of one's own."""
+    if row.analyst != session.actor.name:
+        return []
+    return [" ", element("a", "What to expect", href=plan_path(row.asked))]
 
 
 def _card(found: Dataset, balance: Balance) -> Markup:
@@ -264,47 +255,4 @@ def _at_once(policy: Policy) -> str:
     return (
         f"up to ε = {policy.epsilon_per_request} a request and {policy.epsilon_per_month} in "
         "thirty days; the rest waits for a curator"
-    )
-
-
-def _expected(told: PlanOut) -> Markup:
-    row = told.expected
-    if row is None:
-        return element("p", told.caveat)
-    facts = [
-        ("Half-width of the interval", f"{row.half_width:.3g}"),
-        ("Expected error", f"{row.error:.3g}"),
-        ("… of which privacy noise", f"{row.noise_error:.3g}"),
-        ("Smallest effect that would show", f"{row.detectable_effect:.3g}"),
-        ("Adjusted for covariates", "yes" if row.adjusted else "no"),
-    ]
-    table = show_table("What to expect, in units of the outcome", ("Number", "Value"), facts)
-    if told.contrasts:
-        rows = [
-            (f"{each.arm} against {each.against}", f"{each.half_width:.3g}", f"{each.error:.3g}")
-            for each in told.contrasts
-        ]
-        table = show_table(
-            "What to expect of each contrast, in units of the outcome",
-            ("Contrast", "Half-width", "Expected error"), rows,
-        )  # fmt: skip
-    answer = [element("p", _sentence(told), class_="promise")] if told.answer else []
-    return join(*answer, table, element("p", f"It {told.caveat}.", class_="soft"))
-
-
-def _sentence(told: PlanOut) -> str:
-    words = f"{told.answer[0].upper()}{told.answer[1:]}"
-    if told.epsilon_needed:
-        more = int(float(told.budget.left) / told.epsilon_needed + 1e-9)
-        return f"{words}; the budget then allows {more} such answers."
-    return f"{words}."
-
-
-def _price(told: PlanOut) -> Markup:
-    return element(
-        "p",
-        f"It costs ε = {told.epsilon}"
-        + (f", δ = {told.delta}" if told.delta != "0" else "")
-        + f"; {told.budget.left} is left of {told.budget.epsilon}, enough for "
-        f"{told.answers_left} such answers. A repeat shows the same release and costs nothing.",
     )

@@ -18,9 +18,15 @@ from private_ate.service.store.people import (
     find_session,
     find_user,
 )
-from private_ate.service.web.identity import WebSettings, desk_of, settings_of, trusted_user
+from private_ate.service.web.identity import (
+    WebSettings,
+    desk_of,
+    require_origin,
+    settings_of,
+    trusted_user,
+)
 
-__all__ = ["Filled", "Here", "cookie_name", "require_origin", "set_cookie", "to"]
+__all__ = ["Filled", "Here", "cookie_name", "set_cookie", "to"]
 
 _MOST_FIELDS: Final = 100
 
@@ -54,16 +60,6 @@ def session_of(request: Request) -> Session:
 def _form_text(settings: WebSettings, name: str) -> str:
     key = settings.proxy.secret.encode()
     return hmac.new(key, f"form of {name}".encode(), hashlib.sha256).hexdigest()
-
-
-def require_origin(request: Request) -> None:
-    """Refuse a form that another site sent."""
-    origin = request.headers.get("origin", "")
-    known = settings_of(request).origin
-    twin = known.replace("//127.0.0.1:", "//localhost:")
-    if origin not in (known, twin):
-        msg = "this form came from another site, or the service's origin is not set"
-        raise Forbidden(msg)
 
 
 async def read_form(request: Request) -> Mapping[str, str]:

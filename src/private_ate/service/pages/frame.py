@@ -20,6 +20,7 @@ __all__ = [
     "field",
     "form",
     "may_change",
+    "query_form",
     "read_whole",
     "respond",
     "show_table",
@@ -39,6 +40,7 @@ _LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "auditor": (("/", "Data sets"), ("/requests", "Requests"), ("/history", "History")),
 }
 
+_WIDE: Final = 5  # columns of a table that a phone has no room for
 SHEET: Final = (
     STYLE
     + """
@@ -126,15 +128,33 @@ def form(action: str, session: Session | None, *parts: str, **hidden: str) -> Ma
     return element("form", *concealed, *parts, method="post", action=action)
 
 
-def field(name: str, label: str, hint: str = "", value: str = "", **attributes: str) -> Markup:
-    """Return a labelled input of text."""
-    described = {"aria_describedby": f"{name}-hint"} if hint else {}
+def query_form(action: str, *parts: str) -> Markup:
+    """Return a form that changes nothing: its fields become the address of the page it leads to."""
+    return element("form", *parts, method="get", action=action)
+
+
+def field(
+    name: str, label: str, hint: str = "", value: str = "", *, error: str = "", **attributes: str
+) -> Markup:
+    """Return a labelled input of text, of several lines if it has ``rows``; an error is beside."""
+    notes = []
+    if hint:
+        notes.append(element("p", hint, class_="hint", id=f"{name}-hint"))
     given = {"type": "text", **attributes}
-    return join(
-        element("label", label, for_=name),
-        *([element("p", hint, class_="hint", id=f"{name}-hint")] if hint else []),
-        element("input", id=name, name=name, value=value, **described, **given),
+    if error:
+        notes.append(element("p", error, class_="warning", id=f"{name}-error", role="alert"))
+        given["aria_invalid"] = "true"
+    described = " ".join(
+        f"{name}-{part}" for part, text in (("hint", hint), ("error", error)) if text
     )
+    if described:
+        given["aria_describedby"] = described
+    if "rows" in given:
+        del given["type"]
+        entry = element("textarea", value, id=name, name=name, **given)
+    else:
+        entry = element("input", id=name, name=name, value=value, **given)
+    return join(element("label", label, for_=name), *notes, entry)
 
 
 def choice(
@@ -165,17 +185,23 @@ def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:
 
 
 def show_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    """Return a table; the first cell of a row heads it."""
+    """Return a table; the first cell of a row heads it. Rows of a wide one stack on a phone."""
     head = element("tr", *(element("th", name, scope="col") for name in names))
     body = [
         element(
-            "tr", element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:])
+            "tr", element("th", row[0], scope="row"),
+            *(
+                element("td", cell, data_name=f"{name}:" if cell else "")
+                for name, cell in zip(names[1:], row[1:], strict=True)
+            ),
         )
         for row in rows
-    ]
+    ]  # fmt: skip
+    look = {"class_": "arms"} if len(names) >= _WIDE else {}
     table = element(
-        "table", element("caption", caption), element("thead", head), element("tbody", *body)
-    )
+        "table", element("caption", caption), element("thead", head), element("tbody", *body),
+        **look,
+    )  # fmt: skip
     return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
@@ -199,9 +225,10 @@ def may_change(actor: Actor) -> bool:
     return actor.scope == "full"
 
 
-def read_whole(text: str) -> int:
+def read_whole(fields: Mapping[str, str], name: str) -> int:
     """Read a whole number of a form."""
+    text = fields.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 13):
-        msg = "a whole number is wanted"
-        raise ArgumentError(msg)
+        msg = f"{name} is a whole number"
+        raise ArgumentError(msg, parameter=name)
     return int(text)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
-from private_ate.errors import ArgumentError
+from private_ate.errors import ArgumentError, DomainError, PrivateAteError, SchemaError
 from private_ate.report.markup import Markup, element
-from private_ate.service.desk import REASONS
+from private_ate.service.desk import REASONS, Desk
 from private_ate.service.heads import visible_heads
 from private_ate.service.pages.analyst import At, DatasetName, RequestName, Skip, budget_bar
 from private_ate.service.pages.doors import Filled, Here, to
@@ -28,7 +27,15 @@ from private_ate.service.pages.frame import (
     show_table,
     turn_pages,
 )
-from private_ate.service.store.catalogue import add_dataset, add_population, close_dataset
+from private_ate.service.pages.questions import field_of, sentence_of
+from private_ate.service.refusals import Conflict, Missing, ServiceRefusal
+from private_ate.service.sources import write_source
+from private_ate.service.store.catalogue import (
+    add_dataset,
+    add_population,
+    close_dataset,
+    usual_policy,
+)
 from private_ate.service.store.events import read_events
 from private_ate.service.store.people import (
     Session,
@@ -41,6 +48,19 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 _EVENTS: Final = 100  # on a page
+_SEPARATORS: Final = (
+    ("", "as usual: commas, tabs in .tsv"), (";", "semicolons"), ("tab", "tabs"), ("|", "bars"),
+)  # fmt: skip
+_DECIMALS: Final = (("", "a point"), (",", "a comma"))
+_ENCODINGS: Final = (
+    ("", "UTF-8, or as its first bytes say"), ("cp1252", "Windows-1252 (Latin-1)"),
+    ("utf-16", "UTF-16"),
+)  # fmt: skip
+_READING: Final = ("sep", "decimal", "encoding", "sheet", "header_row")
+# Fields of a new data set that are written; an error about another stands above the form.
+_WRITTEN: Final = (
+    "name", "population", "epsilon", "source", "sheet", "header_row", "rows", "columns", "domain",
+)  # fmt: skip
 _LEVELS: Final = (("label", "outcomes are private"), ("sample", "whole records are private"))
 
 
@@ -54,6 +74,7 @@ def queue(session: Here, desk: At) -> HTMLResponse:
         "go by the question and its price."
     )
     none = element("p", "Nothing waits.")
+    cards = [*_troubles(desk), *cards]
     return respond(
         "Plans that wait", element("p", words), *(cards or [none]), session=session, here="/queue"
     )
@@ -77,10 +98,22 @@ def refuse(name: RequestName, fields: Filled, session: Here, desk: At) -> Respon
 def manage(session: Here, desk: At) -> HTMLResponse:
     """Show data sets and budgets, with the forms that add and close."""
     session.actor.require("curator")
+    return _manage(session, desk)
+
+
+def _manage(
+    session: Session,
+    desk: Desk,
+    before: Mapping[str, str] | None = None,
+    error: PrivateAteError | None = None,
+) -> HTMLResponse:
+    """Return the page; the form that adds is filled in as it was ``before`` its error."""
     bars = [budget_bar(population.name, balance) for population, balance in desk.populations()]
+    looks = desk.looks()
     rows = [
         (
             found.name, found.population, "closed" if found.closed else "open",
+            "" if found.closed else file_words(looks[found.name]),
             element("a", "Policy", href=f"/datasets/{found.name}/policy"),
             "" if found.closed or not may_change(session.actor)
             else form(f"/datasets/{found.name}/close", session, button("Close", quiet=True)),
@@ -91,13 +124,23 @@ def manage(session: Here, desk: At) -> HTMLResponse:
         element("h2", "Budgets"), *bars,
         element("h2", "Data sets"),
         show_table(
-            "Closing cannot be undone", ("Data set", "Population", "State", "Policy", "Action"),
-            rows,
+            "Closing cannot be undone",
+            ("Data set", "Population", "State", "File", "Policy", "Action"), rows,
         ),
     ]  # fmt: skip
+    if any(looks.values()):
+        words = (
+            "A data set is never declared anew. Repair the file, or close the data set and add "
+            "its file again under another name."
+        )
+        parts.append(element("p", words, class_="warning"))
     if may_change(session.actor) and desk.manages:
-        parts += [element("h2", "Add a data set"), _dataset_form(session)]
-    return respond("Manage", *parts, session=session, here="/manage")
+        form_of_data = _dataset_form(session, before or {}, error)
+        parts += [element("h2", "Add a data set", id="add"), form_of_data]
+    status = 400 if error else 200
+    if isinstance(error, ServiceRefusal):
+        status = error.status
+    return respond("Manage", *parts, session=session, here="/manage", status=status)
 
 
 @router.post("/manage")
@@ -105,14 +148,17 @@ def add(fields: Filled, session: Here, desk: At) -> Response:
     """Register a data set."""
     session.actor.require("curator", write=True)
     desk.require_management()
-    body = _dataset_body(fields)
-    new = dataset_from(body)
-    with desk.store.transaction() as execute:
-        if body.epsilon is not None:
-            add_population(
-                execute, body.population, body.level, body.epsilon, "0", session.actor.name
-            )
-        add_dataset(execute, new, session.actor.name)
+    try:
+        body = _dataset_body(fields)
+        with desk.store.transaction() as execute:
+            new = dataset_from(body, usual_policy(execute, body.population))
+            if body.epsilon is not None:
+                add_population(
+                    execute, body.population, body.level, body.epsilon, "0", session.actor.name
+                )
+            add_dataset(execute, new, session.actor.name)
+    except (ArgumentError, DomainError, SchemaError, Missing, Conflict) as error:
+        return _manage(session, desk, fields, error)
     return to("/manage")
 
 
@@ -132,16 +178,16 @@ def history(session: Here, desk: At, skip: Skip = 0) -> HTMLResponse:
     session.actor.require("curator", "auditor")
     with desk.store.snapshot() as execute:
         events = read_events(execute, _EVENTS + 1, skip)
-    check = desk.checks.look()
+    check, newest = desk.checks.look(), visible_heads(desk.store, desk.clock(), 5)
     when = clock_text(time_text(check.at))
     words, look = f"A history does not verify: {check.problem}", "warning"
     if not check.problem:
-        words = f"Both histories verify: {check.entries} entries, {check.events} events"
+        told = newest[0].entries if newest else 0
+        words = f"Both histories verify: {told} public entries, {check.events} events"
         look = "promise"
     export = element("a", "Export everything (one JSON object a line)", href="/audit.ndjson")
     heads = [
-        (clock_text(head.at), str(head.entries), element("code", head.hash))
-        for head in visible_heads(desk.store, desk.clock(), 5)
+        (clock_text(head.at), str(head.entries), element("code", head.hash)) for head in newest
     ]
     shown = events[-_EVENTS:]
     rows = [
@@ -167,31 +213,28 @@ def audit(session: Here, desk: At) -> Response:
 
 
 def _waiting(row: RequestRow, session: Session, desk: At) -> Markup:
-    asked = row.asked
-    facts = [
+    plan, stated = "", {}
+    try:
+        _, settled = desk.settle(row.asked)
+    except PrivateAteError as error:  # of an earlier version, which answered it
+        stated = {"cannot be answered": str(error)}
+    else:
+        # The hash of what is shown, which is compared with that of what waits.
+        plan, stated = settled.bill.plan, settled.stated()
+    facts: list[tuple[str, str]] = [
         ("Analyst", row.analyst), ("Data set", row.dataset), ("Cost", str(row.cost)),
-        ("Estimand", asked.estimand.upper()), ("Method", asked.method), ("Design", asked.design),
-        ("Covariates", "all" if asked.covariates is None else ", ".join(asked.covariates)),
-        *(
-            (name, str(value))
-            for name, value in (
-                ("Among", asked.among), ("Subgroups", ", ".join(asked.by)),
-                ("Probability of treatment", asked.probability),
-                ("Confidence", "no interval" if asked.confidence is None else asked.confidence),
-                ("Options", json.dumps(dict(asked.options)) if asked.options else ""),
-            )
-            if value
-        ),
-        ("Why it waits", row.reason), ("Plan", element("code", row.plan)),
+        *((name.replace("_", " ").capitalize(), _shown(value)) for name, value in stated.items()),
+        *((("Purpose, in the analyst's words", row.asked.purpose),) * bool(row.asked.purpose)),
+        ("Why it waits", row.reason), ("Plan", element("code", plan)),
         ("Approved by", ", ".join(row.has_approved) or "nobody yet"),
     ]  # fmt: skip
     parts = [element("h2", f"From {row.analyst}"), show_table("The plan", ("Fact", "Value"), facts)]
     if may_change(session.actor):
         reasons = choice("reason", "Reason", REASONS.items(), place=f"reason-{row.id}")
         approve = form(
-            f"/requests/{row.id}/approve", session, button("Approve this plan"), plan=row.plan
+            f"/requests/{row.id}/approve", session, button("Approve this plan"), plan=plan
         )
-        command = f"private-ate serve approve FOLDER {row.id} --plan {row.plan} --curator NAME"
+        command = f"private-ate serve approve FOLDER {row.id} --plan {plan} --curator NAME"
         here = element("p", "Approve it on the worker's side: ", element("code", command))
         parts += [
             approve if desk.manages else here,
@@ -200,21 +243,67 @@ def _waiting(row: RequestRow, session: Session, desk: At) -> Markup:
     return element("section", *parts, class_="card")
 
 
-def _dataset_form(session: Session) -> Markup:
+def _shown(value: object) -> str:
+    """Return a plain value of a plan as a person reads it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def file_words(problem: str | None) -> str:
+    """Say whether a data set's file is as declared."""
+    if problem is None:
+        return "no worker has looked at it yet"
+    return problem or "as declared"
+
+
+def _troubles(desk: Desk) -> list[Markup]:
+    """Return a warning for each data set whose file is not as declared."""
+    return [
+        element("p", f"Data set {name}: {problem}.", class_="warning")
+        for name, problem in desk.looks().items()
+        if problem
+    ]
+
+
+def _dataset_form(
+    session: Session, before: Mapping[str, str], error: PrivateAteError | None
+) -> Markup:
+    """Return the form of a new data set, filled in as it was ``before``; an error at its field."""
+    wrong = "" if error is None else field_of(error, _WRITTEN)
+    sentence = "" if error is None else sentence_of(error)
+
+    def entry(name: str, label: str, hint: str = "", **attributes: str) -> Markup:
+        said = sentence if name == wrong else ""
+        return field(name, label, hint, before.get(name, ""), error=said, **attributes)
+
+    def listed(name: str, label: str, options: Sequence[tuple[str, str]]) -> Markup:
+        return choice(name, label, options, chosen=before.get(name, ""))
+
+    heading = (
+        [] if wrong or not sentence else [element("p", sentence, class_="warning", role="alert")]
+    )
     return form(
-        "/manage", session,
-        field("name", "Name", required="required"),
-        field("population", "Population", "The people; their budget is shared by all their data "
+        "/manage", session, *heading,
+        entry("name", "Name", required="required"),
+        entry("population", "Population", "The people; their budget is shared by all their data "
               "sets.", required="required"),
-        field("epsilon", "Total ε of a new population", "Leave empty if the population is there. "
+        entry("epsilon", "Total ε of a new population", "Leave empty if the population is there. "
               "Never raised afterwards.", inputmode="decimal"),
-        choice("level", "What is private", _LEVELS),
-        field("source", "File below the worker's folder", "For example 2026/clinic.csv.",
-              required="required"),
-        field("rows", "Rows", inputmode="numeric", required="required"),
-        field("columns", "Columns of the file", "All of them, with commas.", required="required"),
-        element("label", "Domain (TOML)", for_="domain"),
-        element("textarea", "", id="domain", name="domain", required="required"),
+        listed("level", "What is private", _LEVELS),
+        entry("source", "File below the worker's folder", "For example 2026/clinic.csv. The "
+              "worker compares it with what you declare here.", required="required"),
+        listed("sep", "Fields of a text file are separated by", _SEPARATORS),
+        listed("decimal", "Decimals of a text file have", _DECIMALS),
+        listed("encoding", "A text file is written in", _ENCODINGS),
+        entry("sheet", "Sheet of an Excel file", "Its name or number; the first if empty."),
+        entry("header_row", "Row of the header", "The first if empty.", inputmode="numeric"),
+        entry("rows", "Rows", inputmode="numeric", required="required"),
+        entry("columns", "Columns of the file", "All of them, with commas.", required="required"),
+        entry("domain", "Domain (TOML)", "What private-ate domain drafts, filled in.",
+              rows="9", required="required"),
         button("Add it"),
     )  # fmt: skip
 
@@ -226,8 +315,10 @@ def _dataset_body(fields: Mapping[str, str]) -> DatasetBody:
             name=fields.get("name", ""), population=fields.get("population", ""),
             level=fields.get("level", ""),  # type: ignore[arg-type]  # checked by the model
             epsilon=fields.get("epsilon") or None, domain=fields.get("domain", ""),
-            columns=columns, rows=read_whole(fields.get("rows", "")),
-            source=fields.get("source", ""),
+            columns=columns, rows=read_whole(fields, "rows"),
+            source=write_source(
+                fields.get("source", ""), **{name: fields.get(name) for name in _READING}
+            ),
         )  # fmt: skip
     except ValidationError as cause:
         places = sorted({str(found["loc"][0]) for found in cause.errors()})

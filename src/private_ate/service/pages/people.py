@@ -29,7 +29,6 @@ from private_ate.service.store.people import (
     list_tokens,
     list_users,
     revoke_token,
-    revoke_user,
 )
 from private_ate.service.web.api import time_text
 
@@ -57,7 +56,7 @@ def issue(fields: Filled, session: Here, desk: At) -> HTMLResponse:
         moment = desk.clock()
         add_user(execute, owner, fields.get("role", ""), session.actor.name, moment)
         made = issue_token(
-            execute, owner, session.actor.name, moment, days=read_whole(fields.get("days", "")),
+            execute, owner, session.actor.name, moment, days=read_whole(fields, "days"),
             scope=fields.get("scope", "full"),
         )  # fmt: skip
     return _tokens(session, desk, made)
@@ -75,10 +74,8 @@ def revoke(name: TokenName, fields: Filled, session: Here, desk: At) -> Response
 
 @router.post("/users/revoke")
 def dismiss(fields: Filled, session: Here, desk: At) -> Response:
-    """Revoke somebody with all tokens and sessions."""
-    session.actor.require("curator", write=True)
-    with desk.store.transaction() as execute:
-        revoke_user(execute, fields.get("name", ""), session.actor.name, desk.clock())
+    """Revoke somebody with all that has not started."""
+    desk.revoke(session.actor, fields.get("name", ""))
     return to("/tokens")
 
 
@@ -111,7 +108,8 @@ def _tokens(session: Session, desk: At, made: str = "") -> HTMLResponse:
     parts += [
         element("h2", "Users"),
         show_table(
-            "Revoking somebody ends all tokens and sessions, and cannot be undone",
+            "Revoking somebody ends all tokens, sessions, approvals and requests that have not "
+            "started, and cannot be undone",
             ("User", "Role", "Valid tokens", "Action"),
             [_user_row(item, session) for item in people],
         ),

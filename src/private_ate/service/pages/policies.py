@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
-from private_ate.estimators.registry import METHODS, known_estimands
+from private_ate.domain.kinds import parse_number
+from private_ate.estimators.registry import METHODS
 from private_ate.report.markup import Markup, element
 from private_ate.service.pages.analyst import At, DatasetName
 from private_ate.service.pages.doors import Filled, Here, to
@@ -18,11 +19,12 @@ from private_ate.service.pages.frame import (
     field,
     form,
     may_change,
+    read_whole,
     respond,
     show_table,
 )
-from private_ate.service.policy import Policy
-from private_ate.service.store.catalogue import Dataset, set_policy
+from private_ate.service.policy import Policy, judged_estimands
+from private_ate.service.store.catalogue import Dataset, proposed_policy, set_policy
 from private_ate.service.store.people import Session
 
 __all__ = ["router"]
@@ -30,6 +32,8 @@ __all__ = ["router"]
 router = APIRouter(include_in_schema=False)
 _SWITCHES = ("automatic", "needs_interval", "two_persons")
 _LISTS = ("methods", "estimands", "outcomes", "subgroups")
+_AMOUNTS = ("epsilon_per_request", "epsilon_per_month", "epsilon_at_least")
+_NUMBERS = (*_AMOUNTS, "requests_per_day", "confidence_at_least")
 
 
 @router.get("/datasets/{name}/policy")
@@ -39,11 +43,24 @@ def policy(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
     found, _ = desk.dataset(name)
     words = (
         "Plans within these limits are approved at once; all others wait for a curator. What was "
-        "asked before keeps what was decided."
+        "asked before keeps what was decided. Where two curators approve, a looser policy needs "
+        "two persons."
     )
     changes = session.actor.role == "curator" and may_change(session.actor) and desk.manages
-    part = _policy_form(found, session) if changes else _policy_table(found.policy)
-    return respond(f"Policy of {name}", element("p", words), part, session=session)
+    parts = [_policy_form(found, session) if changes else _policy_table(found.policy)]
+    with desk.store.snapshot() as execute:
+        proposed = proposed_policy(execute, name)
+    if proposed is not None:
+        told = f"{proposed[0]} proposes another policy. A second person confirms it."
+        parts += [element("h2", "Proposed"), element("p", told), _policy_table(proposed[1])]
+        if changes:
+            parts.append(
+                form(
+                    f"/datasets/{name}/policy", session, button("Confirm this policy"),
+                    **_hidden(proposed[1]),
+                )
+            )  # fmt: skip
+    return respond(f"Policy of {name}", element("p", words), *parts, session=session)
 
 
 @router.post("/datasets/{name}/policy")
@@ -53,8 +70,8 @@ def replace_policy(name: DatasetName, fields: Filled, session: Here, desk: At) -
     desk.require_management()
     new = Policy.read(_plain(fields))
     with desk.store.transaction() as execute:
-        set_policy(execute, name, new, session.actor.name)
-    return to("/manage")
+        is_held = set_policy(execute, name, new, session.actor.name)
+    return to("/manage" if is_held else f"/datasets/{name}/policy")
 
 
 def _policy_form(found: Dataset, session: Session) -> Markup:
@@ -67,9 +84,14 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
         field("epsilon_per_month", "Most ε of one analyst in thirty days",
               "Of all data sets about the same people.", held.epsilon_per_month,
               inputmode="decimal", required="required"),
+        field("epsilon_at_least", "Least ε of one request", value=held.epsilon_at_least,
+              inputmode="decimal", required="required"),
+        field("requests_per_day", "Requests of one analyst in 24 hours",
+              "To all data sets about the same people.", str(held.requests_per_day),
+              inputmode="numeric", required="required"),
         field("methods", "Methods", f"With commas, of {', '.join(METHODS)}.",
               ", ".join(held.methods)),
-        field("estimands", "Estimands", f"With commas, of {', '.join(known_estimands())}.",
+        field("estimands", "Estimands", f"With commas, of {', '.join(judged_estimands())}.",
               ", ".join(held.estimands)),
         field("outcomes", "Outcomes", "With commas; all for every one that is declared.",
               _listed(held.outcomes)),
@@ -77,6 +99,8 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
               f"With commas, of {columns}; all for every one, empty for none.",
               _listed(held.subgroups)),
         checkbox("needs_interval", "Only with a confidence interval", checked=held.needs_interval),
+        field("confidence_at_least", "Least confidence of an interval",
+              value=f"{held.confidence_at_least:g}", inputmode="decimal", required="required"),
         checkbox("two_persons", "Two curators approve what waits", checked=held.two_persons),
         button("Replace the policy"),
     )  # fmt: skip
@@ -95,6 +119,15 @@ def _is_word(value: object) -> bool:
     return value is None or isinstance(value, bool)
 
 
+def _hidden(held: Policy) -> dict[str, str]:
+    """Return a policy as the fields of the form that would say it."""
+    return {
+        **{name: "yes" for name in _SWITCHES if getattr(held, name)},
+        **{name: _listed(getattr(held, name)) for name in _LISTS},
+        **{name: str(getattr(held, name)) for name in _NUMBERS},
+    }
+
+
 def _listed(names: tuple[str, ...] | None) -> str:
     return "all" if names is None else ", ".join(names)
 
@@ -107,6 +140,8 @@ def _plain(fields: Mapping[str, str]) -> dict[str, Any]:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         open_list = name in ("outcomes", "subgroups") and parts == ["all"]
         plain[name] = None if open_list else parts
-    for name in ("epsilon_per_request", "epsilon_per_month"):
+    for name in _AMOUNTS:
         plain[name] = fields.get(name, "")
+    plain["requests_per_day"] = read_whole(fields, "requests_per_day")
+    plain["confidence_at_least"] = parse_number(fields.get("confidence_at_least", ""))
     return plain

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, cast
 
 from private_ate.domain import Categories, Domain, Interval
-from private_ate.errors import ArgumentError
+from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.registry import AUTO, METHODS
 from private_ate.report.markup import Markup, element
-from private_ate.service.pages.frame import button, checkbox, choice, field, form
-from private_ate.service.question import Question
+from private_ate.service.pages.frame import button, checkbox, choice, field, query_form
+from private_ate.service.question import LONGEST_PURPOSE, Question
 from private_ate.service.store.catalogue import Dataset
-from private_ate.service.store.people import Session
 
-__all__ = ["FIELDS", "ask_plainly", "question_form", "question_text", "read_number"]
+__all__ = [
+    "FIELDS",
+    "ask_plainly",
+    "field_of",
+    "question_fields",
+    "question_form",
+    "question_text",
+    "read_number",
+    "sentence_of",
+]
 
 _ESTIMANDS: Final = (
     ("ate", "ATE: everybody"), ("att", "ATT: the treated"), ("atc", "ATC: the untreated"),
@@ -23,33 +32,54 @@ _ESTIMANDS: Final = (
 _DESIGNS: Final = (
     ("unknown", "I do not say"), ("observational", "observational"), ("randomized", "randomised"),
 )  # fmt: skip
-_MORE: Final = frozenset({"by", "overall", "probability", "covariates"})
+_MORE: Final = frozenset({"by", "overall", "probability", "covariates", "outcome_sd"})
 FIELDS: Final = _MORE | {"epsilon", "half_width", "estimand", "among", "design", "confidence",
-                          "method"}  # fmt: skip
+                          "method", "purpose"}  # fmt: skip
+# Fields that are written in words or numbers; an error about another stands above the form.
+_WRITTEN: Final = FIELDS - {"estimand", "among", "design", "method", "overall"}
 
 
-def question_form(found: Dataset, session: Session, before: Mapping[str, str]) -> Markup:
-    """Return the form of a question, filled in as it was ``before``."""
+def field_of(error: PrivateAteError, fields: Collection[str] = FIELDS) -> str:
+    """Return the field that an error is about: the one it names, or the first in its sentence."""
+    named = [error.parameter, *re.findall(r"\w+", str(error))]
+    return next((word for word in named if word in fields), "")
+
+
+def question_form(
+    found: Dataset, before: Mapping[str, str], error: PrivateAteError | None = None
+) -> Markup:
+    """Return the form of a question, filled in as it was ``before``; an error is at its field."""
+    wrong = "" if error is None else field_of(error)
+    sentence = "" if error is None else sentence_of(error)
+
+    def entry(name: str, label: str, hint: str, value: str, **attributes: str) -> Markup:
+        said = sentence if name == wrong else ""
+        return field(name, label, hint, before.get(name, value), error=said, **attributes)
+
     typical = found.policy.epsilon_per_request
     arms = found.domain.treatment
-    chosen = before.get("estimand", "")
-    whose = choice("estimand", "Whose effect", _ESTIMANDS, chosen=chosen)
+    whose = choice("estimand", "Whose effect", _ESTIMANDS, chosen=before.get("estimand", ""))
     if arms.size > 2:
         labels = (("", "everybody"), *((arm, arm) for arm in arms.labels))
         whose = choice("among", "Whose effect", labels, chosen=before.get("among", ""))
-    more = {"open": "open"} if set(before) & _MORE else {}
-    return form(
-        f"/datasets/{found.name}/plan", session,
-        field("epsilon", "ε of the answer", "What it may cost, for example 0.3.",
-              before.get("epsilon", "0.1" if typical == "0" else typical), required="required",
+    more = {"open": "open"} if set(before) & _MORE or wrong in _MORE else {}
+    heading = []
+    if sentence and wrong not in _WRITTEN:
+        heading.append(element("p", sentence, class_="warning", role="alert"))
+    return query_form(
+        f"/datasets/{found.name}/plan",
+        *heading,
+        entry("epsilon", "ε of the answer", "What it may cost, for example 0.3.",
+              "0.1" if typical == "0" else typical, required="required", inputmode="decimal"),
+        entry("half_width", "Wanted half-width of the interval",
+              "Optional: the plan then says which ε it takes, in units of the outcome.", "",
               inputmode="decimal"),
-        field("half_width", "Wanted half-width of the interval",
-              "Optional: the plan then says which ε it takes, in units of the outcome.",
-              before.get("half_width", ""), inputmode="decimal"),
         whose,
         choice("design", "How treatment was given", _DESIGNS, chosen=before.get("design", "")),
-        element("details", element("summary", "More choices"), *_more_choices(found, before),
-                **more),
+        entry("purpose", "Purpose", "Optional: what the answer is for. Curators read it, and it "
+              "stays in the history.", "", maxlength=str(LONGEST_PURPOSE)),
+        element("details", element("summary", "More choices"),
+                *_more_choices(found, before, entry), **more),
         button("Show the plan"),
     )  # fmt: skip
 
@@ -64,6 +94,7 @@ def question_text(asked: Question) -> str:
     parts += [f"probability {asked.probability}"] * (asked.probability is not None)
     parts += [f"adjusted for {', '.join(asked.covariates or ())}"] * bool(asked.covariates)
     parts += ["no interval"] * (asked.confidence is None)
+    parts += [f"outcome's standard deviation {asked.outcome_sd}"] * bool(asked.outcome_sd)
     return ", ".join(parts)
 
 
@@ -79,7 +110,30 @@ def ask_plainly(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
         "probability": read_number("", told) if _is_number(told) else told or None,
         "covariates": _list(fields.get("covariates", "")) or None,
         "confidence": None if confidence in ("", "none") else read_number("confidence", confidence),
+        "outcome_sd": read_number("outcome_sd", fields.get("outcome_sd", "")),
+        "purpose": fields.get("purpose", ""),
     }  # fmt: skip
+
+
+def question_fields(asked: Question) -> dict[str, str]:
+    """Return the fields of a form that ask this question again, without those at their defaults.
+
+    Options of a method, a target and a number of neighbours have no field.
+    """
+    values = {
+        "epsilon": asked.epsilon, "estimand": asked.estimand, "design": asked.design,
+        "among": asked.among, "method": asked.method, "by": ", ".join(asked.by),
+        "overall": "yes" if asked.overall else "", "probability": asked.probability,
+        "covariates": ", ".join(asked.covariates or ()), "outcome_sd": asked.outcome_sd,
+        "confidence": "none" if asked.confidence is None else asked.confidence,
+        "purpose": asked.purpose,
+    }  # fmt: skip
+    usual = {"estimand": "ate", "design": "unknown", "method": "auto", "confidence": 0.95}
+    return {
+        name: str(value)
+        for name, value in values.items()
+        if value not in (None, "") and value != usual.get(name)
+    }
 
 
 def read_number(name: str, text: str) -> float | None:
@@ -89,11 +143,13 @@ def read_number(name: str, text: str) -> float | None:
     try:
         return float(text.replace(",", "."))
     except ValueError as cause:
-        msg = f"the {name} is a number such as 1.5"
-        raise ArgumentError(msg) from cause
+        msg = f"{name} is a number such as 1.5"
+        raise ArgumentError(msg, parameter=name) from cause
 
 
-def _more_choices(found: Dataset, before: Mapping[str, str]) -> list[Markup]:
+def _more_choices(
+    found: Dataset, before: Mapping[str, str], entry: Callable[..., Markup]
+) -> list[Markup]:
     """Return what most questions leave as it is."""
     domain = found.domain
     able = [name for name, method in METHODS.items() if found.level in method.levels]
@@ -101,25 +157,34 @@ def _more_choices(found: Dataset, before: Mapping[str, str]) -> list[Markup]:
     parts = []
     if any(found.level in METHODS[name].subgroups_at for name in AUTO[found.level]):
         parts += [
-            field("by", "Subgroups", "Columns of labels, and numbers with a cut, with commas: "
-                  f"{_example(domain)}. Each has an effect of its own.", before.get("by", "")),
+            entry("by", "Subgroups", "Columns of labels, and numbers with a cut, with commas: "
+                  f"{_example(domain)}. Each has an effect of its own.", ""),
             checkbox("overall", "Pay half of ε for the effect of everybody beside subgroups",
                      checked="overall" in before),
         ]  # fmt: skip
     if domain.treatment.size == 2:
-        parts.append(field("probability", "Probability of treatment in a trial",
+        parts.append(entry("probability", "Probability of treatment in a trial",
                            "A number such as 0.5, or the column that holds everybody's; only for "
-                           "a randomised design.", before.get("probability", "")))  # fmt: skip
+                           "a randomised design.", ""))  # fmt: skip
     return [
         *parts,
-        field("covariates", "Covariates to adjust for", f"With commas; empty for all: {known}.",
-              before.get("covariates", "")),
-        field("confidence", "Confidence of the interval",
-              "0.95, for example; none for no interval.", before.get("confidence", "0.95")),
+        entry("covariates", "Covariates to adjust for", f"With commas; empty for all: {known}.",
+              ""),
+        entry("outcome_sd", "Standard deviation of the outcome among people treated alike",
+              "A public guess, in units of the outcome; empty if you have none.", "",
+              inputmode="decimal"),
+        entry("confidence", "Confidence of the interval",
+              "0.95, for example; none for no interval.", "0.95"),
         choice("method", "Method", (("auto", "auto: the recommended one"),
                                     *((name, name) for name in able)),
                chosen=before.get("method", "")),
     ]  # fmt: skip
+
+
+def sentence_of(error: PrivateAteError) -> str:
+    """Return what an error says as a sentence."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _example(domain: Domain) -> str:

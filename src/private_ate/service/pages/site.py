@@ -9,19 +9,18 @@ from fastapi.responses import HTMLResponse, Response
 
 from private_ate.report.markup import element
 from private_ate.service.desk import Desk
-from private_ate.service.pages import analyst, office, people, policies
+from private_ate.service.pages import analyst, office, people, plans, policies
 from private_ate.service.pages.doors import (
     Filled,
     RawForm,
     cookie_name,
-    require_origin,
     set_cookie,
     to,
 )
 from private_ate.service.pages.frame import SHEET, button, field, form, respond
 from private_ate.service.refusals import Unauthorized
 from private_ate.service.store.people import close_session, open_session, read_token
-from private_ate.service.web.identity import desk_of, settings_of
+from private_ate.service.web.identity import desk_of, require_origin, settings_of
 
 __all__ = ["add_pages", "error_page"]
 
@@ -31,7 +30,7 @@ At = Annotated[Desk, Depends(desk_of)]
 
 def add_pages(app: FastAPI) -> None:
     """Add the pages to an application."""
-    parts = (analyst.router, office.router, people.router, policies.router)
+    parts = (plans.router, analyst.router, office.router, people.router, policies.router)
     for part in (router, *parts):
         app.include_router(part)
 

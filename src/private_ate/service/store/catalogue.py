@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, cast, get_args
 
@@ -27,29 +28,32 @@ from private_ate.privacy.ledger.store import Execute
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.service.policy import Policy
 from private_ate.service.refusals import Conflict, Missing
+from private_ate.service.sources import check_source, name_of
 from private_ate.service.store.events import write_event
+from private_ate.service.store.people import are_two_persons
 from private_ate.service.store.tables import one, rows_of
 
 __all__ = [
+    "CLOSED",
     "Dataset",
     "Population",
     "add_dataset",
     "add_population",
-    "check_source",
     "close_dataset",
     "find_dataset",
     "find_population",
     "list_datasets",
     "list_populations",
     "pin_digest",
+    "proposed_policy",
     "set_policy",
+    "usual_policy",
 ]
 
-_SOURCE: Final = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,4}"
-)
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_COLUMNS: Final = 5000
+_PROPOSED: Final = "propose policy"
+CLOSED: Final = "close"  # the event's kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,9 @@ def add_dataset(execute: Execute, new: Dataset, actor: str) -> None:
     if any(other.name == new.name for other in known):
         msg = f"there is a data set {new.name!r} already"
         raise Conflict(msg)
-    _refuse_mixed_roles(new, [other for other in known if other.source == new.source])
+    same_file = [other for other in known if name_of(other.source) == name_of(new.source)]
+    _refuse_mixed_roles(new, same_file)
+    _refuse_looser_policy(new, known)
     _check_columns(new)
     whole_number("rows", new.size, 2, 1 << 40)
     whole_number("rows_per_person", new.rows_per_person, 1, 10**6)
@@ -137,18 +143,6 @@ def add_dataset(execute: Execute, new: Dataset, actor: str) -> None:
     }  # fmt: skip
     write_event(execute, "dataset", new.name, actor, facts)
     _open_account(execute, new, population)
-
-
-def check_source(source: object) -> str:
-    """Return a file's name below the worker's folder: plain words, no way out of it."""
-    plain = isinstance(source, str) and _SOURCE.fullmatch(source) and ".." not in source
-    if not plain or not str(source).lower().endswith((".csv", ".parquet", ".pq", ".txt")):
-        msg = (
-            "the source is the name of a .csv or .parquet file below the worker's folder, of "
-            "letters, digits, dots, hyphens and underscores, such as 2026/clinic.csv"
-        )
-        raise ArgumentError(msg)
-    return str(source)
 
 
 def find_population(execute: Execute, name: str) -> Population:
@@ -199,25 +193,68 @@ def close_dataset(execute: Execute, name: str, actor: str, now: int) -> None:
     if done.changed != 1:
         msg = f"data set {name!r} is closed already"
         raise Conflict(msg)
-    write_event(execute, "close", name, actor)
+    write_event(execute, CLOSED, name, actor)
 
 
-def set_policy(execute: Execute, name: str, policy: Policy, actor: str) -> None:
-    """Replace what a data set's policy approves by itself; requests made before keep theirs."""
-    find_dataset(execute, name)
+def set_policy(execute: Execute, name: str, policy: Policy, actor: str) -> bool:
+    """Replace what a data set's policy approves by itself; False if a second person has to agree.
+
+    Where two persons approve what waits, a looser policy is proposed by one and confirmed by
+    another, who says the same. Requests made before keep what was decided.
+    """
+    held = find_dataset(execute, name).policy
+    if held.two_persons and policy.is_looser_than(held):
+        proposed = proposed_policy(execute, name)
+        if proposed is None or proposed[1] != policy:
+            write_event(execute, _PROPOSED, name, actor, policy.plain)
+            return False
+        if not are_two_persons(execute, (proposed[0], actor)):
+            msg = f"{proposed[0]!r} has proposed this policy; another person confirms it"
+            raise Conflict(msg)
     execute(
         "UPDATE service_datasets SET policy = ? WHERE name = ?", (canonical(policy.plain), name)
     )
     write_event(execute, "policy", name, actor, policy.plain)
+    return True
 
 
-def pin_digest(execute: Execute, name: str, digest: str, actor: str) -> None:
-    """Keep the keyed digest of a file at its first use."""
+def proposed_policy(execute: Execute, name: str) -> tuple[str, Policy] | None:
+    """Return who proposed a policy that waits for a second person, and the policy."""
+    found = one(
+        execute,
+        "SELECT kind, actor, body FROM service_events WHERE subject = ? AND kind IN (?, 'policy') "
+        "ORDER BY sequence DESC LIMIT 1",
+        name, _PROPOSED,
+    )  # fmt: skip
+    if found is None or found[0] != _PROPOSED:
+        return None
+    actor = str(found[1])
+    revoked = one(execute, "SELECT 1 FROM service_users WHERE name = ? AND revoked > 0", actor)
+    return None if revoked else (actor, Policy.read(json.loads(str(found[2]))))
+
+
+def usual_policy(execute: Execute, population: str) -> Policy:
+    """Return the policy of a new data set about a population: one that two persons decide about."""
+    known = (item for item in list_datasets(execute) if item.population == population)
+    return next((item.policy for item in known if item.policy.two_persons), Policy())
+
+
+def pin_digest(execute: Execute, name: str, digest: str, actor: str, start: int) -> None:
+    """Keep the keyed digest of a file at its first use, in a slot that starts at this time.
+
+    A copy of a file that is pinned already is about the same people, whatever its name: both data
+    sets are held to what two data sets of one file are.
+    """
+    known = list_datasets(execute)
+    new = next(item for item in known if item.name == name)
+    copies = [item for item in known if item.digest == digest and item.name != name]
+    _refuse_mixed_roles(new, copies)
     done = execute(
         "UPDATE service_datasets SET digest = ? WHERE name = ? AND digest = ''", (digest, name)
     )
     if done.changed == 1:
-        write_event(execute, "pin", name, actor)
+        at = datetime.fromtimestamp(start / 1000, UTC).isoformat(timespec="milliseconds")
+        write_event(execute, "pin", name, actor, at=at)
 
 
 @lru_cache(maxsize=256)
@@ -236,20 +273,19 @@ def _dataset(row: Sequence[object]) -> Dataset:
 
 
 def _open_account(execute: Execute, new: Dataset, population: Population) -> None:
-    public = None
+    public = gaps = None
     if has_public_covariates(new.level):
-        public = list(_public_columns(new.domain))
-    said = declared_roles(new.level, public, new.rows_per_person)
+        public, gaps = list(new.domain.public_columns), _public_gaps(new.domain)
+    said = declared_roles(new.level, public, new.rows_per_person, gaps)
     private = Roles(private=frozenset({new.domain.outcome.column}))
     roles = private.declare(said, new.name)
     bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
     grant_dataset(execute, new.name, population.total, bound)
 
 
-def _public_columns(domain: Domain) -> tuple[str, ...]:
-    """Return the columns that label level holds public: all that are declared but the outcome."""
-    weights = () if domain.weights is None else (domain.weights.column,)
-    return (domain.treatment.column, *domain.covariates, *weights)
+def _public_gaps(domain: Domain) -> list[str]:
+    """Return the outcomes of which the curator declares that anybody may know who lacks one."""
+    return [one.column for one in domain.outcomes if one.missing == "public"]
 
 
 def _check_columns(new: Dataset) -> None:
@@ -261,7 +297,7 @@ def _check_columns(new: Dataset) -> None:
         check_name("column", name)
     domain = new.domain
     require_one_outcome(domain, "a data set of a service")
-    needed = (domain.outcome.column, *_public_columns(domain))
+    needed = (domain.outcome.column, *domain.public_columns)
     lacking = next((name for name in needed if name not in new.columns), None)
     if lacking is not None:
         msg = f"the domain declares column {lacking!r}, which is not among the columns"
@@ -270,13 +306,19 @@ def _check_columns(new: Dataset) -> None:
         msg = "the domain declares at least one covariate"
         raise ArgumentError(msg)
     _ = domain.bounds  # an error that says how to declare them
+    if domain.outcome.fills_undeclared:
+        msg = (
+            f"the domain does not say what a missing {domain.outcome.column!r} is; declare "
+            'missing = "public", "private" or a number with the outcome'
+        )
+        raise ArgumentError(msg)
 
 
 def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
-    """Refuse a file's outcome that is public in another data set of the same file, or elsewhere.
+    """Refuse an outcome that is public in another data set of the same file, or other people.
 
     Two data sets may share a file to answer about two outcomes. Then they share a population, and
-    at label level neither may treat the other's outcome as public.
+    at label level neither may treat the other's outcome as public, nor who lacks it.
     """
     for other in others:
         if other.population != new.population:
@@ -288,12 +330,33 @@ def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
         if not has_public_covariates(new.level):
             continue
         for first, second in ((new, other), (other, new)):
-            if first.domain.outcome.column in _public_columns(second.domain):
+            if first.domain.outcome.column in second.domain.public_columns:
                 msg = (
                     f"column {first.domain.outcome.column!r} is private in {first.name!r} and "
                     f"public in {second.name!r}; leave it out of the covariates there"
                 )
                 raise Conflict(msg)
+        mine, theirs = new.domain.outcome, other.domain.outcome
+        if mine.column == theirs.column and (mine.missing == "public") != (
+            theirs.missing == "public"
+        ):
+            msg = (
+                f"who lacks a value of column {mine.column!r} is public in one of {new.name!r} and "
+                f"{other.name!r} and private in the other; declare the same of it"
+            )
+            raise Conflict(msg)
+
+
+def _refuse_looser_policy(new: Dataset, known: list[Dataset]) -> None:
+    """Refuse a data set by which one curator could decide what needs two for the same people."""
+    for other in known:
+        is_held = other.population == new.population and other.policy.two_persons
+        if is_held and new.policy.is_looser_than(other.policy):
+            msg = (
+                f"two persons decide about data set {other.name!r} of the same people; give the "
+                "new one a policy that is no looser, and loosen it together"
+            )
+            raise Conflict(msg)
 
 
 def _word(role: str, name: object) -> str:

@@ -15,7 +15,7 @@ from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import GENESIS, canonical, digest
 from private_ate.privacy.ledger.store import Execute
 
-__all__ = ["Event", "last_event", "read_events", "verify_events", "write_event"]
+__all__ = ["Event", "events_about", "last_event", "read_events", "verify_events", "write_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,18 @@ _NAMES = ", ".join(field.name for field in fields(Event))
 _PLACES = ", ".join("?" for _ in fields(Event))
 
 
-def write_event(
-    execute: Execute, kind: str, subject: str, actor: str, body: Mapping[str, Any] | None = None
+def write_event(  # who did what to whom, and when
+    execute: Execute,
+    kind: str,
+    subject: str,
+    actor: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    at: str = "",
 ) -> None:
-    """Append an event in the transaction of what it tells."""
+    """Append an event in the transaction of what it tells; at this moment, or at a public one."""
     sequence, previous = last_event(execute)
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
     draft = Event(sequence + 1, kind, subject, actor, canonical(body or {}), at, previous)
     event = replace(draft, hash=draft.seal())
     execute(
@@ -71,6 +77,15 @@ def read_events(execute: Execute, last: int | None = None, skip: int = 0) -> lis
         f"SELECT {_NAMES} FROM service_events "  # noqa: S608  # constants
         "WHERE sequence > ? AND sequence <= ? ORDER BY sequence",
         (after, end),
+    ).rows
+    return [Event(*row) for row in rows]
+
+
+def events_about(execute: Execute, subject: str) -> list[Event]:
+    """Return what happened to one subject, in order."""
+    rows = execute(
+        f"SELECT {_NAMES} FROM service_events WHERE subject = ? ORDER BY sequence",  # noqa: S608  # constants
+        (subject,),
     ).rows
     return [Event(*row) for row in rows]
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final, Literal, cast, get_args
 
 from private_ate.arguments import one_of, whole_number
@@ -22,6 +25,7 @@ from private_ate.service.store.events import write_event
 from private_ate.service.store.tables import DECOY, one, rows_of
 
 __all__ = [
+    "REVOKED",
     "Actor",
     "Role",
     "Scope",
@@ -29,9 +33,11 @@ __all__ = [
     "TokenNote",
     "UserNote",
     "add_user",
+    "are_two_persons",
     "close_session",
     "find_session",
     "find_user",
+    "is_there",
     "issue_token",
     "list_tokens",
     "list_users",
@@ -52,8 +58,10 @@ _LOOK_UP: Final = (
     "FROM service_tokens t JOIN service_users u ON u.name = t.owner WHERE t.id >= ? "
     "ORDER BY t.id LIMIT 1"
 )
+_ACTORS: Final = frozenset({"setup", "policy", "nobody"})  # who acts in events and is no user
 DAY: Final = 24 * 3600 * 1000
 SESSION: Final = 8 * 3600 * 1000
+REVOKED: Final = "revoke user"  # the event's kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,9 @@ def add_user(execute: Execute, name: str, role: str, actor: str, now: int) -> No
     """Add a user; one who is there in another role is refused, all spellings are one name."""
     name = check_analyst(name)
     one_of("role", role, get_args(Role))
+    if fold_name(name) in _ACTORS:
+        msg = f"{name!r} stands for the service itself in its history; choose another name"
+        raise Conflict(msg)
     same = [
         row
         for row in rows_of(execute, "SELECT name, role, revoked FROM service_users")
@@ -141,7 +152,39 @@ def revoke_user(execute: Execute, name: str, actor: str, now: int) -> None:
         raise Missing(msg)
     execute("UPDATE service_tokens SET revoked = ? WHERE owner = ? AND revoked = 0", (now, name))
     execute("DELETE FROM service_sessions WHERE owner = ?", (name,))
-    write_event(execute, "revoke user", name, actor)
+    write_event(execute, REVOKED, name, actor)
+
+
+def are_two_persons(execute: Execute, names: Collection[str]) -> bool:
+    """Say whether two of these curators are certainly two persons.
+
+    Who issues an account or a token of a curator has seen its secret and can act in that name, and
+    so can whoever can act in the issuer's. Two curators are two persons if nobody can act for
+    both. What was issued on the machine itself was issued by no curator.
+    """
+    curators = {
+        str(row[0])
+        for row in rows_of(execute, "SELECT name FROM service_users WHERE role = 'curator'")
+    }
+    issuers: dict[str, set[str]] = {}
+    for kind, subject, actor, body in rows_of(
+        execute,
+        "SELECT kind, subject, actor, body FROM service_events WHERE kind IN ('user', 'token')",
+    ):
+        owner = str(subject) if kind == "user" else str(json.loads(str(body))["owner"])
+        if owner in curators and actor in curators:
+            issuers.setdefault(owner, set()).add(str(actor))
+    hands = [_can_act_for(name, issuers) for name in dict.fromkeys(names)]
+    return any(first.isdisjoint(second) for first, second in combinations(hands, 2))
+
+
+def _can_act_for(name: str, issuers: Mapping[str, set[str]]) -> set[str]:
+    """Return a curator with all who issued to her, or to one of them."""
+    found, fresh = {name}, {name}
+    while fresh:
+        fresh = {issuer for one_of_them in fresh for issuer in issuers.get(one_of_them, ())} - found
+        found |= fresh
+    return found
 
 
 def issue_token(  # one value per fact about a token
@@ -221,6 +264,20 @@ def find_user(execute: Execute, name: str) -> Actor:
     if found is None or found[1]:
         raise _unknown()
     return Actor(name, cast("Role", found[0]))
+
+
+def is_there(execute: Execute, name: str) -> bool:
+    """Say whether a user is known and has never been revoked.
+
+    The history is asked too: a table can be changed by whoever took over a process that writes it.
+    """
+    known = one(
+        execute,
+        "SELECT 1 FROM service_users u WHERE u.name = ? AND u.revoked = 0 AND NOT EXISTS "
+        "(SELECT 1 FROM service_events e WHERE e.kind = ? AND e.subject = u.name)",
+        name, REVOKED,
+    )  # fmt: skip
+    return known is not None
 
 
 def open_session(execute: Execute, actor: Actor, now: int) -> str:

@@ -1,8 +1,6 @@
-"""Requests and their states: every change is a conditional update with an event.
+"""Requests as they are kept: every change is a conditional update, with an event.
 
-``draft → planned → (waiting) → approved → queued → charged → done | lost``, or ``refused`` or
-``cancelled`` on the way. There is no way back and no second try: a noisy job that ran twice would
-be a second look for one price.
+The steps of a worker are no events yet: `service.store.history` writes them when they are public.
 """
 
 from __future__ import annotations
@@ -10,22 +8,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.store import Execute
 from private_ate.service.question import Question
 from private_ate.service.refusals import Missing
 from private_ate.service.store.events import write_event
+from private_ate.service.store.people import is_there
+from private_ate.service.store.states import FINAL, MOVES, State
 from private_ate.service.store.tables import one, rows_of
 
 __all__ = [
     "FINAL",
     "MOVES",
+    "Counts",
     "RequestRow",
     "State",
     "approvers_of",
+    "asked_in_a_day",
     "asked_in_a_month",
+    "count_requests",
+    "end_with",
     "find_request",
     "insert_request",
     "list_requests",
@@ -34,34 +38,17 @@ __all__ = [
     "write_approval",
 ]
 
-State = Literal[
-    "draft", "planned", "waiting", "approved", "queued", "charged", "done", "lost", "refused",
-    "cancelled",
-]  # fmt: skip
-_MONTH: Final = 30 * 24 * 3600 * 1000
-FINAL: Final[frozenset[State]] = frozenset({"done", "lost", "refused", "cancelled"})
-MOVES: Final[dict[State, frozenset[State]]] = {
-    "draft": frozenset({"planned"}),
-    "planned": frozenset({"waiting", "approved"}),
-    "waiting": frozenset({"approved", "refused", "cancelled"}),
-    "approved": frozenset({"queued"}),
-    # Only a dummy request is done without a charge.
-    "queued": frozenset({"charged", "done", "refused", "cancelled"}),
-    "charged": frozenset({"done", "lost"}),
-    "done": frozenset(),
-    "lost": frozenset(),
-    "refused": frozenset(),
-    "cancelled": frozenset(),
-}
+_DAY: Final = 24 * 3600 * 1000
+_MONTH: Final = 30 * _DAY
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
     """A request as it is kept; times are milliseconds, zero where they have not come.
 
-    ``start`` is when work may begin, ``ends`` when it is over by public bounds: its own, and those
-    of what was asked of the data set before. ``due`` is when its answer appears, ``visible`` when
-    it does. The body is the release of a dummy request; the ledger keeps the others.
+    From ``start`` to ``ends`` is its slot (`service.schedule`): work begins no earlier and is over
+    by public bounds. ``due`` is when its answer appears, ``visible`` when it does. The body is the
+    release of a dummy request; the ledger keeps the others.
     """
 
     id: str
@@ -178,7 +165,8 @@ def move(  # the step, who makes it and what it writes
 ) -> bool:
     """Take a request from one state to another if it is there still; False if it is not.
 
-    With ``claim`` only for the holder of that claim. ``columns`` are written in the same update.
+    With ``claim`` only for the holder of that claim, whose step becomes an event when the answer
+    appears. ``columns`` are written in the same update.
     """
     if after not in MOVES[before]:
         msg = f"no request goes from {before} to {after}"
@@ -192,8 +180,32 @@ def move(  # the step, who makes it and what it writes
     )
     if done.changed != 1:
         return False
-    write_event(execute, after, name, actor, facts)
+    if claim is None:
+        write_event(execute, after, name, actor, facts)
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many requests an analyst has under way, waiting for a curator, and made in a day."""
+
+    under_way: int
+    waiting: int
+    a_day: int
+
+
+def count_requests(execute: Execute, analyst: str, *, dummy: bool, moment: int) -> Counts:
+    """Count an analyst's requests by what may be known at this moment."""
+    found = one(
+        execute,
+        "SELECT COALESCE(SUM(CASE WHEN state IN ('approved', 'queued', 'charged') OR (state IN "
+        "('done', 'lost', 'refused', 'cancelled') AND visible > ?) THEN 1 ELSE 0 END), 0), "
+        "COALESCE(SUM(CASE WHEN state = 'waiting' THEN 1 ELSE 0 END), 0), "
+        "COALESCE(SUM(CASE WHEN submitted > ? THEN 1 ELSE 0 END), 0) "
+        "FROM service_requests WHERE analyst = ? AND dummy = ?",
+        moment, moment - _DAY, analyst, int(dummy),
+    )  # fmt: skip
+    return Counts(*(int(str(count)) for count in found or (0, 0, 0)))
 
 
 def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
@@ -212,6 +224,23 @@ def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: in
     return int(str(found[0])) if found else 0
 
 
+def asked_in_a_day(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
+    """Return how many requests an analyst made in 24 hours, whatever became of them.
+
+    Looking back at a request (``but``) counts those that came earlier, so that none of the same
+    instant is refused afterwards for another.
+    """
+    last = moment if not but else moment - 1
+    found = one(
+        execute,
+        "SELECT COUNT(*) FROM service_requests r JOIN service_datasets d ON d.name = r.dataset "
+        "WHERE r.analyst = ? AND d.population = ? AND r.dummy = 0 AND r.submitted > ? "
+        "AND r.submitted <= ? AND r.id <> ?",
+        analyst, population, moment - _DAY, last, but,
+    )  # fmt: skip
+    return int(str(found[0])) if found else 0
+
+
 def write_approval(execute: Execute, row: RequestRow, approver: str) -> None:
     """Keep a curator's approval of a plan, where the web's own role cannot write."""
     execute(
@@ -221,13 +250,34 @@ def write_approval(execute: Execute, row: RequestRow, approver: str) -> None:
 
 
 def approvers_of(execute: Execute, row: RequestRow) -> tuple[str, ...]:
-    """Return the curators who approved the plan of a request."""
+    """Return the curators who approved the plan of a request and have not been revoked since."""
     found = rows_of(
         execute,
-        "SELECT approver FROM service_approvals WHERE request = ? AND plan = ? ORDER BY approver",
+        "SELECT a.approver FROM service_approvals a JOIN service_users u ON u.name = a.approver "
+        "WHERE a.request = ? AND a.plan = ? AND u.role = 'curator' ORDER BY a.approver",
         row.id, row.plan,
     )  # fmt: skip
-    return tuple(str(name) for (name,) in found)
+    return tuple(str(name) for (name,) in found if is_there(execute, str(name)))
+
+
+def end_with(execute: Execute, name: str, actor: str, moment: int) -> list[RequestRow]:
+    """End what a revoked user leaves: requests that have not started, approvals of what waits.
+
+    By the clock alone: what has started by it is looked at again when it is charged. Returns what
+    was cancelled.
+    """
+    ended = []
+    for row in list_requests(execute, analyst=name, states=("waiting", "queued"), last=1 << 40):
+        if row.state == "waiting" or moment < row.start:
+            move(execute, row.id, row.state, "cancelled", actor, visible=moment)
+            ended.append(row)
+    approved = rows_of(execute, "SELECT request FROM service_approvals WHERE approver = ?", name)
+    for (request,) in approved:
+        row = find_request(execute, str(request))
+        if row.state == "waiting":
+            left = json.dumps(approvers_of(execute, row))
+            execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (left, row.id))
+    return ended
 
 
 def spent_and_reserved(execute: Execute, population: str, now: int) -> BudgetUnits:

@@ -14,6 +14,7 @@ from typing import Final
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.store import TABLES, Execute, Store, store_for
+from private_ate.service.store.states import FINAL, MOVES
 
 __all__ = ["DECOY", "connect", "create", "one", "rows_of"]
 
@@ -59,11 +60,14 @@ _SERVICE: Final = (
     ),
     "CREATE INDEX IF NOT EXISTS service_requests_state ON service_requests (state, dataset)",
     "CREATE INDEX IF NOT EXISTS service_requests_whose ON service_requests (analyst, submitted)",
+    "CREATE INDEX IF NOT EXISTS service_requests_slot ON service_requests (dataset, dummy, start)",
+    "CREATE INDEX IF NOT EXISTS service_requests_end ON service_requests (visible)",
     (
         "CREATE TABLE IF NOT EXISTS service_events (sequence BIGINT PRIMARY KEY, "
         "kind TEXT NOT NULL, subject TEXT NOT NULL, actor TEXT NOT NULL, body TEXT NOT NULL, "
         "at TEXT NOT NULL, previous TEXT NOT NULL UNIQUE, hash TEXT NOT NULL UNIQUE)"
     ),
+    "CREATE INDEX IF NOT EXISTS service_events_subject ON service_events (subject)",
     (
         "CREATE TABLE IF NOT EXISTS service_approvals (request TEXT NOT NULL, "
         "plan TEXT NOT NULL, approver TEXT NOT NULL, PRIMARY KEY (request, approver))"
@@ -79,10 +83,30 @@ _SERVICE: Final = (
         f"VALUES ('{DECOY}', 'nobody', '{'0' * 64}', 'read', 0, 0, 1) ON CONFLICT DO NOTHING"
     ),
 )
-_SQLITE: Final = tuple(
-    f"CREATE TRIGGER IF NOT EXISTS service_events_never_{word} BEFORE {change} ON service_events "
-    "BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
-    for word, change in (("change", "UPDATE"), ("go", "DELETE"))
+_ENDS: Final = ", ".join(f"'{state}'" for state in sorted(FINAL))
+_STEPS: Final = ", ".join(
+    f"'{before} {after}'" for before, afters in MOVES.items() for after in sorted(afters)
+)
+_WRONG_STEP: Final = (
+    f"OLD.state IN ({_ENDS}) OR (OLD.state <> NEW.state "
+    f"AND OLD.state || ' ' || NEW.state NOT IN ({_STEPS}))"
+)
+_NO_STEP: Final = "a request that has ended stays as it is, and no state has a way back"
+_NEWEST: Final = "service_requests_never_go_back"  # a database without it is of an earlier version
+_SQLITE: Final = (
+    *(
+        f"CREATE TRIGGER IF NOT EXISTS service_events_never_{word} BEFORE {change} ON "
+        "service_events BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
+        for word, change in (("change", "UPDATE"), ("go", "DELETE"))
+    ),
+    (
+        "CREATE TRIGGER IF NOT EXISTS service_requests_stay BEFORE DELETE ON service_requests "
+        f"BEGIN SELECT RAISE(ABORT, '{_NO_STEP}'); END"
+    ),
+    (
+        f"CREATE TRIGGER IF NOT EXISTS {_NEWEST} BEFORE UPDATE ON service_requests "
+        f"WHEN {_WRONG_STEP} BEGIN SELECT RAISE(ABORT, '{_NO_STEP}'); END"
+    ),
 )
 _POSTGRES: Final = (
     (
@@ -93,29 +117,43 @@ _POSTGRES: Final = (
         "CREATE OR REPLACE TRIGGER service_events_never_change BEFORE UPDATE OR DELETE OR "
         "TRUNCATE ON service_events FOR EACH STATEMENT EXECUTE FUNCTION private_ate_append_only()"
     ),
+    (
+        "CREATE OR REPLACE FUNCTION private_ate_no_way_back() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{_NO_STEP}'; END $$"
+    ),
+    (
+        "CREATE OR REPLACE TRIGGER service_requests_stay BEFORE DELETE OR TRUNCATE ON "
+        "service_requests FOR EACH STATEMENT EXECUTE FUNCTION private_ate_no_way_back()"
+    ),
+    (
+        f"CREATE OR REPLACE TRIGGER {_NEWEST} BEFORE UPDATE ON service_requests FOR EACH ROW "
+        f"WHEN ({_WRONG_STEP}) EXECUTE FUNCTION private_ate_no_way_back()"
+    ),
 )
 
 
 def create(location: str | Path) -> Store:
     """Make the tables where they are not there yet, the ledger's among them."""
     store = store_for(location, must_exist=False)
-    own = _POSTGRES if _is_postgres(location) else _SQLITE
-    store.initialize((*TABLES, *_SERVICE, *own))
+    _initialize(store, location)
     return store
 
 
 @contextmanager
 def connect(location: str | Path) -> Iterator[Store]:
-    """Open a store that was made before."""
+    """Open a store that was made before; one of an earlier version gets what it lacks."""
     store = store_for(location, must_exist=True)
     try:
         try:
             with store.snapshot() as execute:
                 execute("SELECT COUNT(*) FROM service_approvals", ())
+                is_newest = one(execute, _catalogue(location), _NEWEST) is not None
         except LedgerError as cause:
             if "service_approvals" in str(cause):  # both stores name the table that is not there
                 raise _absent() from cause
             raise
+        if not is_newest:
+            _upgrade(store, location)
         yield store
     finally:
         store.close()
@@ -134,6 +172,30 @@ def one(execute: Execute, statement: str, *values: object) -> tuple[object, ...]
 
 def _is_postgres(location: str | Path) -> bool:
     return str(location).startswith(("postgresql://", "postgres://"))
+
+
+def _catalogue(location: str | Path) -> str:
+    """Return the query that finds a trigger by its name."""
+    if _is_postgres(location):
+        return "SELECT 1 FROM pg_trigger WHERE tgname = ?"
+    return "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = ?"
+
+
+def _initialize(store: Store, location: str | Path) -> None:
+    own = _POSTGRES if _is_postgres(location) else _SQLITE
+    store.initialize((*TABLES, *_SERVICE, *own))
+
+
+def _upgrade(store: Store, location: str | Path) -> None:
+    """Make what a database of an earlier version lacks; the web's own role may not."""
+    try:
+        _initialize(store, location)
+    except LedgerError as cause:
+        msg = (
+            "this database is of an earlier version; open it once on the worker's side, with "
+            "serve work or serve verify"
+        )
+        raise LedgerError(msg) from cause
 
 
 def _absent() -> LedgerError:

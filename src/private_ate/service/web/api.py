@@ -17,10 +17,11 @@ from fastapi.responses import StreamingResponse
 from private_ate.domain import Domain
 from private_ate.planning import PlanRow
 from private_ate.privacy.ledger.chain import Entry
+from private_ate.privacy.ledger.store import read_entries
 from private_ate.release import Release
 from private_ate.report.markup import STYLE
 from private_ate.service.desk import Balance, Desk
-from private_ate.service.heads import holds_head, visible_heads
+from private_ate.service.heads import first_hidden, holds_head, visible_heads
 from private_ate.service.planner import expect
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
@@ -39,10 +40,9 @@ from private_ate.service.store.people import (
     list_tokens,
     list_users,
     revoke_token,
-    revoke_user,
 )
 from private_ate.service.store.requests import RequestRow
-from private_ate.service.web.identity import actor_of, anybody, desk_of
+from private_ate.service.web.identity import actor_of, anybody, desk_of, health_check
 from private_ate.service.web.models import (
     ApprovalBody,
     BudgetOut,
@@ -68,6 +68,7 @@ from private_ate.service.web.models import (
 __all__ = [
     "audit_lines",
     "dataset_from",
+    "dummy_csv",
     "plan_out",
     "release_page",
     "request_out",
@@ -112,13 +113,8 @@ def dummy(
     rows: Annotated[int, Query(ge=2, le=_MOST_DUMMIES)] = 1000,
 ) -> Response:
     """Draw made-up people from the declared domain alone, with a known effect."""
-    from private_ate.datasets.dummy import draw_dummy
-
     actor.require("analyst", "curator", "auditor")
-    found, _ = desk.dataset(name)
-    study = draw_dummy(found.domain, rows)
-    headers = {"X-Known-Effect": f"{study.effect:g}"}
-    return Response(study.frame.write_csv(), headers=headers, media_type="text/csv")
+    return dummy_csv(actor, desk, name, rows)
 
 
 @router.post("/datasets", status_code=201)
@@ -147,21 +143,23 @@ def close(name: DatasetName, actor: Who, desk: At) -> CloseOut:
 
 @router.put("/datasets/{name}/policy")
 def policy(name: DatasetName, body: PolicyModel, actor: Who, desk: At) -> DatasetOut:
-    """Replace what a data set's policy approves by itself; requests made before keep theirs."""
+    """Replace what a data set's policy approves by itself; requests made before keep theirs.
+
+    Where two persons decide, a looser policy is proposed until another curator sends the same.
+    """
     actor.require("curator", write=True)
     desk.require_management()
     new = Policy.read(body.model_dump())
     with desk.store.transaction() as execute:
-        set_policy(execute, name, new, actor.name)
-    return dataset_out(*desk.dataset(name))
+        is_held = set_policy(execute, name, new, actor.name)
+    out = dataset_out(*desk.dataset(name))
+    return out if is_held else out.model_copy(update={"proposed_policy": body})
 
 
 @router.delete("/users/{name}", status_code=204, response_class=Response)
 def revoke_person(name: UserName, actor: Who, desk: At) -> Response:
-    """Revoke a user with all tokens and sessions; what was asked stays in the history."""
-    actor.require("curator", write=True)
-    with desk.store.transaction() as execute:
-        revoke_user(execute, name, actor.name, desk.clock())
+    """Revoke a user with all tokens, sessions, approvals and requests that have not started."""
+    desk.revoke(actor, name)
     return Response(status_code=204)
 
 
@@ -313,7 +311,7 @@ def heads(desk: At) -> list[HeadOut]:
     return [HeadOut(at=head.at, entries=head.entries, hash=head.hash) for head in found]
 
 
-@router.get("/healthz", dependencies=[Depends(anybody)])
+@router.get("/healthz", dependencies=[Depends(health_check)])
 def healthz(desk: At) -> HealthOut:
     """Say that the service and its store answer."""
     with desk.store.snapshot() as execute:
@@ -329,6 +327,18 @@ def release_page(text: str) -> Response:
     return Response(page, media_type="text/html", headers={"Content-Security-Policy": policy})
 
 
+def dummy_csv(actor: Actor, desk: Desk, name: str, rows: int) -> Response:
+    """Return made-up people as a file, drawn in the actor's turn."""
+    from private_ate.datasets.dummy import draw_dummy
+
+    found, _ = desk.dataset(name)
+    with desk.shares.turn(actor.name):
+        study = draw_dummy(found.domain, rows)
+        text = study.frame.write_csv()
+    headers = {"X-Known-Effect": f"{study.effect:g}"}
+    return Response(text, headers=headers, media_type="text/csv")
+
+
 def dataset_out(found: Dataset, balance: Balance) -> DatasetOut:
     """Word a data set."""
     typical = found.policy.epsilon_per_request
@@ -342,19 +352,20 @@ def dataset_out(found: Dataset, balance: Balance) -> DatasetOut:
     )  # fmt: skip
 
 
-def dataset_from(body: DatasetBody) -> Dataset:
-    """Read a data set from what a curator wrote."""
+def dataset_from(body: DatasetBody, policy: Policy | None = None) -> Dataset:
+    """Read a data set from what a curator wrote, with a policy if her form has none."""
     return Dataset(
         body.name, body.population, body.level, Domain.from_toml(body.domain),
         tuple(body.columns), body.rows, body.rows_per_person, body.source, "", False,
-        Policy.read(body.policy.model_dump()),
+        policy or Policy.read(body.policy.model_dump()),
     )  # fmt: skip
 
 
 def plan_out(actor: Actor, desk: Desk, question: Question, half_width: float | None) -> PlanOut:
     """Word a plan."""
     found, settled = desk.settle(question)
-    expected = expect(question, found, settled, half_width)
+    with desk.shares.turn(actor.name):
+        expected = expect(question, found, settled, half_width)
     objections = desk.objections(actor, found, question)
     _, balance = desk.dataset(found.name)
     cost = settled.bill.cost
@@ -366,6 +377,7 @@ def plan_out(actor: Actor, desk: Desk, question: Question, half_width: float | N
         budget=_budget(found, balance), answers_left=max(balance.left.epsilon, 0) // cost.epsilon,
         expected=None if row is None else _expected(row),
         contrasts=[_expected(each) for each in expected.contrasts],
+        affordable=cost.fits(balance.left),
     )  # fmt: skip
 
 
@@ -418,10 +430,10 @@ def _budget(found: Dataset, balance: Balance) -> BudgetOut:
 
 
 def audit_lines(desk: Desk) -> StreamingResponse:
-    """Return ledger and events, a JSON object a line."""
+    """Return the public part of ledger and events, a JSON object a line."""
     with desk.store.snapshot() as execute:
-        events = read_events(execute)
-    entries = desk.ledger().history()
+        events, end = read_events(execute), first_hidden(execute, desk.clock())
+        entries = [entry for entry in read_entries(execute) if entry.sequence < end]
     return StreamingResponse(_chunks(_lines(entries, events)), media_type="application/x-ndjson")
 
 

@@ -49,6 +49,7 @@ def make_app(desk: Desk, settings: WebSettings | None = None) -> FastAPI:
 
     app = FastAPI(
         title="private-ate", version=VERSION, docs_url=None, redoc_url=None,
+        redirect_slashes=False,  # such a redirect would repeat the caller's Host header
         description="Average treatment effects under differential privacy: ask by plan, "
         "pay from a ledger, read at a fixed time.",
     )  # fmt: skip

@@ -2,7 +2,8 @@
 
 A proxy in front may say who somebody is (after OIDC, for example). Its header counts only if the
 connection comes from a configured address and carries a shared secret; otherwise it is dropped, and
-the log says so.
+the log says so. The proxy knows people by a cookie, which browsers send with what a page of another
+site asks for: what changes something with the proxy's header must come from our own pages.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final, cast
 from fastapi import Request
 
 from private_ate.service.desk import Desk
-from private_ate.service.refusals import TooMany, Unauthorized
+from private_ate.service.refusals import Forbidden, TooMany, Unauthorized
 from private_ate.service.store.people import Actor, find_user, read_token
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "actor_of",
     "anybody",
     "desk_of",
+    "health_check",
+    "require_origin",
     "settings_of",
     "trusted_user",
 ]
@@ -35,6 +38,8 @@ log = logging.getLogger("private_ate.service.web")
 
 USER: Final = "x-private-ate-user"
 SECRET: Final = "x-private-ate-secret"  # noqa: S105  # the name of a header
+_SAFE: Final = ("GET", "HEAD")
+_MOST_CALLERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,16 @@ class Buckets:
         """Take one request, or refuse."""
         moment = time.monotonic()
         with self._lock:
-            if len(self._levels) > 10_000:
-                self._levels.clear()  # strangers by the thousand: forget, do not grow
-            level, last = self._levels.get(name, (self.burst, moment))
+            # Taken out and put back, so that the first is who was silent for longest.
+            level, last = self._levels.pop(name, (self.burst, moment))
+            if len(self._levels) >= _MOST_CALLERS:
+                del self._levels[next(iter(self._levels))]
             level = min(self.burst, level + (moment - last) * self.rate)
-            if level < 1:
-                msg = "more requests than the service takes in a while; wait a moment"
-                raise TooMany(msg)
-            self._levels[name] = (level - 1, moment)
+            is_refused = level < 1
+            self._levels[name] = (level if is_refused else level - 1, moment)
+        if is_refused:
+            msg = "more requests than the service takes in a while; wait a moment"
+            raise TooMany(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class WebSettings:
     users: Buckets = field(default_factory=lambda: Buckets(200.0, 1000.0))
     strangers: Buckets = field(default_factory=lambda: Buckets(5.0, 60.0))
     everybody: Buckets = field(default_factory=lambda: Buckets(20.0, 200.0))
+    health: Buckets = field(default_factory=lambda: Buckets(20.0, 200.0))
 
     @property
     def is_secure(self) -> bool:
@@ -104,6 +112,8 @@ def actor_of(request: Request) -> Actor:
         with desk.store.snapshot() as execute:
             name = "" if mark.lower() == "bearer" else trusted_user(request)
             if name:
+                if request.method not in _SAFE:
+                    require_origin(request)
                 actor = find_user(execute, name)
             else:
                 actor = read_token(execute, token.strip(), desk.clock())
@@ -117,6 +127,24 @@ def actor_of(request: Request) -> Actor:
 def anybody(request: Request) -> None:
     """Let everybody in who does not ask too often."""
     settings_of(request).everybody.take(_address(request))
+
+
+def health_check(request: Request) -> None:
+    """Let everybody ask whether the service answers, however often the rest is asked."""
+    settings_of(request).health.take(_address(request))
+
+
+def require_origin(request: Request) -> None:
+    """Refuse what a page of another site sent; a browser says which it was, and no page can lie."""
+    origin = request.headers.get("origin")
+    known = settings_of(request).origin
+    if origin is None:
+        is_ours = request.headers.get("sec-fetch-site") == "same-origin"
+    else:
+        is_ours = bool(known) and origin in (known, known.replace("//127.0.0.1:", "//localhost:"))
+    if not is_ours:
+        msg = "this came from another site, or the service's origin is not set"
+        raise Forbidden(msg)
 
 
 def trusted_user(request: Request) -> str:

@@ -73,6 +73,7 @@ class QuestionBody(_In):
     leave_out_undeclared: bool = False
     options: dict[str, Plain | list[Plain]] = Field(default_factory=dict, max_length=40)
     dummy: bool = False
+    purpose: str = Field(default="", max_length=300)
 
 
 class PlanBody(QuestionBody):
@@ -105,7 +106,10 @@ class PolicyModel(_In):
     )
     epsilon_per_request: Exact = "0.5"
     epsilon_per_month: Exact = "1"
+    epsilon_at_least: Exact = "0.01"
+    requests_per_day: int = Field(default=50, ge=0, le=10**6)
     needs_interval: bool = False
+    confidence_at_least: float = Field(default=0.9, ge=0.5, le=0.9999)
     two_persons: bool = False
 
 
@@ -122,6 +126,7 @@ class DatasetOut(BaseModel):
     answers_left: int
     domain: str
     policy: PolicyModel
+    proposed_policy: PolicyModel | None = None  # waits for a second person
 
 
 class DatasetBody(_In):
@@ -170,6 +175,7 @@ class PlanOut(BaseModel):
     objections: list[str]
     budget: BudgetOut
     answers_left: int
+    affordable: bool
 
 
 class RequestOut(BaseModel):

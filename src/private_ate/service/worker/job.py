@@ -6,13 +6,11 @@ report to the pipe FD. It prints nothing: whatever a package would say could quo
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import hmac
 import json
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,32 +20,37 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from private_ate.errors import BudgetError, LedgerError, PrivateAteError
+from private_ate.service.parents import end_with_parent
 
-__all__ = ["Order", "Report", "main"]
+__all__ = ["UNAVAILABLE", "Order", "Report", "main"]
 
-Aim = Literal["estimate", "charge"]
+Aim = Literal["estimate", "charge", "look"]
 End = Literal["done", "refused", "ended"]
 
-_PR_SET_PDEATHSIG: Final = 1
 _CHUNK: Final = 1 << 20
 # Codes of errors whose texts speak of what the analyst wrote; others are told by a constant.
 _TOLD: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
-_UNAVAILABLE: Final = "the data set cannot be used at the moment; its curator was told"
+UNAVAILABLE: Final = "the data set cannot be used at the moment; curators see it in their queue"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a job is to do, as plain values: ``source`` is empty for a dummy request."""
+    """What a job is to do, as plain values; ``source`` is a data set's file, empty for a dummy.
+
+    A look at a file has the name of the data set in place of a request's.
+    """
 
     store: str
     request: str
     claim: str = field(repr=False)
     worker: str
     tick: float
+    folder: str = field(default="", repr=False)
     source: str = field(default="", repr=False)
     key: str = field(default="", repr=False)
     memory: int = 8 << 30
     seconds: int = 3600
+    parent: int = 0  # the worker's process
     aim: Aim = "estimate"
 
     def text(self) -> str:
@@ -78,8 +81,7 @@ def main() -> None:
 
 def _limit(order: Order) -> None:
     """Die with the worker, leave no core, take no more memory and time than allowed."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(order.parent)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(ValueError, OSError):  # a limit that is lower already stays
         resource.setrlimit(resource.RLIMIT_AS, (order.memory, order.memory))
@@ -90,11 +92,11 @@ def _limit(order: Order) -> None:
 def _do(order: Order) -> Report:
     """Run the job; every end is told by a code and a text of public facts."""
     try:
-        return _charge_only(order) if order.aim == "charge" else _estimate(order)
+        return {"estimate": _estimate, "charge": _charge_only, "look": _look}[order.aim](order)
     except PrivateAteError as error:
-        if error.code in _TOLD and not (order.source and order.source in str(error)):
+        if error.code in _TOLD and not (order.folder and order.folder in str(error)):
             return Report("refused", error.code, str(error))
-        return Report("refused", error.code, _UNAVAILABLE)
+        return Report("refused", error.code, UNAVAILABLE)
     except Exception:  # noqa: BLE001  # its text could quote a record; the charge was made
         return Report("ended")
 
@@ -102,6 +104,7 @@ def _do(order: Order) -> Report:
 def _estimate(order: Order) -> Report:
     from private_ate.estimation import estimate_ate
     from private_ate.service.question import settle_question
+    from private_ate.service.sources import name_of, open_source
     from private_ate.service.store.catalogue import find_dataset, pin_digest
     from private_ate.service.store.requests import find_request
     from private_ate.service.store.tables import connect
@@ -123,30 +126,46 @@ def _estimate(order: Order) -> Report:
         }  # fmt: skip
         if row.dummy:
             return Report("done", body=_dummy_release(dataset, asked))
-        digest = _keyed_digest(Path(order.source), bytes.fromhex(order.key))
+        file = open_source(Path(order.folder), order.source)
+        if file is None:
+            raise LedgerError(UNAVAILABLE)
+        digest = _keyed_digest(Path(order.folder) / name_of(order.source), bytes.fromhex(order.key))
         if dataset.digest and not hmac.compare_digest(dataset.digest, digest):
             msg = "the file is not the one that was registered"
             raise LedgerError(msg)
         if not dataset.digest:
             with store.transaction() as execute:
-                pin_digest(execute, dataset.name, digest, order.worker)
+                pin_digest(execute, dataset.name, digest, order.worker, row.start)
         estimate_ate(
-            Path(order.source), **asked, ledger=_ledger(store), dataset=dataset.name,
+            file, **asked, ledger=_ledger(store), dataset=dataset.name,
             request_id=row.id, analyst=row.analyst,
             approval=_approval(order, row.plan, row.submitted),
         )  # fmt: skip
     return Report("done")
 
 
+def _look(order: Order) -> Report:
+    """Compare a data set's file with what was declared of it."""
+    from private_ate.service.sources import open_source
+    from private_ate.service.store.catalogue import find_dataset
+    from private_ate.service.store.tables import connect
+    from private_ate.service.worker.look import look_at
+
+    with connect(order.store) as store, store.snapshot() as execute:
+        dataset = find_dataset(execute, order.request)
+    return Report("done", reason=look_at(open_source(Path(order.folder), order.source), dataset))
+
+
 def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401  # Dataset, loaded late
     """Return a release about made-up people: it promises nothing and tells the true effect."""
     from private_ate.datasets.dummy import DUMMY_NOTE, draw_dummy
     from private_ate.estimation import estimate_ate
+    from private_ate.service.ticks import dummy_rows
 
     trial = None
     if asked["design"] == "randomized":
         trial = 0.5 if asked["probability"] is None else asked["probability"]
-    study = draw_dummy(dataset.domain, min(dataset.size, 10_000), trial=trial)
+    study = draw_dummy(dataset.domain, dummy_rows(dataset.size), trial=trial)
     made = estimate_ate(study.frame, **asked, dataset=dataset.name, seed=1)
     told = f"dummy data: made-up people with a known effect of {study.effect:g}"
     return replace(made, guarantee=DUMMY_NOTE, warnings=(told, *made.warnings)).to_json()
@@ -176,17 +195,18 @@ def _charge_only(order: Order) -> Report:
 
 def _approval(order: Order, plan: str, submitted: int) -> Any:  # noqa: ANN401  # Approval, loaded late
     from private_ate.charging import Approval
+    from private_ate.service.store.history import require_queued
     from private_ate.service.store.requests import find_request, move
     from private_ate.service.ticks import visible_time
 
     def on_charge(execute: Any) -> None:  # noqa: ANN401  # Execute
         row = find_request(execute, order.request)
+        require_queued(execute, row.id, row.dataset)
         _require_population(execute, row.dataset)
         _require_approval(execute, row)
         if row.plan != plan or not move(
-            execute, row.id, "queued", "charged", order.worker, claim=order.claim,
-            facts={"plan": plan},
-        ):  # fmt: skip
+            execute, row.id, "queued", "charged", order.worker, claim=order.claim
+        ):
             msg = "the request was withdrawn, or is another worker's; nothing was spent"
             raise LedgerError(msg)
 
@@ -231,16 +251,20 @@ def _require_approval(execute: Any, row: Any) -> None:  # noqa: ANN401  # Execut
     """Refuse to charge what neither the policy allows nor curators approved.
 
     Runs inside the charging transaction: the web process, which queued the request, may have been
-    taken over, and a policy may have been made narrower since.
+    taken over, a policy may have been made narrower since, and people may have been revoked.
     """
     from private_ate.service.desk import objections_to
     from private_ate.service.question import settle_question
     from private_ate.service.store.catalogue import find_dataset
+    from private_ate.service.store.people import are_two_persons, is_there
     from private_ate.service.store.requests import approvers_of
 
+    if not is_there(execute, row.analyst):
+        msg = "its analyst was revoked; nothing was spent"
+        raise BudgetError(msg)
     dataset = find_dataset(execute, row.dataset)
-    needed = 2 if dataset.policy.two_persons else 1
-    if len(approvers_of(execute, row)) >= needed:
+    approved = approvers_of(execute, row)
+    if approved and (not dataset.policy.two_persons or are_two_persons(execute, approved)):
         return
     settled = settle_question(row.asked, dataset)
     against = objections_to(execute, row.analyst, dataset, settled, row.submitted, row.id)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import secrets
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +26,14 @@ from typing import Final, TextIO, cast
 from private_ate.privacy.ledger.store import Execute, Store
 from private_ate.service.desk import now
 from private_ate.service.heads import publish_heads
-from private_ate.service.store.catalogue import check_source, find_dataset
-from private_ate.service.store.events import write_event
+from private_ate.service.sources import open_source
+from private_ate.service.store.catalogue import find_dataset
+from private_ate.service.store.history import publish_steps, unpublished
+from private_ate.service.store.looks import unseen_datasets, write_look
 from private_ate.service.store.requests import RequestRow, find_request, move
 from private_ate.service.store.tables import one, rows_of
-from private_ate.service.ticks import visible_time
-from private_ate.service.worker.job import Aim, Order, Report
+from private_ate.service.ticks import job_seconds, visible_time
+from private_ate.service.worker.job import UNAVAILABLE, Aim, Order, Report
 
 __all__ = ["Bench", "Worker"]
 
@@ -37,12 +41,14 @@ log = logging.getLogger("private_ate.service.worker")
 
 LEASE: Final = 30_000  # milliseconds without a beat after which a worker counts as dead
 _BEAT: Final = 5_000
+_LOOK: Final = 60_000  # milliseconds after which a file that was not as declared is looked at again
+_UNSEEN: Final = "the look at its file ended without a finding; is there memory enough for it?"
 _LOST: Final = "it ended without a release; what it cost stays spent"
 _NEXT: Final = (
     "SELECT r.id FROM service_requests r WHERE r.state = 'queued' AND r.claim = '' "
-    "AND r.start <= ? AND NOT EXISTS (SELECT 1 FROM service_requests o WHERE "
-    "o.dataset = r.dataset AND o.claim <> '' AND o.state IN ('queued', 'charged')) "
-    "ORDER BY r.queued, r.id LIMIT 1"
+    "AND r.start <= ? AND r.dummy = ? AND NOT EXISTS (SELECT 1 FROM service_requests o WHERE "
+    "o.dataset = r.dataset AND o.dummy = r.dummy AND o.claim <> '' "
+    "AND o.state IN ('queued', 'charged')) ORDER BY r.start, r.id LIMIT 1"
 )
 
 
@@ -61,24 +67,46 @@ class Bench:
 
 @dataclass(slots=True)
 class Worker:
-    """One worker: one job at a time. Several may share a store."""
+    """One worker: one job about records and one about made-up data at a time.
+
+    Several may share a store.
+    """
 
     store: Store
     bench: Bench
     name: str
+    clock: Callable[[], int] = now
     _beaten: int = 0
+    _published: int = 0
+    _looked: dict[str, int] = field(default_factory=dict)
 
     def run(self, stop: threading.Event, pause: float = 0.2) -> None:
-        """Work until told to stop; the job at hand is finished first."""
+        """Work until told to stop; the jobs at hand are finished first.
+
+        Made-up data has a thread of its own, so that it neither delays answers about records nor
+        shows by its own times how long they take.
+        """
         self.bury(self.name)
+        dummies = threading.Thread(target=self._work, args=(stop, pause), kwargs={"dummy": True})
+        dummies.start()
+        try:
+            self._work(stop, pause, dummy=False)
+        finally:
+            stop.set()
+            dummies.join()
+
+    def _work(self, stop: threading.Event, pause: float, *, dummy: bool) -> None:
         while not stop.is_set():
             self.beat()
-            if not self.step():
+            if dummy:  # here no time depends on records
+                self.publish()
+                self.look()
+            if not self.step(dummy=dummy):
                 stop.wait(pause)
 
-    def step(self) -> bool:
-        """Do the next request; False if there is none."""
-        row = self.claim()
+    def step(self, *, dummy: bool = False) -> bool:
+        """Do the next request about records, or about made-up data; False if there is none."""
+        row = self.claim(dummy=dummy)
         if row is None:
             return False
         report = self._run(row, "estimate")
@@ -86,13 +114,44 @@ class Worker:
         publish_heads(self.store, self.bench.heads)
         return True
 
-    def claim(self) -> RequestRow | None:
-        """Take the oldest request that may start and whose data set is free."""
+    def publish(self) -> None:
+        """Write into the history what workers did with requests whose answers have appeared."""
+        since, moment = self._published - _BEAT, self.clock()
+        with self.store.snapshot() as execute:
+            found = unpublished(execute, since, moment)
+        if found:
+            with self.store.transaction() as execute:
+                publish_steps(execute, since, moment)
+        self._published = moment
+
+    def look(self) -> None:
+        """Compare files with what was declared: new ones at once, others again after a minute."""
+        moment, bench = self.clock(), self.bench
+        with self.store.snapshot() as execute:
+            unseen = unseen_datasets(execute)
+        for dataset in unseen:
+            if moment - self._looked.get(dataset.name, -_LOOK) < _LOOK:
+                continue
+            self._looked[dataset.name] = moment
+            order = Order(
+                bench.store, dataset.name, "", self.name, bench.tick, str(bench.data.resolve()),
+                dataset.source, memory=bench.memory, seconds=bench.seconds, parent=os.getpid(),
+                aim="look",
+            )  # fmt: skip
+            report = self._start(order)
+            problem = _UNSEEN if report is None or report.end != "done" else report.reason
+            with self.store.transaction() as execute:
+                write_look(execute, dataset.name, self.name, problem, moment)
+            if problem:
+                log.error("data set %s is not as declared: %s", dataset.name, problem)
+
+    def claim(self, *, dummy: bool = False) -> RequestRow | None:
+        """Take the request whose slot began first, if its data set is free."""
         with self.store.snapshot() as execute:  # the write lock is for those who find something
-            if one(execute, _NEXT, now()) is None:
+            if one(execute, _NEXT, self.clock(), int(dummy)) is None:
                 return None
         with self.store.transaction() as execute:
-            found = one(execute, _NEXT, now())
+            found = one(execute, _NEXT, self.clock(), int(dummy))
             if found is None:
                 return None
             name = str(found[0])
@@ -102,7 +161,6 @@ class Worker:
                 "WHERE id = ? AND state = 'queued' AND claim = ''",
                 (secrets.token_hex(16), self.name, name),
             )
-            write_event(execute, "claim", name, self.name)
             return find_request(execute, name)
 
     def beat(self) -> None:
@@ -158,8 +216,9 @@ class Worker:
     def _run(self, row: RequestRow, aim: Aim) -> Report | None:
         """Run one process; None if it ended without a report."""
         order = self._order(row, aim)
-        if order is None:
-            return Report("refused", "ledger", "the data set cannot be used at the moment")
+        return Report("refused", "ledger", UNAVAILABLE) if order is None else self._start(order)
+
+    def _start(self, order: Order) -> Report | None:
         read, write = os.pipe()
         job = subprocess.Popen(  # noqa: S603  # our own module
             [sys.executable, "-m", "private_ate.service.worker.job", str(write)],
@@ -172,16 +231,16 @@ class Worker:
         reader.start()
         with suppress(BrokenPipeError), cast("TextIO", job.stdin) as stdin:
             stdin.write(order.text())
-        self._wait(job)
+        self._wait(job, order.seconds)
         reader.join()
         try:
             return Report(**json.loads("".join(told)))
         except (ValueError, TypeError):
             return None
 
-    def _wait(self, job: subprocess.Popen[str]) -> None:
+    def _wait(self, job: subprocess.Popen[str], seconds: int) -> None:
         """Wait for a job, beating on; one that takes too long is killed."""
-        give_up = time.monotonic() + self.bench.seconds
+        give_up = time.monotonic() + seconds
         while True:
             try:
                 job.wait(timeout=_BEAT / 1000)
@@ -198,16 +257,18 @@ class Worker:
         bench = self.bench
         with self.store.snapshot() as execute:
             dataset = find_dataset(execute, row.dataset)
-        source = ""
+        folder = source = ""
         if not row.dummy and aim == "estimate":
-            path = (bench.data / check_source(dataset.source)).resolve()
-            if not path.is_relative_to(bench.data.resolve()) or not path.is_file():
+            folder, source = str(bench.data.resolve()), dataset.source
+            if open_source(bench.data, source) is None:
                 log.error("data set %s has no file below the worker's folder", dataset.name)
                 return None
-            source = str(path)
+        wanted = float(bench.seconds)  # a charge alone reads no records and must come to its end
+        if aim == "estimate":
+            wanted = job_seconds(row.ends - row.start, is_dummy=bool(row.dummy))
         return Order(
-            bench.store, row.id, row.claim, self.name, bench.tick, source, bench.key,
-            bench.memory, bench.seconds, aim,
+            bench.store, row.id, row.claim, self.name, bench.tick, folder, source, bench.key,
+            bench.memory, min(math.ceil(wanted), bench.seconds), os.getpid(), aim,
         )  # fmt: skip
 
     def _finish(self, row: RequestRow, report: Report | None) -> None:
@@ -244,7 +305,7 @@ class Worker:
         move(
             execute, row.id, "queued", "refused", self.name, claim=row.claim, code=code,
             reason=f"{reason}; nothing was spent" if "nothing was spent" not in reason else reason,
-            visible=visible, facts={"why": code},
+            visible=visible,
         )  # fmt: skip
 
 

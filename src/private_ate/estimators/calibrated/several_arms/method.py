@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from private_ate.contents.arms import ArmEstimate
+from private_ate.effects.estimate import ArmEstimate, Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.arm_overlap import warn_of_arms
 from private_ate.estimators.arm_sizes import FoundArms, count_arms
@@ -37,11 +38,10 @@ from private_ate.estimators.calibrated.several_arms.sums import (
     release_means,
 )
 from private_ate.estimators.calibrated.several_arms.weights import ArmWeights, settle_arms
-from private_ate.estimators.contrasts import estimate_from_arms
 from private_ate.estimators.request import Request
+from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT
 from private_ate.study import MatchingStudy
 
@@ -182,17 +182,14 @@ def _arm_estimates(
     weights: tuple[ArmWeights, ...],
     means: tuple[ReleasedMean, ...],
     variances: tuple[tuple[float, ...], ...],
-    doubts: tuple[float, ...],
+    biases: tuple[float, ...],
 ) -> tuple[ArmEstimate, ...]:
     return tuple(
         ArmEstimate(
-            level=released.mean,
-            law=released.law,
+            Quantity(released.mean, (released.law,), likely, bias),
             mean=released.mean,
-            variances=likely,
             units=each.design.members,
             weighted=not each.design.is_constant(each.cap),
-            doubt=doubt,
         )
-        for each, released, likely, doubt in zip(weights, means, variances, doubts, strict=True)
+        for each, released, likely, bias in zip(weights, means, variances, biases, strict=True)
     )

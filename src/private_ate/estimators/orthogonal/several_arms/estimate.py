@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from private_ate.estimators.contrasts import estimate_from_arms
+from private_ate.effects.estimate import Estimate
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions
 from private_ate.estimators.orthogonal.several_arms.method import ReleasedArms, release_arms
 from private_ate.estimators.orthogonal.several_arms.plan import Path
 from private_ate.estimators.orthogonal.several_arms.settings import OrthogonalArmsSettings
 from private_ate.estimators.request import Request
+from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.privacy.noise import Noise
-from private_ate.release import Estimate
 from private_ate.settings import ABSENT
 from private_ate.study import Study
 

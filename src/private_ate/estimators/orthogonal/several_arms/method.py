@@ -13,8 +13,10 @@ from fractions import Fraction
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import ArmEstimate, NoiseLaw
+from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import Interval
+from private_ate.effects.estimate import ArmEstimate
+from private_ate.effects.quantities import Quantity
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, ScoreModel
 from private_ate.estimators.orthogonal.several_arms.aggregate import (
     Levels,
@@ -208,12 +210,14 @@ def _estimates(
         shared = NoiseLaw("laplace", width * unit, steps.epsilon * steps.shares.means)
     return tuple(
         ArmEstimate(
-            level=width * float(levels[arm]),
-            law=NoiseLaw("staircase", width * float(released.units[arm]), released.epsilon),
+            Quantity(
+                width * float(levels[arm]),
+                (NoiseLaw("staircase", width * float(released.units[arm]), released.epsilon),),
+                () if variance is None else (width**2 * float(variance[arm]),),
+            ),
             mean=None if common is None else _mean(float(levels[arm]) + common, bounds),
-            variances=() if variance is None else (width**2 * float(variance[arm]),),
             weighted=weighted,
-            mean_law=shared,
+            mean_noise=shared,
         )
         for arm, weighted in enumerate(weights.weighted)
     )

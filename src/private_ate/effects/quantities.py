@@ -34,29 +34,30 @@ _DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One released number: an effect, or an arm's mean.
+    """One released number: a contrast of arms, or an arm's mean.
 
     Attributes
     ----------
     value : float
         The number, in units of the outcome.
-    laws : tuple of NoiseLaw
-        Laws of its independent noises.
+    noise : tuple of NoiseLaw
+        Its independent noises, each by its distribution.
     variances : tuple of float
         Equally likely values of its sampling variance; empty if no interval was paid for.
-    doubt : float
-        How much of that is what weights left unbalanced, which cells have in common.
+    bias : float
+        How much of that is a bound on the square of the bias that weights leave, of unknown sign
+        and alike in all subgroups.
     """
 
     value: float
-    laws: tuple[NoiseLaw, ...]
+    noise: tuple[NoiseLaw, ...]
     variances: tuple[float, ...] = ()
-    doubt: float = 0.0
+    bias: float = 0.0
 
     @property
     def noise_variance(self) -> float:
         """The variance of its noise."""
-        return sum(map(_law_variance, self.laws))
+        return sum(map(_law_variance, self.noise))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class ReleasedCells:
-    """What cells released, made to agree with what was released of all units together.
+    """What cells released, made to add up to what was released of all units.
 
     Attributes
     ----------
@@ -101,7 +102,8 @@ class ReleasedCells:
     values: Floats
     _sources: tuple[_Source, ...] = field(repr=False)
     _variances: tuple[tuple[tuple[float, ...], ...], ...] = field(repr=False)
-    _doubts: Floats = field(repr=False)  # shape (cells, quantities)
+    _biases: Floats = field(repr=False)  # shape (cells, quantities)
+    _direct: tuple[Quantity, ...] = ()  # of all units, where these were paid for
 
     @classmethod
     def reconcile(
@@ -110,32 +112,37 @@ class ReleasedCells:
         cells: Sequence[Sequence[Quantity]],
         direct: Sequence[Quantity] | None = None,
     ) -> ReleasedCells:
-        """Make cells add up to the direct numbers as far as their noises are to be believed.
+        """Make cells add up to the direct numbers of all units, where these were paid for.
 
-        The weighted least squares solution under known noise variances: what is missing in the
-        sum is given to the cells in proportion to the variances of their parts of it. Without
-        direct numbers the cells stay as they are.
+        Sampling errors of both are nearly the same; noise, and what weights left unbalanced, set
+        the cells' sum apart from the direct number. Every cell is moved by its covariance with
+        that sum, the least squares solution under the constraint. Without direct numbers the
+        cells stay as they are.
         """
         share = np.array(shares)
         values = np.array([[one.value for one in cell] for cell in cells])
         moves = np.tile(np.eye(len(cells)), (values.shape[1], 1, 1))
         sources = []
+        biases = np.array([[one.bias for one in cell] for cell in cells])
         for place in range(values.shape[1]):
-            spread = np.array([cell[place].noise_variance for cell in cells]) * share
             if direct is not None:
-                whole = direct[place].noise_variance + float(spread @ share)
-                taken = spread / whole if whole > 0 else np.zeros_like(share)
+                noise = np.array([cell[place].noise_variance for cell in cells])
+                unbalanced = np.sqrt(biases[:, place])  # leans the same way in all cells
+                spread = noise * share + unbalanced * float(unbalanced @ share)
+                whole = float(spread @ share)
+                taken = spread / whole if whole > 0 else np.ones_like(share)
                 values[:, place] += taken * (direct[place].value - float(share @ values[:, place]))
                 moves[place] -= np.outer(taken, share)
-                sources += [_Source(place, law, taken) for law in direct[place].laws]
+                sources += [_Source(place, law, taken) for law in direct[place].noise]
             sources += [
                 _Source(place, law, moves[place][:, number])
                 for number, cell in enumerate(cells)
-                for law in cell[place].laws
+                for law in cell[place].noise
             ]
         variances = tuple(tuple(one.variances for one in cell) for cell in cells)
-        doubts = np.array([[one.doubt for one in cell] for cell in cells])
-        return cls(tuple(share.tolist()), values, tuple(sources), variances, doubts)
+        return cls(
+            tuple(share.tolist()), values, tuple(sources), variances, biases, tuple(direct or ())
+        )  # fmt: skip
 
     @property
     def has_variances(self) -> bool:
@@ -164,11 +171,7 @@ class ReleasedCells:
 
     def variance(self, row: RowWeights) -> float:
         """Return the row's expected sampling variance."""
-        return sum(
-            (weight * factor) ** 2 * float(np.mean(likely))
-            for weight, cell in zip(row.cells, self._variances, strict=True)
-            for factor, likely in zip(row.quantities, cell, strict=True)
-        ) + self._shared(row)
+        return sum(float(np.mean(values)) for values in self._likely(row))
 
     def _shared(self, row: RowWeights) -> float:
         """Return the variance that a row has because what is unbalanced is alike in all cells.
@@ -176,7 +179,7 @@ class ReleasedCells:
         Errors of cells that are the same add up whole; their squares are in the cells' variances.
         """
         weights = np.array(row.cells)
-        added = (weights @ np.sqrt(self._doubts)) ** 2 - weights**2 @ self._doubts
+        added = (weights @ np.sqrt(self._biases)) ** 2 - weights**2 @ self._biases
         return float(np.maximum(added, 0.0) @ np.array(row.quantities) ** 2)
 
     def simultaneous_factor(
@@ -216,6 +219,16 @@ class ReleasedCells:
         return Heterogeneity(found, count - 1, (1 + larger) / (1 + _DRAWS))
 
     def _likely(self, row: RowWeights) -> list[list[float]]:
+        """Return equally likely values of each independent part of a row's sampling variance.
+
+        All units that were paid for have the variances of their own weights.
+        """
+        if row.cells == self.shares and any(one.variances for one in self._direct):
+            return [
+                [factor**2 * value for value in one.variances]
+                for factor, one in zip(row.quantities, self._direct, strict=True)
+                if factor
+            ]
         found = [
             [(weight * factor) ** 2 * value for value in likely]
             for weight, cell in zip(row.cells, self._variances, strict=True)
@@ -244,12 +257,12 @@ class ReleasedCells:
     @cached_property
     def _alike(self) -> tuple[Floats, ...]:
         """Simulated errors of each quantity, with one draw for what is unbalanced in all cells."""
-        return self._simulate(np.sqrt(self._doubts))
+        return self._simulate(np.sqrt(self._biases))
 
     @cached_property
     def _apart(self) -> tuple[Floats, ...]:
         """Simulated errors of each quantity, all independent."""
-        return self._simulate(np.zeros_like(self._doubts))
+        return self._simulate(np.zeros_like(self._biases))
 
     def _simulate(self, shared: Floats) -> tuple[Floats, ...]:
         """Simulate errors; the draws are fixed, so that rows are functions of the release.

@@ -17,7 +17,6 @@ from private_ate.contents.ratios import (
     risk_interval,
 )
 from private_ate.errors import ArgumentError
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.domain.kinds import Label
@@ -49,6 +48,13 @@ class ArmMeans:
     """Released means of the outcome if all were treated and if none were.
 
     Of several arms: if all were given the arm, and if all were given the one it is compared with.
+
+    Attributes
+    ----------
+    treated : float
+        The mean if all were treated.
+    control : float
+        The mean if none were.
     """
 
     treated: float
@@ -96,7 +102,7 @@ def arm_means(
             msg = "this release holds contrasts and no arm means; ask for the means"
             raise ArgumentError(msg)
         return ArmMeans(first, second)
-    means = Facts.of(release.settings).means
+    means = release.facts.means
     if means is None:
         msg = "this release holds no arm means; make one with CalibratedOptions(means=True)"
         raise ArgumentError(msg)
@@ -107,7 +113,7 @@ def arm_means(
 
 def _row(release: Release, arm: Label | None, against: Label | None) -> Contrast:
     """Return the contrast that is asked for; without any word the headline."""
-    facts = Facts.of(release.settings)
+    facts = release.facts
     head = release.contrasts[0]
     if facts.headline is not None and release.arms:
         head = release.contrast(facts.headline.arm, facts.headline.against)
@@ -190,7 +196,7 @@ def number_needed_to_treat(
     Of a declared binary outcome: one over the effect, and the inverse of the effect's interval.
     ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
     """
-    _risks(release, arm, against)
+    _require_binary(release)
     return invert_effect(*_effect(release, arm, against))
 
 
@@ -206,7 +212,7 @@ def monotone_means(release: Release) -> dict[str, float]:
     Isotonic regression of the released means by their variances, noise and sampling together, in
     the direction that fits better. It assumes a shape that the release itself does not.
     """
-    doses = list(Facts.of(release.settings).doses)
+    doses = list(release.facts.doses)
     arms = {arm.label: arm for arm in release.arms}
     if not doses or set(doses) != set(arms):
         msg = "a curve needs arms that are bins of a dose: declare them by Treatment(bins=…)"
@@ -265,9 +271,12 @@ def standard_error(
     effect, interval = _effect(release, arm, against)
     if interval is None:
         return None
-    half = _longer_half(effect, interval)
-    confidence = Facts.of(release.settings).confidence
-    return half / NormalDist().inv_cdf((1 + confidence) / 2)
+    return interval_error(effect, interval, release.facts.confidence)
+
+
+def interval_error(effect: float, interval: tuple[float, float], confidence: float) -> float:
+    """Return the standard error of a normal estimate whose interval would be as wide."""
+    return _longer_half(effect, interval) / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def p_value(release: Release, *, arm: Label | None = None, against: Label | None = None) -> float:
@@ -303,7 +312,7 @@ def p_value_of(release: Release, effect: Effect) -> float:
         raise ArgumentError(msg, parameter="confidence")
     if _is_cut(release, effect):
         return 1.0
-    facts = Facts.of(release.settings)
+    facts = release.facts
     own = effect.outcome == release.effects[0].outcome  # arms are told of the headline alone
     held = {one.label: one for one in release.arms if own}
     both = [held[label] for label in (effect.arm, effect.against) if label in held]
@@ -326,7 +335,7 @@ def p_value_of(release: Release, effect: Effect) -> float:
 def _is_cut(release: Release, effect: Effect) -> bool:
     """Say whether both ends were cut at the outcome's range, so that nothing is known of them."""
     bounds = None if release.outcome is None else release.outcome.bounds
-    others = Facts.of(release.settings).outcomes
+    others = release.facts.outcomes
     bounds = next((one.bounds for one in others if one.column == effect.outcome), bounds)
     if bounds is None or effect.interval is None:
         return False
@@ -369,7 +378,7 @@ def e_value(
     (7.26, 3.0)
     """
     effect, interval = _effect(release, arm, against)
-    if baseline_risk is None and outcome_sd is None and Facts.of(release.settings).has_risks:
+    if baseline_risk is None and outcome_sd is None and _has_risks(release):
         baseline_risk = arm_means(release, arm=arm, against=against).control
     if (outcome_sd is None) == (baseline_risk is None):
         msg = (
@@ -389,12 +398,22 @@ def e_value(
     return EValue(_e_value(ratios[0]), limit, ratios[0])
 
 
+def _has_risks(release: Release) -> bool:
+    """Say whether the release holds means of a binary outcome."""
+    facts = release.facts
+    held = facts.means is not None or any(arm.mean is not None for arm in release.arms)
+    return facts.is_binary and held
+
+
 def _risks(release: Release, arm: Label | None, against: Label | None) -> ArmMeans:
-    if not Facts.of(release.settings).has_risks:
-        paid = "" if release.arms else " and CalibratedOptions(means=True)"
-        msg = f"ratios need a declared binary outcome{paid}"
-        raise ArgumentError(msg)
+    _require_binary(release)
     return arm_means(release, arm=arm, against=against)
+
+
+def _require_binary(release: Release) -> None:
+    if not release.facts.is_binary:
+        msg = "ratios and numbers needed to treat belong to an outcome that is declared as binary"
+        raise ArgumentError(msg)
 
 
 def _standardised(effect: float, deviation: float) -> float:

@@ -1,0 +1,242 @@
+"""Columns that repeat another: the outcome in another unit, and covariates that say the same.
+
+Pairs of columns are compared on a sample of rows that is chosen by their places alone, so that it
+is the same however the rows are cut into chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from private_ate.arrays import Bits, Floats, Integers, Words
+from private_ate.checking.findings import Finding
+from private_ate.checking.reading import Entries
+from private_ate.checking.sketches import hash_entries, mixed
+from private_ate.checking.words import quoted, share
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["RowSample", "judge_copies", "tells_outcome"]
+
+_MOST_ROWS: Final = 10_000
+_FEW_ROWS: Final = 20
+_SAME: Final = 0.99  # rank correlation, or share of rows, from which on a column tells another
+_CLOSE: Final = 0.95  # rank correlation from which on a covariate is worth a question
+_BIN: Final = 5  # neighbours by rank of a column of numbers that stand for one value
+_FEWEST_OTHERS: Final = 5  # rows that lack the most frequent outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """A column's entries in the sampled rows: numbers (NaN for none), hashes, and gaps."""
+
+    numbers: Floats = field(repr=False)
+    hashes: Words = field(repr=False)
+    is_missing: Bits = field(repr=False)
+
+    @classmethod
+    def of(cls, entries: Entries, rows: Integers) -> _Values:
+        texts: pl.Series | None = None if entries.texts is None else entries.texts[rows.tolist()]
+        chosen = Entries(entries.numbers[rows], texts)
+        return cls(chosen.numbers, hash_entries(chosen), chosen.is_missing)
+
+    def joined(self, other: _Values, rows: Integers) -> _Values:
+        """Return some rows of these and others after them."""
+        return _Values(
+            np.concatenate([self.numbers, other.numbers])[rows],
+            np.concatenate([self.hashes, other.hashes])[rows],
+            np.concatenate([self.is_missing, other.is_missing])[rows],
+        )
+
+    def taken(self, rows: Bits) -> _Values:
+        """Return some rows."""
+        return _Values(self.numbers[rows], self.hashes[rows], self.is_missing[rows])
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return self.hashes.size
+
+    @property
+    def codes(self) -> Integers:
+        """A code for each different entry, a gap among them, in the order of their hashes."""
+        return np.unique(self.hashes, return_inverse=True)[1].astype(np.int64)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether entries repeat often enough to be compared value by value."""
+        return 2 <= np.unique(self.hashes).size <= self.size / 4
+
+
+@dataclass(slots=True)
+class RowSample:
+    """Some rows of the columns that are compared, at most ``most``."""
+
+    most: int = _MOST_ROWS
+    seen: int = 0
+    order: Words = field(default_factory=lambda: np.empty(0, np.uint64))
+    columns: dict[str, _Values] = field(default_factory=dict)
+
+    def add(self, entries: Mapping[str, Entries], rows: int) -> None:
+        """Take in a chunk; of all rows those stay whose places have the smallest hashes."""
+        order = mixed(np.arange(self.seen, self.seen + rows, dtype=np.uint64))
+        self.seen += rows
+        limit = self.order.max() if self.order.size == self.most else np.uint64(2**64 - 1)
+        fresh = np.flatnonzero(order <= limit)
+        joined = np.concatenate([self.order, order[fresh]])
+        kept = np.sort(np.argsort(joined)[: self.most])
+        self.order = joined[kept]
+        for name, column in entries.items():
+            chosen = _Values.of(column, fresh)
+            old = self.columns.get(name)
+            if old is None:
+                old = chosen.taken(np.zeros(fresh.size, dtype=np.bool_))
+            self.columns[name] = old.joined(chosen, kept)
+
+
+def judge_copies(
+    sample: RowSample, outcomes: Sequence[str], covariates: Sequence[str]
+) -> dict[str, list[Finding]]:
+    """Return findings by covariate: what tells an outcome, and what repeats a covariate."""
+    found: dict[str, list[Finding]] = {name: [] for name in covariates}
+    for name in covariates:
+        for outcome in outcomes:
+            found[name] += _judge_pair(sample, name, outcome)
+    for first, later, how in _repeated(sample, covariates):
+        found[later].append(
+            Finding(
+                "repeats a covariate", later, "note", f"it says the same as {quoted(first)}: {how}",
+                "keep one of them, unless it is a power or a logarithm that a model shall have",
+                {"of": first},
+            )
+        )  # fmt: skip
+    return found
+
+
+def tells_outcome(findings: Sequence[Finding]) -> bool:
+    """Say whether a covariate's findings say that it tells an outcome."""
+    return any(finding.topic == "tells the outcome" for finding in findings)
+
+
+def _judge_pair(sample: RowSample, name: str, outcome: str) -> Iterator[Finding]:
+    has_outcome = ~sample.columns[outcome].is_missing
+    told = sample.columns[name].taken(has_outcome)
+    outcomes = sample.columns[outcome].taken(has_outcome)
+    if outcomes.size < _FEW_ROWS:
+        return
+    correlation = _greatest_correlation(told.numbers, outcomes.numbers)
+    how = f"its rank correlation with {quoted(outcome)} is {correlation:.3f}"
+    is_same = abs(correlation) >= _SAME
+    if not is_same:
+        rows = _told_rows(told, outcomes)
+        is_same = rows is not None
+        if rows is not None:
+            how = f"it tells {quoted(outcome)} in {share(rows, outcomes.size)} of the rows"
+    if is_same:
+        yield Finding(
+            "tells the outcome", name, "bends",
+            "it tells the outcome; leave it out: at label level it would publish it "
+            f"({how})",
+            "keep what was measured before the treatment, and no other form of the outcome",
+            {"outcome": outcome},
+        )  # fmt: skip
+    elif abs(correlation) >= _CLOSE:
+        yield Finding(
+            "close to the outcome", name, "note", how,
+            "was it measured before the treatment? If not, leave it out",
+            {"outcome": outcome, "rank_correlation": correlation},
+        )  # fmt: skip
+
+
+def _greatest_correlation(told: Floats, outcomes: Floats) -> float:
+    """Return the rank correlation; of a square or an absolute value, that with its size."""
+    both = np.isfinite(told) & np.isfinite(outcomes)
+    if both.sum() < max(_FEW_ROWS, 0.1 * outcomes.size):
+        return 0.0
+    told, outcomes = told[both], outcomes[both]
+    if min(np.unique(told).size, np.unique(outcomes).size) < 3:
+        return 0.0  # compared value by value
+    pairs = [(told, outcomes)]
+    if outcomes.min() < 0 < outcomes.max():
+        pairs.append((told, np.abs(outcomes)))
+    if told.min() < 0 < told.max():
+        pairs.append((np.abs(told), outcomes))
+    return max((_correlation(_ranks(x), _ranks(y)) for x, y in pairs), key=abs)
+
+
+def _told_rows(told: _Values, outcomes: _Values) -> float | None:
+    """Return how many rows' outcome a column tells value by value, None if it does not."""
+    usual = int(np.bincount(outcomes.codes).max())
+    others = outcomes.size - usual
+    if others < _FEWEST_OTHERS or not outcomes.is_coarse:
+        return None
+    codes, tolerated = told.codes, 0.0
+    if not told.is_coarse:
+        if np.isnan(told.numbers[~told.is_missing]).any():
+            return None  # texts of many kinds
+        # A threshold cuts one run of neighbours at most for each further outcome.
+        bins = np.floor(np.nan_to_num(_ranks(told.numbers), nan=-1.0) / _BIN)
+        codes = np.unique(bins, return_inverse=True)[1].astype(np.int64)
+        tolerated = _BIN / 2 * (np.unique(outcomes.hashes).size - 1)
+    kinds = int(outcomes.codes.max()) + 1
+    pairs, counts = np.unique(codes * kinds + outcomes.codes, return_counts=True)
+    most = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+    np.maximum.at(most, pairs // kinds, counts)
+    missed = outcomes.size - int(most.sum())
+    allowed = (1 - _SAME) * outcomes.size + tolerated
+    return outcomes.size - missed if missed <= allowed and missed < 0.1 * others else None
+
+
+def _repeated(sample: RowSample, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield a covariate, a later one that says the same, and how it does; each later one once."""
+    if min((sample.columns[name].size for name in names), default=0) < _FEW_ROWS:
+        return
+    first_of: dict[bytes, str] = {}
+    ranks: dict[str, Floats] = {}
+    for name in names:
+        column = sample.columns[name]
+        if column.is_coarse:
+            first = first_of.setdefault(_by_appearance(column.codes), name)
+            if first != name:
+                yield first, name, "its values stand for each other's, one to one"
+                continue
+        if np.unique(column.numbers[np.isfinite(column.numbers)]).size < 3:
+            continue
+        own = _ranks(column.numbers)
+        for earlier, others in ranks.items():
+            both = np.isfinite(own) & np.isfinite(others)
+            if both.sum() >= max(_FEW_ROWS, 0.5 * own.size):
+                correlation = _correlation(own[both], others[both])
+                if abs(correlation) >= _SAME:
+                    yield earlier, name, f"their rank correlation is {correlation:.3f}"
+                    break
+        else:
+            ranks[name] = own
+
+
+def _by_appearance(codes: Integers) -> bytes:
+    """Return codes numbered by their first row: equal for columns that are one to one."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    place = np.empty(first.size, dtype=np.int64)
+    place[np.argsort(first)] = np.arange(first.size)
+    return place[inverse].tobytes()
+
+
+def _ranks(numbers: Floats) -> Floats:
+    """Return ranks with ties in the middle, NaN for what is no number."""
+    from scipy.stats import rankdata  # keeps imports fast
+
+    ranks: Floats = rankdata(np.where(np.isfinite(numbers), numbers, np.nan), nan_policy="omit")
+    return ranks
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    """Return Pearson's correlation, 0 where one of the two is constant."""
+    first, second = first - first.mean(), second - second.mean()
+    size = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    return float((first * second).sum()) / size if size else 0.0

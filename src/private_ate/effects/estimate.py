@@ -1,0 +1,192 @@
+"""What a method hands over, and the release that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from private_ate.contents.about import About, Effect, ReleasedEstimand, Step, released_estimand
+from private_ate.contents.arms import Arm, Contrast, NoiseLaw
+from private_ate.contents.protection import list_unprotected, warn_of_epsilon
+from private_ate.contents.reading import SCHEMA
+from private_ate.effects.quantities import Quantity
+from private_ate.privacy.budget import Guarantee
+from private_ate.release import Pair, Release
+from private_ate.settings import Facts, Settings, plain_settings
+
+__all__ = ["ArmEstimate", "Comparison", "Estimate", "SubgroupRow", "release_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmEstimate:
+    """One arm as released; arms are in the order of their codes, the reference first.
+
+    Attributes
+    ----------
+    level : Quantity
+        The estimate of E[Y(t)], up to a number that all arms share. It has one noise, independent
+        of that of other arms.
+    mean : float or None
+        The mean itself; None where it was not paid for.
+    units : int or None
+        How many units the arm holds, where that is public.
+    weighted : bool
+        Whether the arm's units were weighted to stand for all; otherwise they count alike.
+    mean_noise : NoiseLaw or None
+        The noise that the mean has beyond that of the level, shared by all arms.
+    """
+
+    level: Quantity
+    mean: float | None
+    units: int | None = None
+    weighted: bool = True
+    mean_noise: NoiseLaw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Arms and all their contrasts: what a release of several arms shows.
+
+    ``contrasts`` holds those against the reference first, in declared order, then other pairs.
+    """
+
+    arms: tuple[Arm, ...]
+    contrasts: tuple[Contrast, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupRow:
+    """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None.
+
+    ``adjusted`` says whether covariates were adjusted for, where that differs between rows.
+    """
+
+    subgroup: str | None
+    contrast: Contrast
+    adjusted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a method hands over: the noisy effect, its intervals and public settings.
+
+    Methods that keep another promise than pure ε under replace-one say so: ``delta``, their own
+    ``adjacency``, a noisy ``size`` where n itself is private, ``numerics`` where the proof speaks
+    of ideal numbers, and ``void`` with the reason why nothing is promised. ``adjusted`` and
+    ``estimand`` say what the number is where that is not what the settings and the request say;
+    ``warnings`` head the release and rest on public facts alone. ``quantities`` are the released
+    numbers with the distributions of their errors, where a method knows these: of two arms their
+    contrast, of more a level of each in the order of the codes. ``comparison`` is what a release
+    shows of three arms or more; the effect is then the headline. ``overlap`` is what the units of
+    an ATO count together. ``subgroups`` are further rows of the table of effects; ``further`` are
+    outcomes after the first, by their columns.
+    """
+
+    ate: float
+    noise_interval: Pair | None
+    interval: Pair | None
+    settings: Settings | Mapping[str, Any]
+    delta: Fraction = Fraction(0)
+    adjacency: str = ""
+    size: int | None = None
+    numerics: str = ""
+    void: str = ""
+    adjusted: bool | None = None
+    estimand: ReleasedEstimand | None = None
+    warnings: tuple[str, ...] = ()
+    quantities: tuple[Quantity, ...] = ()
+    comparison: Comparison | None = None
+    overlap: float | None = None
+    subgroups: tuple[SubgroupRow, ...] = ()
+    further: tuple[tuple[str, Estimate], ...] = ()
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether covariates were adjusted for: a method that does not say adjusts."""
+        said = self.adjusted
+        if said is None:
+            said = Facts.of(self.settings).adjusted
+        return said is not False
+
+
+def release_of(
+    estimate: Estimate,
+    guarantee: Guarantee,
+    about: About,
+    *,
+    steps: tuple[Step, ...],
+    method: str,
+    n: int,
+    version: str,
+) -> Release:
+    """Put an estimate, the guarantee under which it was made and its subject together."""
+    facts = Facts.of(estimate.settings)
+    adjusted = estimate.is_adjusted
+    estimand = released_estimand(
+        estimate.estimand or facts.estimand, about.design, adjusted=adjusted
+    )
+    return Release(
+        ate=estimate.ate,
+        interval=estimate.interval,
+        noise_interval=estimate.noise_interval,
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        level=guarantee.level,
+        adjacency=guarantee.adjacency,
+        guarantee=str(guarantee),
+        method=method,
+        n=n,
+        settings=plain_settings(estimate.settings),
+        version=version,
+        schema=SCHEMA,
+        estimand=estimand,
+        effects=_rows(estimate, about, estimand, facts.estimand),
+        adjusted=adjusted,
+        design=about.design,
+        treatment=about.treatment,
+        outcome=about.outcome,
+        covariates=about.covariates,
+        warnings=(*estimate.warnings, *warn_of_epsilon(guarantee.epsilon)),
+        missing=about.missing,
+        dataset=about.dataset,
+        dataset_version=about.dataset_version,
+        steps=steps,
+        arms=() if estimate.comparison is None else estimate.comparison.arms,
+        not_protected=list_unprotected(
+            guarantee.level,
+            is_private=guarantee.is_private,
+            hides_size=guarantee.adjacency.startswith("add/remove"),
+            rows_per_person=facts.rows_per_person,
+        ),
+    )
+
+
+def _rows(
+    estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
+) -> tuple[Effect, ...]:
+    """Return the table of effects; empty for two arms alone, whose headline is the table."""
+    rows = list(_rows_of(estimate, about.outcome.column, estimand, asked, about.design))
+    for column, one in estimate.further:
+        own = released_estimand(asked, about.design, adjusted=one.is_adjusted)
+        rows += _rows_of(one, column, own, asked, about.design)
+    return tuple(rows)
+
+
+def _rows_of(
+    estimate: Estimate, column: str, estimand: ReleasedEstimand, asked: str, design: str
+) -> Iterator[Effect]:
+    """Yield the rows of one outcome."""
+    overall = () if estimate.comparison is None else estimate.comparison.contrasts
+    table = [SubgroupRow(None, row) for row in overall]
+    for each in (*table, *estimate.subgroups):
+        own = estimand
+        if each.adjusted is not None:
+            own = released_estimand(asked, design, adjusted=each.adjusted)
+        row = each.contrast
+        yield Effect(
+            outcome=column, subgroup=each.subgroup, arm=row.arm, against=row.against,
+            estimand=own, estimate=row.effect, interval=row.interval,
+            simultaneous=row.simultaneous, noise_interval=row.noise_interval,
+        )  # fmt: skip

@@ -1,0 +1,81 @@
+"""The estimate of three arms or more, from their released levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from private_ate.contents.arms import Pair
+from private_ate.contents.laws import Rule
+from private_ate.domain import Domain, Treatment
+from private_ate.effects.contrasts import compare_arms
+from private_ate.effects.estimate import ArmEstimate, Estimate
+from private_ate.estimators.request import Request
+from private_ate.settings import ABSENT, Absent, ArmsSettings, HeadlineNote
+
+__all__ = ["estimate_from_arms", "greatest_over_pairs"]
+
+
+def estimate_from_arms(
+    arms: tuple[ArmEstimate, ...],
+    domain: Domain,
+    request: Request,
+    settings: ArmsSettings,
+    *,
+    rule: Rule,
+    adjusted: bool | None = None,
+    warnings: tuple[str, ...] = (),
+) -> Estimate:
+    """Return what a release of three arms or more holds, from their levels in order of the codes.
+
+    Everything is post-processing. The headline is the last declared arm other than the reference,
+    against it. Intervals follow ``rule`` and exist if the levels have variances and the request
+    asks for a confidence.
+    """
+    treatment = domain.treatment
+    pays = request.confidence is not None and all(arm.level.variances for arm in arms)
+    comparison, factors = compare_arms(
+        arms, treatment.coded, domain.bounds,
+        coverage=request.coverage, at_once=request.coverage_at_once, rule=rule if pays else None,
+    )  # fmt: skip
+    headline = comparison.contrasts[len(arms) - 2]
+    among = request.among
+    return Estimate(
+        ate=headline.effect,
+        noise_interval=headline.noise_interval,
+        interval=headline.interval,
+        settings=replace(
+            settings,
+            headline=HeadlineNote(headline.arm, headline.against),
+            among=ABSENT if among is None else among,
+            simultaneous_factor=factors or ABSENT,
+            interval_rule=rule if pays else ABSENT,
+            binary_outcome=True if domain.bounds.is_binary else ABSENT,
+            doses=_doses(treatment),
+        ),
+        adjusted=adjusted,
+        estimand=None if among is None else ("atc" if among == treatment.coded[0] else "att"),
+        warnings=warnings,
+        quantities=tuple(arm.level for arm in arms),
+        comparison=comparison,
+    )
+
+
+def greatest_over_pairs(arm_balance: Mapping[str, Mapping[str, Pair]]) -> dict[str, Pair]:
+    """Return each covariate's greatest difference over all pairs of arms, before and after.
+
+    ``arm_balance`` holds standardised means by arm and covariate.
+    """
+    by_arm = list(arm_balance.values())
+    found = {}
+    for name in by_arm[0]:
+        before, after = ([means[name][side] for means in by_arm] for side in (0, 1))
+        found[name] = (max(before) - min(before), max(after) - min(after))
+    return found
+
+
+def _doses(treatment: Treatment) -> dict[str, Pair] | Absent:
+    if treatment.bins is None:
+        return ABSENT
+    return dict(zip(treatment.labels, pairwise(treatment.bins), strict=True))
