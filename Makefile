@@ -11,7 +11,7 @@ APT := $(if $(filter-out 0,$(shell id -u)),sudo) env DEBIAN_FRONTEND=noninteract
 # Packages that carry data are read as files, never imported, so their dependencies stay away.
 DATA := skcausal==0.1.1 causaldata==0.1.5 causallib==0.10.0
 
-.PHONY: venv demo test ci $(SUITES) times lint audit mutants bench bench-peers data docs
+.PHONY: venv demo test ci $(SUITES) times lint house audit mutants bench bench-peers data docs
 .PHONY: browser postgres java r-base reproduce clean
 
 venv: $(STAMP)
@@ -42,6 +42,10 @@ lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks .ci
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Size and shape of the sources: lines, import cycles, modules that one estimate runs through.
+house: $(STAMP)
+	$(BIN)/python .ci/house.py
 
 # Long statistical audits: the nightly run.
 audit: $(STAMP) data
