@@ -48,7 +48,7 @@ _LAYERS = """\
 ## Layers
 
 A layer imports from those below it, never upwards, and packages of one layer do not know each
-other; the one exception is a release that loads `report` when it is asked to show itself.
+other. A release, a plan or a combination shows itself through one table of names, `showing`.
 `lint-imports` checks the contracts in `pyproject.toml`; `docs/make_architecture.py` draws the
 picture and orders the tables by them.
 

@@ -21,16 +21,9 @@ from typing import Any, Literal
 
 import private_ate
 from private_ate.codec import LARGEST
-from private_ate.contents.about import (
-    DESIGNS,
-    Effect,
-    OutcomeNote,
-    ReleasedEstimand,
-    Step,
-    TreatmentNote,
-)
-from private_ate.contents.arms import Arm
-from private_ate.contents.reading import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA
+from private_ate.release.metadata import DESIGNS, Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
+from private_ate.release.metadata import Arm
+from private_ate.release.format import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA
 from private_ate.settings import Absent, LedgerNote, Settings
 
 ROOT = Path(__file__).resolve().parent.parent

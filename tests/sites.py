@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-from private_ate.contents.about import Effect, OutcomeNote, Step, TreatmentNote
 from private_ate.privacy.budget import Guarantee, adjacency_of
 from private_ate.privacy.quantiles import (
     staircase_and_normal_quantile,
@@ -11,6 +10,7 @@ from private_ate.privacy.quantiles import (
     staircase_variance,
 )
 from private_ate.release import Release
+from private_ate.release.metadata import Effect, OutcomeNote, Step, TreatmentNote
 
 
 def noisy_step(epsilon, *, name="outcome sum", mechanism="staircase", sensitivity=(1 << 40,)):

@@ -4,8 +4,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from private_ate import Binary, Domain, Interval, Treatment
-from private_ate.contents.about import About
-from private_ate.contents.arms import NoiseLaw
 from private_ate.effects.estimate import ArmEstimate, release_of
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.calibrated.settings import CalibratedArmsSettings
@@ -13,7 +11,9 @@ from private_ate.estimators.orthogonal.several_arms.settings import OrthogonalAr
 from private_ate.estimators.request import Request
 from private_ate.estimators.several_arms import estimate_from_arms, greatest_over_pairs
 from private_ate.privacy.budget import Guarantee, adjacency_of
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import ArmOverlap
+from private_ate.release.metadata import About
 
 LABELS = ("0 daily", "1-5 daily", "6-10 daily", "11+ daily")
 SIZES = (3778, 200, 337, 327)
@@ -51,7 +51,7 @@ def arm_estimates(name="staircase", *, means=True, variances=True):
         ArmEstimate(
             Quantity(
                 level,
-                (NoiseLaw(name, unit, Fraction(18, 5)),),
+                (NoiseDistribution(name, unit, Fraction(18, 5)),),
                 tuple(deviation**2 * share for share in (0.7, 1.0, 1.4)) if variances else (),
             ),
             level if means else None,

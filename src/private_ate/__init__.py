@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from private_ate.baselines.smooth_matching import SmoothMatchingOptions
     from private_ate.checking.check import check_data
     from private_ate.checking.findings import DataCheck, Finding
-    from private_ate.combining.door import combine
-    from private_ate.combining.values import Combined, CombinedEffect
     from private_ate.data.csv_file import CsvFile
     from private_ate.data.workbooks import ExcelFile
     from private_ate.domain import (
@@ -81,7 +79,9 @@ if TYPE_CHECKING:
         Effect,
         Release,
     )
-    from private_ate.report.html import PublicFacts
+    from private_ate.release.public_facts import PublicFacts
+    from private_ate.sites.combine import combine
+    from private_ate.sites.values import Combined, CombinedEffect
 
 _HOMES = {
     "domain": (
@@ -96,8 +96,8 @@ _HOMES = {
     ),
     "checking.check": ("check_data",),
     "checking.findings": ("DataCheck", "Finding"),
-    "combining.door": ("combine",),
-    "combining.values": ("Combined", "CombinedEffect"),
+    "sites.combine": ("combine",),
+    "sites.values": ("Combined", "CombinedEffect"),
     "data.csv_file": ("CsvFile",),
     "data.workbooks": ("ExcelFile",),
     "estimation": ("estimate_ate",),
@@ -118,7 +118,7 @@ _HOMES = {
         "risk_ratio_interval",
         "standard_error",
     ),
-    "report.html": ("PublicFacts",),
+    "release.public_facts": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
     "privacy.ledger.ledger": ("Ledger",),
     "release": (

@@ -15,9 +15,6 @@ from typing import Literal, cast, get_args
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
-from private_ate.contents.about import About
-from private_ate.contents.protection import tell_rounding
-from private_ate.contents.steps import list_steps
 from private_ate.data.inputs import resolve_domain, weighted_domain
 from private_ate.data.persons import refuse_person
 from private_ate.data.rules import Reading, neighbours_note, rule_notes
@@ -54,6 +51,8 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
 from private_ate.release import Release
+from private_ate.release.metadata import About
+from private_ate.release.spending import list_steps, tell_rounding
 from private_ate.settings import Facts, plain_settings, with_declared, with_notes
 
 __all__ = [

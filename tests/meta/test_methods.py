@@ -14,7 +14,6 @@ import pytest
 import private_ate
 from private_ate import ArgumentError
 from private_ate.cli.app import app
-from private_ate.contents.about import ReleasedEstimand
 from private_ate.estimation import METHODS, method_for
 from private_ate.estimators.refusals import refuse_unanswerable
 from private_ate.estimators.registry import AUTO, Engine, is_default
@@ -22,6 +21,7 @@ from private_ate.estimators.request import Estimand, Request, Target
 from private_ate.experiments import arms
 from private_ate.experiments.style import ARM_STYLES
 from private_ate.privacy.levels import Level, has_public_covariates, private_part
+from private_ate.release.metadata import ReleasedEstimand
 from private_ate.report import text, words
 
 ROOT = Path(__file__).resolve().parents[2]

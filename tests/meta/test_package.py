@@ -1,6 +1,7 @@
 """Tests about the code itself: names, imports, docstrings and the page that lists them."""
 
 import ast
+import graphlib
 import importlib
 import importlib.util
 import inspect
@@ -19,6 +20,12 @@ from private_ate.privacy.noise import Noise
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "private_ate"
 MODULES = sorted(SOURCE.rglob("*.py"))
+NAMES = {
+    ".".join(("private_ate", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for path in MODULES
+}
 ROOMS = {path.stem for path in SOURCE.iterdir()}
 HEAVY = ("numba", "polars", "pandas", "pyarrow", "scipy", "rich", "matplotlib", "numpy", "narwhals")
 
@@ -70,6 +77,25 @@ def test_the_import_contracts_hold():
         capture_output=True, text=True, check=False, cwd=ROOT, timeout=120,
     )  # fmt: skip
     assert found.returncode == 0, found.stdout
+
+
+def imported_by(path: Path) -> set[str]:
+    """Return the package's modules that a file imports, those for typing and later ones too."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            parts = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= parts & NAMES.keys() or {node.module}
+    return names & NAMES.keys()
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    needs = {name: imported_by(path) for name, path in NAMES.items()}
+    sorter = graphlib.TopologicalSorter(needs)
+
+    sorter.prepare()  # raises CycleError with the modules of a cycle
 
 
 @pytest.mark.parametrize("path", MODULES, ids=source_id)

@@ -8,8 +8,6 @@ import pytest
 from scipy import integrate, stats
 
 import replay
-from private_ate.contents.arms import CubeLaw
-from private_ate.contents.laws import half_width, law_draws, law_quantile, noise_half_width
 from private_ate.engines.local import single_threaded_blas
 from private_ate.estimators.outcomes.method import estimate_outcomes
 from private_ate.estimators.registry import METHODS
@@ -20,10 +18,12 @@ from private_ate.privacy.cube_law import (
     cube_quantile,
     cube_variance,
 )
+from private_ate.privacy.distributions import SharedNoise
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_variance
 from private_ate.privacy.sum_law import SumLaw
+from private_ate.release.intervals import half_width, noise_draws, noise_half_width, noise_quantile
 from several_outcomes import outcome_study
 
 ONE = Fraction(1)
@@ -139,13 +139,13 @@ def test_one_outcome_of_the_law_is_laplace():
 
 
 def test_intervals_of_shared_noise_cover_what_was_drawn():
-    law = CubeLaw("laplace", 2.0, Fraction(1, 2), 3)
+    law = SharedNoise("laplace", 2.0, Fraction(1, 2), 3)
     uniform = (np.arange(100_000) + 0.5) / 100_000
-    values = law_draws(law, uniform)
+    values = noise_draws(law, uniform)
 
     assert values.std() == pytest.approx(2.0 / 0.5 * math.sqrt(cube_variance(3)), rel=0.01)
     half = noise_half_width(0.9, [law])
-    assert half == pytest.approx(2.0 * law_quantile(law, 0.9))
+    assert half == pytest.approx(2.0 * noise_quantile(law, 0.9))
     assert np.mean(np.abs(values) <= half) == pytest.approx(0.9, abs=0.002)
     rng = np.random.default_rng(1)
     both = rng.permutation(values) + rng.permutation(values) + rng.normal(0, 5, values.size)

@@ -8,13 +8,13 @@ from scipy.special import ndtr
 from scipy.stats import kstest
 
 from private_ate import ArgumentError, Release, p_value
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import half_width
 from private_ate.effects import p_value_of
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.quantiles import (
     staircase_quantile,
     staircase_variance,
 )
+from private_ate.release.intervals import half_width
 from private_ate.settings import Facts
 from sites import made_up_site, noisy_step
 from smoking import smoking_release
@@ -26,7 +26,7 @@ EPSILON = 0.9  # of the last step of a made-up site at ε = 1
 @pytest.mark.parametrize("level", [0.8, 0.3, 0.05, 0.01, 1e-4])
 def test_the_level_of_a_known_law_is_the_p_value(level, sampling, noise):
     unit = noise / np.sqrt(staircase_variance(EPSILON))
-    law = NoiseLaw("staircase", unit, EPSILON)
+    law = NoiseDistribution("staircase", unit, EPSILON)
     size = half_width(1 - level, [law], [(sampling**2,)], "convolved")
     assert p_value(made_up_site(-size, sampling, noise)) == pytest.approx(level, rel=0.02)
 

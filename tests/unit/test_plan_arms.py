@@ -16,9 +16,9 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.cli.app import app
-from private_ate.contents.laws import expected_size
 from private_ate.datasets import SeveralArms
 from private_ate.datasets.several_arms import generate_several_arms
+from private_ate.release.intervals import expected_size
 from private_ate.report.plots import draw_plan
 
 SHARES = (0.5, 0.3, 0.2)

@@ -18,9 +18,9 @@ from private_ate import (
     risk_ratio,
     standard_error,
 )
-from private_ate.contents.laws import half_width, law_draws, noise_half_width
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
+from private_ate.release.intervals import half_width, noise_draws, noise_half_width
 from smoking import (
     LABELS,
     LEVELS,
@@ -108,7 +108,7 @@ def test_a_trend_has_the_law_of_its_weighted_errors(level):
     errors = sum(
         weight
         * (
-            law_draws(arm.noise, rng.random(200_000))
+            noise_draws(arm.noise, rng.random(200_000))
             + np.sqrt(rng.choice(arm.variances, 200_000)) * rng.normal(size=200_000)
         )
         for arm, weight in zip(release.arms, weights.values(), strict=True)
@@ -119,9 +119,9 @@ def test_a_trend_has_the_law_of_its_weighted_errors(level):
 
 
 def test_noise_that_means_share_drops_out_of_weights_that_add_up_to_zero():
-    from private_ate.contents.arms import NoiseLaw
+    from private_ate.privacy.distributions import NoiseDistribution
 
-    shared = NoiseLaw("laplace", 100.0, 0.1)
+    shared = NoiseDistribution("laplace", 100.0, 0.1)
     noisy = smoking_release(tuple(replace(arm, mean_noise=shared) for arm in arm_estimates()))
     zero = {NONE: -1.0, FEW: 0.5, SOME: 0.5}
     assert noisy.combination(zero) == RELEASE.combination(zero)
@@ -236,9 +236,9 @@ def test_the_standard_error_of_any_contrast_is_half_its_interval_over_the_normal
 
 
 def test_intervals_of_means_hold_the_noise_that_all_means_share():
-    from private_ate.contents.arms import NoiseLaw
+    from private_ate.privacy.distributions import NoiseDistribution
 
-    shared = NoiseLaw("laplace", 3.0, 0.1)
+    shared = NoiseDistribution("laplace", 3.0, 0.1)
     release = smoking_release(tuple(replace(arm, mean_noise=shared) for arm in arm_estimates()))
     arm = release.arms[2]
     half = half_width(0.95, [arm.noise, arm.mean_noise], [arm.variances], "convolved")

@@ -18,7 +18,6 @@ import numpy as np
 from private_ate.arguments import exact_shares, real_number, settle
 from private_ate.arrays import Floats, Integers
 from private_ate.baselines.tilts import POPULATIONS, balancing_weights
-from private_ate.contents.laws import fixed_uniforms
 from private_ate.effects.estimate import Estimate
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Estimand, Request
@@ -34,6 +33,7 @@ from private_ate.privacy.sums import (
     weighted_sum,
 )
 from private_ate.release import Pair
+from private_ate.release.intervals import fixed_uniforms
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, Study
 

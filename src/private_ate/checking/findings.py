@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from private_ate.release import ArmOverlap, Overlap
+from private_ate.showing import show
 
 __all__ = ["NOTE", "Arms", "ArmsSupport", "DataCheck", "Finding", "Severity", "Support"]
 
@@ -227,12 +228,8 @@ class DataCheck:
 
     def to_text(self, width: int = 80) -> str:
         """Return what a terminal shows, between two lines that say that it is not private."""
-        from private_ate.checking.text import check_lines  # it reads findings
-
-        return "\n".join(line for line, _ in check_lines(self, width)) + "\n"
+        return show(self, "text", str, width)
 
     def to_html(self) -> str:
         """Return a page for the curator, watermarked throughout."""
-        from private_ate.checking.page import check_page  # as above
-
-        return check_page(self)
+        return show(self, "page", str)

@@ -12,7 +12,7 @@ from private_ate.checking.words import quoted
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding
 
-__all__ = ["TITLES", "WATERMARK", "check_lines", "finding_name", "folded", "verdict"]
+__all__ = ["TITLES", "WATERMARK", "check_lines", "check_text", "finding_name", "folded", "verdict"]
 
 WATERMARK: Final = "NOT PRIVATE, DO NOT SHARE: read off the records themselves, without noise."
 TITLES: Final = {
@@ -25,6 +25,11 @@ _MOST_LABELS: Final = 12  # of a list that is shown whole
 _FIRST_LABELS: Final = 8  # of a longer one
 
 Line = tuple[str, str]  # text and style
+
+
+def check_text(check: DataCheck, width: int) -> str:
+    """Return the lines of a check as one text."""
+    return "\n".join(line for line, _ in check_lines(check, width)) + "\n"
 
 
 def check_lines(check: DataCheck, width: int) -> Iterator[Line]:

@@ -37,8 +37,8 @@ def combine(
     Sites are named after their files. They answer one question and have nobody in common.
     """
     from private_ate.cli.estimate import require_writable  # keeps --help fast
-    from private_ate.combining.door import combine as combine_releases  # as above
     from private_ate.data.files import write_whole  # as above
+    from private_ate.sites.combine import combine as combine_releases  # as above
 
     if report is not None:
         require_writable(report)

@@ -106,7 +106,8 @@ def _program() -> list[str]:
 def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
     from private_ate.estimators.curator.table_one import describe_arms  # as above
     from private_ate.estimators.overlap import describe_overlap  # as above
-    from private_ate.report.html import PublicFacts, releases_page  # as above
+    from private_ate.release.public_facts import PublicFacts  # as above
+    from private_ate.report.html import releases_page  # as above
 
     overlap = describe_overlap(study.frame, domain=study.domain)
     pairs = []

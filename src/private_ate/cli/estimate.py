@@ -131,10 +131,10 @@ def estimate(
     """
     from private_ate.cli import pages  # keeps --help fast
     from private_ate.cli.progress import watch  # keeps --help fast
-    from private_ate.contents.protection import warn_of_epsilon  # as above
     from private_ate.data.files import described_file, write_whole  # as above
     from private_ate.estimation import estimate_ate  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
+    from private_ate.release.spending import warn_of_epsilon  # as above
 
     one_of("contrasts", contrasts, ("all", "reference"))
     shown = cast("Literal['all', 'reference']", contrasts)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from private_ate.data.tables import Covariates
     from private_ate.domain import Domain
     from private_ate.release import Release
-    from private_ate.report.html import PublicFacts
+    from private_ate.release.public_facts import PublicFacts
 
 __all__ = ["curator_text", "public_facts", "require_folder", "spent_before"]
 
@@ -43,7 +43,7 @@ def public_facts(
 
     Without data, as when a cluster holds them, there is no overlap to show.
     """
-    from private_ate.report.html import PublicFacts  # keeps --help fast
+    from private_ate.release.public_facts import PublicFacts  # keeps --help fast
 
     overlap, table = None, None
     if has_public_covariates(release.level) and data is not None:

@@ -14,7 +14,7 @@ from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.release import Release
-    from private_ate.report.html import PublicFacts
+    from private_ate.release.public_facts import PublicFacts
 
 __all__ = ["report"]
 
@@ -117,7 +117,7 @@ def _written(
 
 def _facts(release: Release, domain: Path | None) -> PublicFacts:
     """Return what a file with the declared domain adds to a page; it is about the same columns."""
-    from private_ate.report.html import PublicFacts  # keeps --help fast
+    from private_ate.release.public_facts import PublicFacts  # keeps --help fast
 
     if domain is None:
         return PublicFacts()

@@ -198,7 +198,11 @@ class Domain:
 
     def to_toml(self) -> str:
         """Return the domain as TOML text that :meth:`from_toml` reads back."""
-        return "\n".join(toml_lines(self)) + "\n"
+        lines = toml_lines(
+            self.study, self.treatment, self.outcomes, self.covariates, self.weights,
+            self.column_labels,
+        )  # fmt: skip
+        return "\n".join(lines) + "\n"
 
 
 def require_one_outcome(domain: Domain, who: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from private_ate.domain.kinds import Binary, Categories, Interval
 from private_ate.domain.outcome import Outcome, StudyLabel
@@ -12,9 +12,6 @@ from private_ate.domain.treatment import Treatment
 from private_ate.domain.unfilled import find_unfilled
 from private_ate.domain.weights import SamplingWeights
 from private_ate.errors import DomainError
-
-if TYPE_CHECKING:
-    from private_ate.domain.declared import Domain
 
 __all__ = ["arm_lines", "read_tables", "toml_lines", "toml_text"]
 
@@ -159,21 +156,27 @@ def _text(entry: dict[str, Any], table: str, key: str) -> str:
     return value
 
 
-def toml_lines(domain: Domain) -> Iterator[str]:
+def toml_lines(
+    study: StudyLabel,
+    treatment: Treatment,
+    outcomes: Sequence[Outcome],
+    covariates: Mapping[str, Interval | Categories],
+    weights: SamplingWeights | None,
+    labels: Mapping[str, str],
+) -> Iterator[str]:
     """Yield the lines of all tables; what was not declared has none."""
-    study, treatment, labels = domain.study, domain.treatment, domain.column_labels
     if study != StudyLabel():
         yield from _table("study", {"dataset": study.dataset, "version": study.version})
         yield ""
     label = labels.get(treatment.column)
     yield from _table("treatment", {"column": treatment.column, "label": label})
     yield from arm_lines(treatment)
-    for outcome in domain.outcomes:
+    for outcome in outcomes:
         yield ""
         bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
         rules = {} if outcome.missing is None else {"missing": outcome.missing}
         yield from _table(
-            "[outcome]" if domain.further else "outcome",
+            "[outcome]" if len(outcomes) > 1 else "outcome",
             {
                 "column": outcome.column,
                 "label": labels.get(outcome.column),
@@ -183,11 +186,10 @@ def toml_lines(domain: Domain) -> Iterator[str]:
                 "event_label": outcome.event_label,
             },
         )
-    if domain.weights is not None:
+    if weights is not None:
         yield ""
-        weights = {"column": domain.weights.column, "high": domain.weights.high}
-        yield from _table("weights", weights)
-    for name, kind in domain.covariates.items():
+        yield from _table("weights", {"column": weights.column, "high": weights.high})
+    for name, kind in covariates.items():
         yield ""
         entries = (
             _interval_entries(kind)

@@ -14,16 +14,17 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import Arm, Contrast, NoiseLaw, Pair
-from private_ate.contents.laws import (
+from private_ate.domain import Interval
+from private_ate.effects.estimate import ArmEstimate, Comparison
+from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.release.intervals import (
     Rule,
     fixed_uniforms,
     half_width,
-    law_draws,
+    noise_draws,
     noise_half_width,
 )
-from private_ate.domain import Interval
-from private_ate.effects.estimate import ArmEstimate, Comparison
+from private_ate.release.metadata import Arm, Contrast, Pair
 
 __all__ = [
     "ALL_PAIRS",
@@ -125,11 +126,11 @@ class _Halves:
         self._rule = rule
         self._known: dict[tuple[int, ...], float] = {}
 
-    def noise(self, *places: int, beyond: NoiseLaw | None = None) -> float:
+    def noise(self, *places: int, beyond: NoiseDistribution | None = None) -> float:
         """Return the half-width for the noise of those arms alone."""
         return noise_half_width(self._coverage, self._laws(places, beyond))
 
-    def whole(self, *places: int, beyond: NoiseLaw | None = None) -> float | None:
+    def whole(self, *places: int, beyond: NoiseDistribution | None = None) -> float | None:
         """Return the half-width for noise and sampling; None if no interval was paid for."""
         if self._rule is None:
             return None
@@ -142,7 +143,9 @@ class _Halves:
             )
         return self._known[places]
 
-    def _laws(self, places: tuple[int, ...], beyond: NoiseLaw | None) -> list[NoiseLaw]:
+    def _laws(
+        self, places: tuple[int, ...], beyond: NoiseDistribution | None
+    ) -> list[NoiseDistribution]:
         laws = [law for place in places for law in self._arms[place].level.noise]
         return laws if beyond is None else [*laws, beyond]
 
@@ -165,11 +168,11 @@ def _released_arm(
     )  # fmt: skip
 
 
-def _plain(law: NoiseLaw) -> NoiseLaw | None:
+def _plain(law: NoiseDistribution) -> NoiseDistribution | None:
     """Return noise with its ε as the number that JSON holds; None if outcomes share the draw."""
     if law.outcomes > 1:
         return None
-    return NoiseLaw(law.name, float(law.unit), float(law.epsilon))
+    return NoiseDistribution(law.name, float(law.unit), float(law.epsilon))
 
 
 def _simultaneous_factors(
@@ -210,5 +213,5 @@ def _errors(place: int, arm: ArmEstimate) -> Floats:
     (own,) = arm.level.noise
     likely = np.asarray(arm.level.variances)
     chosen = likely[np.minimum((which * likely.size).astype(np.intp), likely.size - 1)]
-    errors: Floats = law_draws(own, noise) + np.sqrt(chosen) * ndtri(normal)
+    errors: Floats = noise_draws(own, noise) + np.sqrt(chosen) * ndtri(normal)
     return errors

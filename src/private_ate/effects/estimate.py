@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from private_ate.contents.about import About, Effect, ReleasedEstimand, Step, released_estimand
-from private_ate.contents.arms import Arm, Contrast, NoiseLaw
-from private_ate.contents.protection import list_unprotected, warn_of_epsilon
-from private_ate.contents.reading import SCHEMA
 from private_ate.effects.quantities import Quantity
 from private_ate.privacy.budget import Guarantee
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import Pair, Release
+from private_ate.release.format import SCHEMA
+from private_ate.release.metadata import (
+    About,
+    Arm,
+    Contrast,
+    Effect,
+    ReleasedEstimand,
+    Step,
+    released_estimand,
+)
+from private_ate.release.spending import list_unprotected, warn_of_epsilon
 from private_ate.settings import Facts, Settings, plain_settings
 
 __all__ = ["ArmEstimate", "Comparison", "Estimate", "SubgroupRow", "release_of"]
@@ -34,7 +42,7 @@ class ArmEstimate:
         How many units the arm holds, where that is public.
     weighted : bool
         Whether the arm's units were weighted to stand for all; otherwise they count alike.
-    mean_noise : NoiseLaw or None
+    mean_noise : NoiseDistribution or None
         The noise that the mean has beyond that of the level, shared by all arms.
     """
 
@@ -42,7 +50,7 @@ class ArmEstimate:
     mean: float | None
     units: int | None = None
     weighted: bool = True
-    mean_noise: NoiseLaw | None = None
+    mean_noise: NoiseDistribution | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from private_ate.contents.ratios import (
-    NumberNeeded,
-    invert_effect,
-    odds_interval,
-    risk_interval,
-)
 from private_ate.errors import ArgumentError
+from private_ate.release.ratios import NumberNeeded, invert_effect, odds_interval, risk_interval
 
 if TYPE_CHECKING:
     from private_ate.domain.kinds import Label
@@ -167,7 +162,7 @@ def risk_ratio_interval(
     """Return an interval of the risk ratio with the coverage of the effect's; it costs nothing.
 
     It holds one exactly if the effect's interval holds zero, and is rather too wide than too
-    narrow (``contents.ratios``). None without an interval, or if the control risk is 0.
+    narrow (``release.ratios``). None without an interval, or if the control risk is 0.
     ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
     """
     means = _risks(release, arm, against)
@@ -319,11 +314,11 @@ def p_value_of(release: Release, effect: Effect) -> float:
     rule = facts.interval_rule
     laws = [one.noise for one in both if one.noise is not None]  # none where it is rolled up
     if effect.subgroup is None and rule is not None and len(laws) == 2:
-        from private_ate.contents.laws import chance_beyond  # loads scipy
+        from private_ate.release.intervals import chance_beyond  # loads scipy
 
         variances = [one.variances for one in both]
         return chance_beyond(abs(effect.estimate), laws, variances, rule)
-    from private_ate.combining.noise_laws import chance_of_effect  # as above
+    from private_ate.effects.row_errors import chance_of_effect  # as above
 
     quantile = _longer_half(effect.estimate, effect.noise_interval)
     half = _longer_half(effect.estimate, effect.interval)

@@ -16,16 +16,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import (
+from private_ate.privacy.cube_law import cube_variance
+from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.privacy.quantiles import staircase_variance
+from private_ate.release.intervals import (
     expected_size,
     fixed_uniforms,
     half_width,
-    law_draws,
+    noise_draws,
     noise_half_width,
 )
-from private_ate.privacy.cube_law import cube_variance
-from private_ate.privacy.quantiles import staircase_variance
 
 __all__ = ["Heterogeneity", "Quantity", "ReleasedCells", "RowWeights"]
 
@@ -40,7 +40,7 @@ class Quantity:
     ----------
     value : float
         The number, in units of the outcome.
-    noise : tuple of NoiseLaw
+    noise : tuple of NoiseDistribution
         Its independent noises, each by its distribution.
     variances : tuple of float
         Equally likely values of its sampling variance; empty if no interval was paid for.
@@ -50,7 +50,7 @@ class Quantity:
     """
 
     value: float
-    noise: tuple[NoiseLaw, ...]
+    noise: tuple[NoiseDistribution, ...]
     variances: tuple[float, ...] = ()
     bias: float = 0.0
 
@@ -82,7 +82,7 @@ class _Source:
     """An independent noise: the quantity that it is in, its law, and how it moves every cell."""
 
     quantity: int
-    law: NoiseLaw
+    law: NoiseDistribution
     moves: Floats
 
 
@@ -237,7 +237,7 @@ class ReleasedCells:
         ]
         return [*found, [self._shared(row)]]
 
-    def _laws(self, row: RowWeights) -> list[NoiseLaw]:
+    def _laws(self, row: RowWeights) -> list[NoiseDistribution]:
         found = []
         for source in self._sources:
             moved = row.quantities[source.quantity] * float(np.array(row.cells) @ source.moves)
@@ -273,7 +273,7 @@ class ReleasedCells:
         found = [np.zeros((count, _DRAWS)) for _ in range(self.values.shape[1])]
         for place, source in enumerate(self._sources):
             (uniform,) = fixed_uniforms(f"noise {place} behind subgroups", 1, _DRAWS)
-            found[source.quantity] += np.outer(source.moves, law_draws(source.law, uniform))
+            found[source.quantity] += np.outer(source.moves, noise_draws(source.law, uniform))
         for number, cell in enumerate(self._variances):
             for place, likely in enumerate(cell):
                 name = f"sampling of cell {number}, {place} behind subgroups"
@@ -288,7 +288,7 @@ class ReleasedCells:
         return tuple(found)
 
 
-def _law_variance(law: NoiseLaw) -> float:
+def _law_variance(law: NoiseDistribution) -> float:
     epsilon = float(law.epsilon)
     match law.name:
         case "laplace":

@@ -10,12 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from private_ate.contents.arms import Arm, NoiseLaw
-from private_ate.contents.laws import half_width, noise_half_width
 from private_ate.domain import Interval
 from private_ate.effects.contrasts import around, contrast_row, pairs_in_order
 from private_ate.effects.estimate import SubgroupRow
 from private_ate.effects.quantities import Heterogeneity, Quantity, ReleasedCells, RowWeights
+from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.release.intervals import half_width, noise_half_width
+from private_ate.release.metadata import Arm
 from private_ate.settings import EqualEffects
 
 __all__ = [
@@ -277,7 +278,7 @@ def _half(effects: Sequence[Quantity], row: TableRow, coverage: float) -> float 
     return half_width(coverage, _noise(effects, row), spread, "in_squares")
 
 
-def _noise(effects: Sequence[Quantity], row: TableRow) -> list[NoiseLaw]:
+def _noise(effects: Sequence[Quantity], row: TableRow) -> list[NoiseDistribution]:
     return [
         noise.scaled(weight)
         for weight, one in zip(row.weights, effects, strict=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from private_ate.arrays import Integers
-from private_ate.contents.curator import WithoutNoise
 from private_ate.data.encoding import encode_rows, read_outcome
 from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.rules import Reading
@@ -37,6 +36,7 @@ from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import ArmDiagnostics, Diagnostics, Release
+from private_ate.release.curator import WithoutNoise
 
 __all__ = [
     "diagnose_ate",

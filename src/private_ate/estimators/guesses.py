@@ -11,14 +11,14 @@ import numpy as np
 from scipy.special import expit, ndtri, softmax
 
 from private_ate.arrays import Bits, Codes, Floats
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import expected_size, half_width
 from private_ate.estimators.calibrated.rich_features import scatter
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.quantiles import (
     staircase_and_normal_error,
     staircase_and_normal_quantile,
 )
 from private_ate.privacy.sum_law import SumLaw
+from private_ate.release.intervals import expected_size, half_width
 
 __all__ = ["POWER", "ExpectedError", "MadeUpRows", "PeopleGuess", "make_up_arms", "make_up_rows"]
 
@@ -95,7 +95,7 @@ class ExpectedError:
         """Expect the noise of a released sum and a nearly normal sampling error."""
         if law.name == "staircase":
             return cls.of_staircase(float(law.epsilon), sensitivity, sampling, coverage)
-        noises, variances = [NoiseLaw.of_sum(law, sensitivity)], [(sampling**2,)]
+        noises, variances = [NoiseDistribution.of_sum(law, sensitivity)], [(sampling**2,)]
         return cls(
             expected_size(noises, ()),
             sampling,
@@ -117,7 +117,7 @@ def sum_half_width(law: SumLaw, coverage: float, sensitivity: float, deviations:
     """Return the half-width that covers a sum's noise and a normal error of unsure size."""
     if law.name == "staircase":
         return staircase_and_normal_quantile(coverage, float(law.epsilon), sensitivity, deviations)
-    noises = [NoiseLaw.of_sum(law, sensitivity)]
+    noises = [NoiseDistribution.of_sum(law, sensitivity)]
     return half_width(coverage, noises, [(deviations**2).tolist()], "convolved")
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from private_ate.contents.arms import Pair
-from private_ate.contents.laws import Rule
 from private_ate.domain import Domain, Treatment
 from private_ate.effects.contrasts import compare_arms
 from private_ate.effects.estimate import ArmEstimate, Estimate
 from private_ate.estimators.request import Request
+from private_ate.release.intervals import Rule
+from private_ate.release.metadata import Pair
 from private_ate.settings import ABSENT, Absent, ArmsSettings, HeadlineNote
 
 __all__ = ["estimate_from_arms", "greatest_over_pairs"]

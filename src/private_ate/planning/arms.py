@@ -14,8 +14,6 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import Rule, expected_size, half_width
 from private_ate.estimators.calibrated.method import INTERVAL_SHARE
 from private_ate.estimators.calibrated.options import CalibratedOptions, outcome_share, plan_clip
 from private_ate.estimators.calibrated.several_arms.design import ArmPath, CapPrice, walk_arms
@@ -47,6 +45,8 @@ from private_ate.planning.label import People
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.sizes import StudySizes
 from private_ate.privacy.cube_law import cube_variance
+from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.release.intervals import Rule, expected_size, half_width
 
 __all__ = ["ArmsPredict", "ExpectedArms", "arm_rows", "label_arms", "sample_arms", "widest_row"]
 
@@ -61,7 +61,7 @@ class ExpectedArms:
 
     Attributes
     ----------
-    laws : tuple of NoiseLaw
+    laws : tuple of NoiseDistribution
         Of their noise.
     sampling : tuple of float
         Their variances without noise.
@@ -77,7 +77,7 @@ class ExpectedArms:
         How much of the variances is what weights left unbalanced; at label level.
     """
 
-    laws: tuple[NoiseLaw, ...]
+    laws: tuple[NoiseDistribution, ...]
     sampling: tuple[float, ...]
     likely: tuple[tuple[float, ...], ...]
     rule: Rule
@@ -181,7 +181,9 @@ def label_arms(
                 for arm, (square, doubt) in enumerate(zip(squares, doubts, strict=True))
             ]
         law = rule.law(Fraction(used), request.outcomes)
-        laws = [NoiseLaw.of_sum(law, rule.rows * kept * point.cap * unit) for point in chosen]
+        laws = [
+            NoiseDistribution.of_sum(law, rule.rows * kept * point.cap * unit) for point in chosen
+        ]
         notes = tuple(f"cap {point.cap:.3g}" for point in chosen)
         return ExpectedArms(
             tuple(laws), tuple(sampling), tuple(likely), "convolved", notes, True,
@@ -259,7 +261,7 @@ def sample_arms(
         unit = sizes.outcome_width
         units = (unit * bounds / rows).tolist()
         return ExpectedArms(
-            tuple(NoiseLaw("staircase", one, per_move) for one in units),
+            tuple(NoiseDistribution("staircase", one, per_move) for one in units),
             tuple((unit**2 * (sampling + replayed)).tolist()),
             tuple((value,) for value in (unit**2 * seen).tolist()),
             "in_squares",

@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from private_ate.arrays import Codes, Floats
-from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
@@ -46,6 +45,7 @@ from private_ate.estimators.request import Request
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.search import Predict
 from private_ate.planning.sizes import StudySizes
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.sum_law import SumLaw
 from private_ate.study import Block
 
@@ -221,9 +221,9 @@ class ExpectedEffect:
     cap: float
 
     @property
-    def law(self) -> NoiseLaw:
+    def law(self) -> NoiseDistribution:
         """The law of its noise."""
-        return NoiseLaw.of_sum(self.drawn, self.unit)
+        return NoiseDistribution.of_sum(self.drawn, self.unit)
 
 
 EffectPredict = Callable[[int, float], ExpectedEffect]

@@ -8,6 +8,7 @@ from typing import Any
 from private_ate.codec import OMITTED, encode
 from private_ate.estimators.guesses import ExpectedError
 from private_ate.privacy.budget import Level
+from private_ate.showing import show
 
 __all__ = ["Plan", "PlanRow"]
 
@@ -135,11 +136,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from private_ate.report.cards import plan_card  # a plan can show itself
-
-        return plan_card(self)
+        return show(self, "card", str)
 
     def __str__(self) -> str:
-        from private_ate.report.plans import plan_text  # a plan can show itself
-
-        return plan_text(self)
+        return show(self, "text", str)

@@ -23,8 +23,8 @@ from private_ate.report.several import (
 from private_ate.report.words import assumption, headline, noun, number_text, pair_text, percent
 
 if TYPE_CHECKING:
-    from private_ate.contents.arms import Contrast, Pair
     from private_ate.release import Release
+    from private_ate.release.metadata import Contrast, Pair
 
 __all__ = [
     "arms_part",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from private_ate.report.markup import Markup, card, element
@@ -10,6 +10,7 @@ from private_ate.report.plans import plan_cells, plan_legend
 
 if TYPE_CHECKING:
     from private_ate.planning.plan import Plan
+    from private_ate.release import ArmDiagnostics, Diagnostics
 
 __all__ = ["diagnostics_card", "plan_card"]
 
@@ -42,15 +43,16 @@ def plan_card(plan: Plan) -> str:
     )
 
 
-def diagnostics_card(note: str, held: Iterable[str]) -> str:
+def diagnostics_card(diagnostics: Diagnostics | ArmDiagnostics) -> str:
     """Return the sign on the door of a curator's view: what is inside, and no value of it.
 
     A notebook is saved with its output and handed on; the page is written where it is asked for.
     """
+    held = [item.name for item in fields(diagnostics) if item.name != "note"]
     listed: list[Markup] = [element("li", name.replace("_", " ")) for name in held]
     call = element("code", "Path(…).write_text(diagnostics.to_html(release))")
     return card(
-        element("p", f"Curator's view: {note}.", class_="warning", role="note"),
+        element("p", f"Curator's view: {diagnostics.note}.", class_="warning", role="note"),
         element("p", "It holds, without noise:"),
         element("ul", *listed),
         element("p", "Its values are not shown here, as notebooks are saved with what they show. "

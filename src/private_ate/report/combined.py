@@ -14,7 +14,7 @@ from private_ate.report.markup import Markup, card, element, page
 from private_ate.report.words import estimand_text, number_text, pair_text
 
 if TYPE_CHECKING:
-    from private_ate.combining.values import Combined, CombinedEffect
+    from private_ate.sites.values import Combined, CombinedEffect
 
 __all__ = ["combined_card", "combined_page", "combined_text"]
 

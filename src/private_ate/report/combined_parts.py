@@ -11,7 +11,7 @@ from private_ate.report.markup import Markup, element
 from private_ate.report.words import number_text, pair_text
 
 if TYPE_CHECKING:
-    from private_ate.combining.values import Combined, CombinedEffect
+    from private_ate.sites.values import Combined, CombinedEffect
 
 __all__ = ["effects_table", "forest_figure", "sites_table"]
 

@@ -12,8 +12,8 @@ from private_ate.report.table_one import table_one_part
 from private_ate.report.words import estimand_name, noun, number_text, pair_text, uncertainty
 
 if TYPE_CHECKING:
-    from private_ate.contents.curator import LostValues, WithoutNoise
     from private_ate.release import Diagnostics, Release
+    from private_ate.release.curator import LostValues, WithoutNoise
 
 __all__ = [
     "INTRODUCTION",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-    from private_ate.combining.values import Combined
     from private_ate.planning import Plan
     from private_ate.release import ArmOverlap, Overlap, Release
+    from private_ate.sites.values import Combined
 
 __all__ = [
     "arms_frame",

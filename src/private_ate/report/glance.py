@@ -17,8 +17,8 @@ from private_ate.report.words import number_text, percent, sampling_words, uncer
 from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
-    from private_ate.contents.ratios import NumberNeeded
     from private_ate.release import Release
+    from private_ate.release.ratios import NumberNeeded
 
 __all__ = ["glance_table", "needed_text", "ratio_rows", "span_text"]
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.release.public_facts import PublicFacts, TableOne
 from private_ate.report.arm_parts import (
     arms_part,
     card_tables,
@@ -47,11 +46,9 @@ from private_ate.report.words import (
 )
 
 if TYPE_CHECKING:
-    from private_ate.contents.table_one import TableOne
     from private_ate.release import Release
 
 __all__ = [
-    "PublicFacts",
     "balance_table",
     "release_card",
     "release_page",
@@ -60,38 +57,6 @@ __all__ = [
 ]
 
 _MOST_COVARIATES = 16  # rows of Table 1 that leave a printed report at two pages
-
-
-@dataclass(frozen=True, slots=True)
-class PublicFacts:
-    """What a page may add to a release: all of it known without looking at a private column.
-
-    Attributes
-    ----------
-    command : str
-        The command line that made the release.
-    domain : str
-        The declared domain as TOML.
-    treatment, outcome : str
-        Column names.
-    overlap : Overlap, ArmOverlap or None
-        Scores by arm, at label level, where covariates and treatment are public.
-    table : TableOne or None
-        Table 1, covariates by arm before and after weighting; at label level too.
-    analyst : str
-        Who asked.
-    spent_before : float or None
-        ε that was spent on the same data before this release.
-    """
-
-    command: str = ""
-    domain: str = ""
-    treatment: str = ""
-    outcome: str = ""
-    overlap: Overlap | ArmOverlap | None = None
-    table: TableOne | None = None
-    analyst: str = ""
-    spent_before: float | None = None
 
 
 def release_page(

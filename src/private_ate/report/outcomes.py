@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from private_ate.contents.about import OutcomeNote
+from private_ate.release.metadata import OutcomeNote
 from private_ate.report.markup import Markup, element, stacked
 from private_ate.report.several import Cells, smallest_error
 from private_ate.report.words import column_title, noun, number_text, outcome_names, percent
 from private_ate.settings import OutcomeFacts, settings_of_outcome
 
 if TYPE_CHECKING:
-    from private_ate.contents.about import Effect
     from private_ate.release import Release
+    from private_ate.release.metadata import Effect
 
 __all__ = ["by_outcome", "has_outcomes", "outcome_cells", "outcome_part"]
 

@@ -11,8 +11,8 @@ from private_ate.report.words import noun, number_text, percent
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
-    from private_ate.contents.arms import Arm, Contrast, Pair
     from private_ate.release import Release
+    from private_ate.release.metadata import Arm, Contrast, Pair
 
 __all__ = [
     "Cells",

@@ -11,8 +11,8 @@ from private_ate.report.several import Cells, smallest_error
 from private_ate.report.words import noun, number_text, percent
 
 if TYPE_CHECKING:
-    from private_ate.contents.about import Effect
     from private_ate.release import Release
+    from private_ate.release.metadata import Effect
 
 __all__ = [
     "equal_effects_lines",

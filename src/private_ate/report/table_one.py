@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from private_ate.contents.numbers import number_text
 from private_ate.report.drawings import draw_track
 from private_ate.report.markup import Markup, element, words_apart
+from private_ate.report.numbers import number_text
 
 if TYPE_CHECKING:
-    from private_ate.contents.table_one import CovariateRow, Moments, TableOne
+    from private_ate.release.public_facts import CovariateRow, Moments, TableOne
 
 __all__ = ["table_one_part"]
 

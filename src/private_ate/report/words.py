@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from private_ate.contents.numbers import number_text, pair_text
 from private_ate.effects.of_releases import interval_error, standard_error
 from private_ate.estimators.registry import is_default
+from private_ate.report.numbers import number_text, pair_text
 from private_ate.settings import Facts, SamplingFacts
 
 if TYPE_CHECKING:
-    from private_ate.contents.about import ReleasedEstimand
     from private_ate.release import Release
+    from private_ate.release.metadata import ReleasedEstimand
 
 __all__ = [
     "PAPER",

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval, Treatment
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import half_width, law_draws, noise_half_width
 from private_ate.effects.contrasts import ALL_PAIRS, TO_REFERENCE
 from private_ate.effects.estimate import ArmEstimate
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.published.settings import PublishedLabelArmsSettings
 from private_ate.estimators.request import Request
 from private_ate.estimators.several_arms import estimate_from_arms, greatest_over_pairs
+from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.release.intervals import half_width, noise_draws, noise_half_width
 from private_ate.settings import ABSENT, Facts, plain_settings
 
 DOSES = Treatment("dose", arms=("low", "none", "mid", "high"), reference="none")
@@ -33,7 +33,7 @@ def settings():
 
 
 def arm(level, unit=0.2, variances=LIKELY, name="laplace", **told):
-    law = NoiseLaw(name, unit, Fraction(9, 10))
+    law = NoiseDistribution(name, unit, Fraction(9, 10))
     return ArmEstimate(Quantity(level, (law,), variances), told.pop("mean", level), 100, **told)
 
 
@@ -89,7 +89,7 @@ def test_simultaneous_intervals_cover_all_contrasts_at_once(name):
     rows = found.comparison.contrasts
     rng = np.random.default_rng(5)
     errors = [
-        law_draws(*one.level.noise, rng.random(100_000))
+        noise_draws(*one.level.noise, rng.random(100_000))
         + np.sqrt(rng.choice(one.level.variances, 100_000)) * rng.normal(size=100_000)
         for one in arms
     ]
@@ -138,7 +138,7 @@ def test_means_that_were_not_paid_for_are_not_shown_and_shared_noise_widens_mean
     none = tuple(replace(a, mean=None) for a in LEVELS)
     assert all(one.mean is one.interval is one.noise_interval is None
                for one in estimate(none).comparison.arms)  # fmt: skip
-    shared = NoiseLaw("laplace", 0.3, Fraction(3, 100))
+    shared = NoiseDistribution("laplace", 0.3, Fraction(3, 100))
     noisy = tuple(replace(a, mean_noise=shared) for a in LEVELS)
     assert estimate(noisy).comparison.contrasts == estimate().comparison.contrasts
     wide, narrow = estimate(noisy).comparison.arms[1], estimate().comparison.arms[1]

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from private_ate import Categories, Domain, Interval, Ledger, Release, Treatment, estimate_ate
-from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import SamplingWeights
 from private_ate.effects.quantities import Quantity
 from private_ate.effects.table import ReleasedEffect, private_table, rolled_up
@@ -18,6 +17,7 @@ from private_ate.estimators.blocks.cell import laplace_of, packed, packed_length
 from private_ate.estimators.blocks.method import MODELS, BlocksOptions
 from private_ate.estimators.blocks.models import linear_effects
 from private_ate.estimators.blocks.plan import Scope, plan_blocks
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.study import Groups
 
 DOMAIN = Domain(
@@ -194,7 +194,7 @@ def test_without_an_interval_only_noise_is_told():
 
 
 def effect(value, units=100.0, spread=0.0, variance=0.01, *, adjusted=True):
-    law = NoiseLaw("laplace", 0.05, 1.0)
+    law = NoiseDistribution("laplace", 0.05, 1.0)
     return ReleasedEffect(Quantity(value, (law,), (variance,)), units, spread, adjusted)
 
 

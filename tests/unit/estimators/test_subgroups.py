@@ -18,8 +18,6 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import law_draws
 from private_ate.data.tables import read_table
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.quantities import Quantity, ReleasedCells, RowWeights
@@ -34,8 +32,10 @@ from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.facts import merged_warnings
 from private_ate.estimators.subgroups.method import features_for_cells
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.release.intervals import noise_draws
 from private_ate.report.subgroups import subgroup_cells
 from private_ate.settings import SubgroupNote
 from several_arms import arm_study
@@ -431,12 +431,12 @@ def test_a_combination_of_rolled_up_means_is_refused():
 
 def table_of(rng, effects, scale=0.05, deviation=0.1):
     """Return cells with known noise and sampling around given effects, and a direct number."""
-    law = NoiseLaw("staircase", scale, 1.0)
+    law = NoiseDistribution("staircase", scale, 1.0)
     shares = [0.4, 0.3, 0.2, 0.1]
     sampled = np.array(effects) + deviation * rng.standard_normal(4)
-    cells = [[Quantity(float(value + law_draws(law, rng.random(1))[0]), (law,), (deviation**2,))]
+    cells = [[Quantity(float(value + noise_draws(law, rng.random(1))[0]), (law,), (deviation**2,))]
              for value in sampled]  # fmt: skip
-    direct = [Quantity(float(shares @ sampled + law_draws(law, rng.random(1))[0]), (law,))]
+    direct = [Quantity(float(shares @ sampled + noise_draws(law, rng.random(1))[0]), (law,))]
     return shares, cells, direct
 
 
@@ -470,7 +470,7 @@ def test_intervals_cover_and_the_test_of_equal_effects_keeps_its_level(with_dire
 
 def test_what_is_unbalanced_in_all_cells_does_not_average_out():
     rng = np.random.default_rng(5)
-    law, shares = NoiseLaw("staircase", 0.001, 1.0), [0.25] * 4
+    law, shares = NoiseDistribution("staircase", 0.001, 1.0), [0.25] * 4
     rows = [RowWeights(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), shares]]
     covered, together = np.zeros(5), 0
     for _ in range(300):
@@ -500,7 +500,9 @@ def test_cells_tell_how_much_of_their_variance_is_imbalance(arms):
 def test_cells_add_up_to_the_direct_number_with_its_noise_and_its_variances():
     shares, cells, direct = table_of(np.random.default_rng(1), [1.0] * 4)
     whole = RowWeights(tuple(shares), (1.0,))
-    direct = [replace(direct[0], noise=(NoiseLaw("staircase", 0.01, 1.0),), variances=(0.003,))]
+    direct = [
+        replace(direct[0], noise=(NoiseDistribution("staircase", 0.01, 1.0),), variances=(0.003,))
+    ]
     made = ReleasedCells.reconcile(shares, cells, direct)
     assert made.value(whole) == pytest.approx(direct[0].value, abs=1e-12)
     assert made.variance(whole) == pytest.approx(0.003)
@@ -514,7 +516,7 @@ def test_cells_add_up_to_the_direct_number_with_its_noise_and_its_variances():
 
 
 def test_what_all_cells_leave_unbalanced_moves_them_alike():
-    law = NoiseLaw("staircase", 1e-6, 1.0)
+    law = NoiseDistribution("staircase", 1e-6, 1.0)
     shares = [0.99, 0.01]  # a small cell has more noise, but is unbalanced like the other
     cells = [[Quantity(1.2, (law.scaled(1 / share),), (0.02,), 0.01)] for share in shares]
     made = ReleasedCells.reconcile(shares, cells, [Quantity(1.0, (law,))])

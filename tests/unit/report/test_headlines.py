@@ -20,8 +20,8 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.datasets.clinic import draw_clinic
+from private_ate.release.public_facts import PublicFacts
 from private_ate.report.frames import effects_frame
-from private_ate.report.html import PublicFacts
 from private_ate.report.text import release_table
 from private_ate.report.words import PAPER, publishable_sentence, uncertainty
 

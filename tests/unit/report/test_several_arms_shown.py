@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from private_ate import ArgumentError, Treatment, monotone_means
+from private_ate.release.public_facts import PublicFacts
 from private_ate.report.frames import arms_frame, overlap_frame
-from private_ate.report.html import PublicFacts
 from private_ate.report.plots import draw_contrasts, draw_means, draw_overlap
 from private_ate.report.several import shown_contrasts
 from private_ate.report.text import release_table

@@ -17,13 +17,13 @@ from private_ate import (
     estimate_ate,
     risk_ratio_interval,
 )
-from private_ate.contents.table_one import CovariateRow, Moments
 from private_ate.data.inputs import prepare_table
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.estimators.curator.reweighting import used_weights
 from private_ate.estimators.registry import METHODS
+from private_ate.release.public_facts import CovariateRow, Moments
 
 
 @pytest.fixture(scope="module")

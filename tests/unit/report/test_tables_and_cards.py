@@ -11,9 +11,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from private_ate import ArgumentError, p_value
-from private_ate.contents.about import TreatmentNote
 from private_ate.planning import Plan, PlanRow
 from private_ate.release import ArmDiagnostics, ArmOverlap, Diagnostics, Overlap
+from private_ate.release.metadata import TreatmentNote
 from private_ate.report.tables import effect_cells, p_text, table_note
 from sites import effect_row, made_up_site
 from smoking import smoking_release

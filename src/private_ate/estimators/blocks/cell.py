@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from private_ate.contents.arms import NoiseLaw
 from private_ate.estimators.blocks.facts import Facts
 from private_ate.estimators.blocks.unadjusted import Count
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.study import Groups
 
 __all__ = ["CellEffect", "laplace_of", "packed", "packed_length"]
@@ -23,7 +23,7 @@ class CellEffect:
     ----------
     effect : float
         The effect, or the difference in means.
-    law : NoiseLaw
+    law : NoiseDistribution
         The law of the last step's noise; of a centre, the Laplace law of the same quantile.
     variance : float or None
         The sampling variance; None if no interval was paid for.
@@ -34,19 +34,19 @@ class CellEffect:
     """
 
     effect: float
-    law: NoiseLaw
+    law: NoiseDistribution
     variance: float | None
     count: Count
     facts: Facts
 
 
-def laplace_of(quantile: float, coverage: float) -> NoiseLaw:
+def laplace_of(quantile: float, coverage: float) -> NoiseDistribution:
     """Return the Laplace law whose size exceeds the quantile with probability 1 − coverage.
 
     The weight of a centre's candidates falls with their rank, and ranks grow about evenly with
     the distance where block effects are dense: the law of its noise is nearly this one.
     """
-    return NoiseLaw("laplace", quantile / -math.log1p(-coverage), 1.0)
+    return NoiseDistribution("laplace", quantile / -math.log1p(-coverage), 1.0)
 
 
 def packed_length(rows: int) -> int:

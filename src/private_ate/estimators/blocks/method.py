@@ -20,7 +20,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Integers
-from private_ate.contents.arms import NoiseLaw
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.blocks.cell import CellEffect, laplace_of, packed, packed_length
@@ -69,6 +68,7 @@ from private_ate.estimators.request import Estimand, Request
 from private_ate.estimators.trial.method import estimate_trial
 from private_ate.estimators.trial.probability import probability_of
 from private_ate.models.standardization import noise_bits
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.release import Pair
 from private_ate.settings import ABSENT
@@ -107,7 +107,7 @@ class _Result:
     half: float | None
     facts: Facts
     is_overlap_weighted: bool = False
-    law: NoiseLaw | None = None
+    law: NoiseDistribution | None = None
     variance: float | None = None
     counted: Count | None = None
 
@@ -187,7 +187,7 @@ def _compare_trial(study: Study, request: Request, noise: Noise) -> _Result:
     return _Result(trial.value, trial.noise, trial.half, facts, counted=trial.counted)
 
 
-def _law(result: _Result, request: Request, width: float) -> NoiseLaw:
+def _law(result: _Result, request: Request, width: float) -> NoiseDistribution:
     """Return the law of the last step's noise in units of the outcome, or one much like it."""
     law = result.law or laplace_of(result.noise, request.coverage)
     return replace(law, unit=width * law.unit)
@@ -246,7 +246,8 @@ def _compare(
         half = combined_half_width(variance, reach, request.coverage)
     return _Result(
         start.value, reach, half, unadjusted_facts(request.design, tried=tried),
-        law=NoiseLaw("staircase", start.unit, start.epsilon), variance=variance, counted=counted,
+        law=NoiseDistribution("staircase", start.unit, start.epsilon), variance=variance,
+        counted=counted,
     )  # fmt: skip
 
 

@@ -17,8 +17,6 @@ from typing import Final, TypedDict
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import half_width, noise_half_width
 from private_ate.domain.weights import WEIGHTED
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
@@ -69,6 +67,7 @@ from private_ate.estimators.published.method import require_both_arms
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import (
     staircase_and_normal_quantile,
@@ -83,6 +82,7 @@ from private_ate.privacy.sums import (
     quantize_weights,
     weighted_sum,
 )
+from private_ate.release.intervals import half_width, noise_half_width
 from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
@@ -368,9 +368,9 @@ class _ReleasedSums:
         return float(self.law.epsilon)
 
     @property
-    def laws(self) -> tuple[NoiseLaw, ...]:
+    def laws(self) -> tuple[NoiseDistribution, ...]:
         """The laws of the effect's independent noises."""
-        return tuple(NoiseLaw.of_sum(self.law, scale) for scale in self.scales)
+        return tuple(NoiseDistribution.of_sum(self.law, scale) for scale in self.scales)
 
     def noise_half(self, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
@@ -400,7 +400,7 @@ class _ReleasedMeans:
     means: _Means
 
     @property
-    def laws(self) -> tuple[NoiseLaw, ...]:
+    def laws(self) -> tuple[NoiseDistribution, ...]:
         """None: the noise of a ratio has no law of its own."""
         return ()
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.contents.curator import LostValues
 from private_ate.data.encoding import read_arms, read_outcome
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Interval
+from private_ate.release.curator import LostValues
 
 __all__ = ["count_lost"]
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.contents.table_one import CovariateRow, Moments, TableOne
 from private_ate.data.inputs import prepare_table, resolve_domain
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Interval
@@ -16,6 +15,7 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.curator.reweighting import used_weights
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.release import Release
+from private_ate.release.public_facts import CovariateRow, Moments, TableOne
 
 __all__ = ["describe_arms", "tabulate_arms"]
 

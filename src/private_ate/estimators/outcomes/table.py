@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from private_ate.contents.arms import Contrast, Pair
-from private_ate.contents.laws import half_width
 from private_ate.domain import Domain
 from private_ate.effects.estimate import Estimate, SubgroupRow
 from private_ate.estimators.request import Request
 from private_ate.privacy.levels import has_public_covariates
+from private_ate.release.intervals import half_width
+from private_ate.release.metadata import Contrast, Pair
 from private_ate.settings import (
     ABSENT,
     Absent,

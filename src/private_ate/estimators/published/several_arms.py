@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from private_ate.contents.arms import NoiseLaw
-from private_ate.contents.laws import noise_half_width
 from private_ate.effects.estimate import ArmEstimate, Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.arm_balance import measure_arms
@@ -27,8 +25,10 @@ from private_ate.estimators.published.settings import (
 from private_ate.estimators.request import Request
 from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.models.multinomial import fit_multinomial
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.release.intervals import noise_half_width
 from private_ate.settings import ABSENT
 from private_ate.study import MatchingStudy, MatchPool, RowWeights
 
@@ -97,7 +97,11 @@ def release_levels(
         ArmEstimate(
             Quantity(
                 middle + float(Fraction(total, 2 * whole)) * unit,
-                (NoiseLaw("laplace", float(Fraction(sensitivity, whole)) * unit, epsilon),),
+                (
+                    NoiseDistribution(
+                        "laplace", float(Fraction(sensitivity, whole)) * unit, epsilon
+                    ),
+                ),
             ),
             mean=middle + float(Fraction(total, 2 * whole)) * unit,
             units=None if units is None else units[arm],

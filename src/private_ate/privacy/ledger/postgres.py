@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.privacy.ledger.store import Answer, Execute
+from private_ate.privacy.ledger.connection import Answer, Execute
 
 __all__ = ["PostgresStore"]
 

@@ -1,15 +1,13 @@
-"""Where a ledger is kept: the small interface that SQLite and PostgreSQL both answer."""
+"""A ledger's tables: the statements that read and append, and the store of a location."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Protocol
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import GENESIS, Account, Entry
+from private_ate.privacy.ledger.connection import Answer, Execute, Store
 from private_ate.privacy.ledger.cost import BudgetUnits
 
 __all__ = [
@@ -38,33 +36,6 @@ TABLES = (
     ),
     "CREATE TABLE IF NOT EXISTS bindings (dataset TEXT PRIMARY KEY, body TEXT NOT NULL)",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a statement returned, and how many rows it changed."""
-
-    rows: list[tuple[Any, ...]]
-    changed: int
-
-
-Execute = Callable[[str, Sequence[object]], Answer]
-
-
-class Store(Protocol):
-    """A place with transactions."""
-
-    def initialize(self, statements: Sequence[str]) -> None:
-        """Create the tables where they do not exist yet."""
-
-    def transaction(self) -> AbstractContextManager[Execute]:
-        """Run statements in one transaction that holds the write lock from its beginning."""
-
-    def snapshot(self) -> AbstractContextManager[Execute]:
-        """Read from one consistent state."""
-
-    def close(self) -> None:
-        """Let go of the connection."""
 
 
 def store_for(location: str | Path, *, must_exist: bool) -> Store:

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from private_ate.contents.laws import noise_half_width
 from private_ate.domain.weights import WEIGHTED
 from private_ate.estimators.arm_balance import ArmBalance
 from private_ate.estimators.arm_overlap import note_few_units
@@ -21,6 +20,7 @@ from private_ate.estimators.calibrated.several_arms.design import Designs
 from private_ate.estimators.calibrated.several_arms.sums import ReleasedMean
 from private_ate.estimators.calibrated.several_arms.weights import ArmWeights
 from private_ate.estimators.request import Request
+from private_ate.release.intervals import noise_half_width
 from private_ate.settings import ABSENT, Absent
 from private_ate.study import Study
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import Interval
 from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.estimators.calibrated.several_arms.weights import ArmWeights
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sum_law import SumLaw
 from private_ate.privacy.sums import (
@@ -75,7 +75,7 @@ class ReleasedMean:
     """One arm's released mean in units of the outcome, within its bounds, and its noise."""
 
     mean: float
-    law: NoiseLaw
+    law: NoiseDistribution
 
 
 def outcome_kernel(
@@ -129,7 +129,7 @@ def release_means(
     return tuple(
         ReleasedMean(
             min(max(middle + float(Fraction(total, 2 * whole)) * unit, bounds.low), bounds.high),
-            NoiseLaw.of_sum(law, float(Fraction(sensitivity, whole)) * unit),
+            NoiseDistribution.of_sum(law, float(Fraction(sensitivity, whole)) * unit),
         )
         for total, sensitivity in zip(noisy, sensitivities, strict=True)
     )

@@ -13,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import NoiseLaw
 from private_ate.domain import Interval
 from private_ate.effects.estimate import ArmEstimate
 from private_ate.effects.quantities import Quantity
@@ -64,6 +63,7 @@ from private_ate.estimators.orthogonal.several_arms.sizes import NoisySizes, rel
 from private_ate.estimators.request import Request
 from private_ate.models.squares import SquaredFeatures
 from private_ate.models.standardization import release_scaling
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.study import Study
 
@@ -207,12 +207,16 @@ def _estimates(
     shared = None
     if steps.shares.means:
         unit = 2 * PROGNOSIS_BOUND * steps.changes / steps.sizes.members
-        shared = NoiseLaw("laplace", width * unit, steps.epsilon * steps.shares.means)
+        shared = NoiseDistribution("laplace", width * unit, steps.epsilon * steps.shares.means)
     return tuple(
         ArmEstimate(
             Quantity(
                 width * float(levels[arm]),
-                (NoiseLaw("staircase", width * float(released.units[arm]), released.epsilon),),
+                (
+                    NoiseDistribution(
+                        "staircase", width * float(released.units[arm]), released.epsilon
+                    ),
+                ),
                 () if variance is None else (width**2 * float(variance[arm]),),
             ),
             mean=None if common is None else _mean(float(levels[arm]) + common, bounds),

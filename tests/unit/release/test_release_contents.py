@@ -23,9 +23,9 @@ from private_ate import (
     estimate_ate,
     standard_error,
 )
-from private_ate.contents.reading import FIELDS, OLD_FIELDS
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.registry import METHODS
+from private_ate.release.format import FIELDS, OLD_FIELDS
 from private_ate.report.frames import budget_frame, effects_frame
 from private_ate.report.text import release_table
 from private_ate.report.words import publishable_sentence, python_call

@@ -7,18 +7,14 @@ from typing import cast, get_args
 
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, real_number
-from private_ate.combining.agreement import (
-    refuse_disagreement,
-    refuse_unsound,
-    warn_of_differences,
-)
-from private_ate.combining.promise import promise_together
-from private_ate.combining.rows import pool_rows
-from private_ate.combining.values import Combined, CombinedEffect, Model, Site
-from private_ate.contents.about import OutcomeNote
-from private_ate.contents.protection import warn_of_epsilon
 from private_ate.errors import ArgumentError
 from private_ate.release import Release
+from private_ate.release.metadata import OutcomeNote
+from private_ate.release.spending import warn_of_epsilon
+from private_ate.sites.compatibility import refuse_disagreement, refuse_unsound, warn_of_differences
+from private_ate.sites.guarantee import promise_together
+from private_ate.sites.rows import pool_rows
+from private_ate.sites.values import Combined, CombinedEffect, Model, Site
 
 __all__ = ["combine"]
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from private_ate.codec import entries, read_json
-from private_ate.contents.about import DESIGNS, Effect, released_estimand
-from private_ate.contents.arms import Arm
 from private_ate.errors import ArgumentError
+from private_ate.release.metadata import DESIGNS, Arm, Effect, released_estimand
 from private_ate.settings import Facts
 
 __all__ = ["ARM_FIELDS", "FIELDS", "OLD_FIELDS", "SCHEMA", "read_plain", "refuse_contradictions"]

@@ -8,7 +8,7 @@ Computed once with R 4.2.2 and metafor 3.8-1 (``rma`` with methods FE and REML, 
 import numpy as np
 import pytest
 
-from private_ate.combining.pooling import pool_fixed, pool_random, quantile, reml_variance
+from private_ate.sites.pooling import pool_fixed, pool_random, quantile, reml_variance
 
 EXACT = {"rel": 1e-6, "abs": 1e-9}
 
@@ -145,7 +145,7 @@ def test_the_variance_between_sites_maximises_the_restricted_likelihood(scale):
 def test_the_example_of_the_documentation_holds():
     import doctest
 
-    from private_ate.combining import pooling
+    from private_ate.sites import pooling
 
     assert doctest.testmod(pooling) == (0, 2)
 

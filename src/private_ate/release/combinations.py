@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from private_ate.contents.arms import Arm, Combination, Contrast, NoiseLaw, Pair
 from private_ate.errors import ArgumentError
+from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.release.metadata import Arm, Combination, Contrast, Pair
 
 if TYPE_CHECKING:
-    from private_ate.contents.laws import Rule
+    from private_ate.release.intervals import Rule
 
 __all__ = ["combine_arms", "scale_contrast"]
 
@@ -29,7 +30,7 @@ def combine_arms(
     ``arms`` have the reference first. Weights that add up to zero need no means: the sum is then
     one of contrasts, and noise that all means share drops out.
     """
-    from private_ate.contents.laws import half_width, noise_half_width  # loads scipy
+    from private_ate.release.intervals import half_width, noise_half_width  # loads scipy
 
     _check(weights)
     held = [(arm, weights[arm.label]) for arm in arms if weights.get(arm.label, 0.0) != 0]
@@ -85,7 +86,7 @@ def _adds_up_to_zero(weights: Mapping[str, float]) -> bool:
     return abs(math.fsum(weights.values())) <= 1e-9 * size
 
 
-def _law_of(arm: Arm) -> NoiseLaw:
+def _law_of(arm: Arm) -> NoiseDistribution:
     if arm.noise is None:
         msg = (
             "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
@@ -95,7 +96,7 @@ def _law_of(arm: Arm) -> NoiseLaw:
     return arm.noise
 
 
-def _scaled(law: NoiseLaw, weight: float) -> NoiseLaw:
+def _scaled(law: NoiseDistribution, weight: float) -> NoiseDistribution:
     return law.scaled(weight)
 
 

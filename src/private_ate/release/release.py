@@ -9,8 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from private_ate.arguments import one_of
 from private_ate.codec import POSITIVE, Rule, at_least, decode, encode, write_json
-from private_ate.contents.about import (
+from private_ate.domain.kinds import Label, label_text
+from private_ate.errors import ArgumentError
+from private_ate.privacy.budget import Epsilon, Level
+from private_ate.release.combinations import combine_arms, scale_contrast
+from private_ate.release.format import (
+    ARM_FIELDS,
+    FIELDS,
+    OLD_FIELDS,
+    SCHEMA,
+    read_plain,
+    refuse_contradictions,
+)
+from private_ate.release.metadata import (
     ARMS,
+    Arm,
+    Combination,
+    Contrast,
     Design,
     Effect,
     OutcomeNote,
@@ -19,43 +34,14 @@ from private_ate.contents.about import (
     Step,
     TreatmentNote,
 )
-from private_ate.contents.arms import (
-    Arm,
-    Combination,
-    Contrast,
-)
-from private_ate.contents.combinations import combine_arms, scale_contrast
-from private_ate.contents.curator import LostValues, WithoutNoise
-from private_ate.contents.reading import (
-    ARM_FIELDS,
-    FIELDS,
-    OLD_FIELDS,
-    SCHEMA,
-    read_plain,
-    refuse_contradictions,
-)
-from private_ate.domain.kinds import Label, label_text
-from private_ate.errors import ArgumentError
-from private_ate.privacy.budget import Epsilon, Level
+from private_ate.release.public_facts import PublicFacts
 from private_ate.settings import Facts
+from private_ate.showing import show
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from private_ate.report.html import PublicFacts
-
-__all__ = [
-    "Arm",
-    "ArmDiagnostics",
-    "ArmOverlap",
-    "Combination",
-    "Contrast",
-    "Diagnostics",
-    "Effect",
-    "Overlap",
-    "Pair",
-    "Release",
-]
+__all__ = ["Release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +213,7 @@ class Release:
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table of effects as a polars frame, a row per contrast."""
-        from private_ate.report.frames import effects_frame  # report reads releases
-
-        return effects_frame(self)
+        return cast("pl.DataFrame", show(self, "frame", object))
 
     def to_markdown(
         self, contrasts: Literal["all", "reference"] = "all", *, p_values: bool = False
@@ -239,10 +223,8 @@ class Release:
         ``contrasts`` is as in :meth:`to_text`; ``p_values`` adds a test of no effect, which needs
         intervals (``private_ate.p_value``).
         """
-        from private_ate.report.tables import markdown_table  # report reads releases
-
         one_of("contrasts", contrasts, ("all", "reference"))
-        return markdown_table(self, contrasts, p_values=p_values)
+        return show(self, "markdown", str, contrasts, p_values=p_values)
 
     def to_latex(
         self, contrasts: Literal["all", "reference"] = "all", *, p_values: bool = False
@@ -251,16 +233,12 @@ class Release:
 
         ``contrasts`` and ``p_values`` are as in :meth:`to_markdown`.
         """
-        from private_ate.report.tables import latex_table  # report reads releases
-
         one_of("contrasts", contrasts, ("all", "reference"))
-        return latex_table(self, contrasts, p_values=p_values)
+        return show(self, "latex", str, contrasts, p_values=p_values)
 
     def to_csv(self, *, p_values: bool = False) -> str:
         """Return the table of effects, as :meth:`to_frame`, in comma-separated values."""
-        from private_ate.report.tables import csv_table  # report reads releases
-
-        return csv_table(self, p_values=p_values)
+        return show(self, "csv", str, p_values=p_values)
 
     def to_docx(
         self, contrasts: Literal["all", "reference"] = "all", *, p_values: bool = False
@@ -269,10 +247,8 @@ class Release:
 
         ``contrasts`` and ``p_values`` are as in :meth:`to_markdown`.
         """
-        from private_ate.report.word import word_table  # report reads releases
-
         one_of("contrasts", contrasts, ("all", "reference"))
-        return word_table(self, contrasts, p_values=p_values)
+        return show(self, "word", bytes, contrasts, p_values=p_values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as plain values; ε as the decimal number it was given as."""
@@ -292,10 +268,8 @@ class Release:
         Of three arms or more "reference" shows the contrasts with the reference alone, whose
         simultaneous intervals then cover these and are narrower.
         """
-        from private_ate.report.text import summarize  # report reads releases
-
         one_of("contrasts", contrasts, ("all", "reference"))
-        return summarize(self, contrasts)
+        return show(self, "text", str, contrasts)
 
     def to_html(
         self,
@@ -309,16 +283,12 @@ class Release:
         ``contrasts`` is as in :meth:`to_text`. ``monotone`` adds to the means of several doses a
         curve that never turns; see ``private_ate.effects.monotone_means``.
         """
-        from private_ate.report.html import release_page  # report reads releases
-
         one_of("contrasts", contrasts, ("all", "reference"))
-        return release_page(self, facts, contrasts=contrasts, monotone=monotone)
+        return show(self, "page", str, facts, contrasts=contrasts, monotone=monotone)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from private_ate.report.html import release_card  # report reads releases
-
-        return release_card(self)
+        return show(self, "card", str)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
@@ -328,166 +298,4 @@ class Release:
         return read
 
     def __str__(self) -> str:
-        from private_ate.report.text import summarize  # report reads releases
-
-        return summarize(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Counts of units by propensity score, in equal bins from 0 to 1.
-
-    Public at label level, where covariates and treatment are; the curator's otherwise. Its repr
-    shows no count.
-
-    Attributes
-    ----------
-    treated : tuple of int
-        Treated units in each bin.
-    control : tuple of int
-        Control units in each bin.
-    """
-
-    treated: tuple[int, ...] = field(repr=False)
-    control: tuple[int, ...] = field(repr=False)
-
-    @property
-    def alone(self) -> int:
-        """Units in bins that hold nobody of the other arm."""
-        return sum(
-            first + second
-            for first, second in zip(self.treated, self.control, strict=True)
-            if not (first and second)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ArmOverlap:
-    """Counts of units of three arms or more by the score of each arm, in equal bins from 0 to 1.
-
-    ``counts[t][s]`` are the units of arm s by the probability of arm t; arms are in the order of
-    ``labels``. Public at label level, the curator's otherwise. Its repr shows no count.
-
-    Attributes
-    ----------
-    labels : tuple of str
-        The arms.
-    counts : tuple
-        Units by score, as above.
-    """
-
-    labels: tuple[str, ...]
-    counts: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostics:
-    """The curator's view of a study. Not private: computed from the records themselves.
-
-    Never part of a release; made only by ``diagnose_ate``, and its repr shows no value.
-
-    Attributes
-    ----------
-    exact_effect, limited_effect, plain_difference : float
-        Matching without limits, matching within the published method's limits, and the
-        difference in means; none carries noise.
-    treated, control : int
-        Sizes of the arms.
-    effective_treated, effective_control : float
-        Kish's effective sizes under the limited weights.
-    balance : mapping
-        Standardised mean differences of each feature before and after weighting.
-    weights : mapping
-        Smallest, median, 90 %, 99 % and largest weight of each arm.
-    overlap : Overlap
-        Propensity scores by arm.
-    without_noise : WithoutNoise or None
-        The estimator of the release that was asked about, without its noise.
-    lost : mapping
-        For each column how many entries were missing, clipped or not declared.
-    note : str
-        What stands on everything that shows it: not private.
-    """
-
-    exact_effect: float = field(repr=False)
-    limited_effect: float = field(repr=False)
-    plain_difference: float = field(repr=False)
-    treated: int = field(repr=False)
-    control: int = field(repr=False)
-    effective_treated: float = field(repr=False)
-    effective_control: float = field(repr=False)
-    balance: Mapping[str, Pair] = field(repr=False)
-    weights: Mapping[str, tuple[float, ...]] = field(repr=False)
-    overlap: Overlap = field(repr=False)
-    without_noise: WithoutNoise | None = field(default=None, repr=False)
-    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
-    note: str = "not private, do not share"
-
-    def to_html(self, release: Release | None = None) -> str:
-        """Return the curator's page, watermarked; it compares with a release if given one."""
-        from private_ate.report.curator import curator_page  # as above
-
-        return curator_page(self, release)
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: what is held, and none of the values."""
-        from private_ate.report.cards import diagnostics_card  # as above
-
-        return diagnostics_card(self.note, [item.name for item in fields(self)][:-1])
-
-
-@dataclass(frozen=True, slots=True)
-class ArmDiagnostics:
-    """The curator's view of a study of three arms or more. Not private.
-
-    Never part of a release; made only by ``diagnose_ate``, and its repr shows no value. Numbers by
-    arm are mappings from its label, the reference first.
-
-    Attributes
-    ----------
-    exact_means, limited_means, plain_means : mapping
-        Of each arm the mean by matching without limits, by matching within the published method's
-        limits, and as it is; none carries noise. Contrasts are differences of them.
-    sizes, effective : mapping
-        Sizes of the arms, and Kish's effective sizes under the limited weights.
-    balance : mapping
-        Standardised mean differences of each feature before and after weighting, the greatest
-        over all pairs of arms.
-    arm_balance : mapping
-        The standardised mean of each feature in each arm, less that of all units.
-    weights : mapping
-        Smallest, median, 90 %, 99 % and largest weight of each arm.
-    overlap : ArmOverlap
-        Every arm's propensity scores, by arm.
-    without_noise : WithoutNoise or None
-        The estimator of the release that was asked about, without its noise.
-    lost : mapping
-        For each column how many entries were missing, clipped or not declared.
-    note : str
-        What stands on everything that shows it: not private.
-    """
-
-    exact_means: Mapping[str, float] = field(repr=False)
-    limited_means: Mapping[str, float] = field(repr=False)
-    plain_means: Mapping[str, float] = field(repr=False)
-    sizes: Mapping[str, int] = field(repr=False)
-    effective: Mapping[str, float] = field(repr=False)
-    balance: Mapping[str, Pair] = field(repr=False)
-    arm_balance: Mapping[str, Mapping[str, Pair]] = field(repr=False)
-    weights: Mapping[str, tuple[float, ...]] = field(repr=False)
-    overlap: ArmOverlap = field(repr=False)
-    without_noise: WithoutNoise | None = field(default=None, repr=False)
-    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
-    note: str = "not private, do not share"
-
-    def to_html(self, release: Release | None = None) -> str:
-        """Return the curator's page, watermarked; it compares with a release if given one."""
-        from private_ate.report.curator_arms import arms_page  # as above
-
-        return arms_page(self, release)
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: what is held, and none of the values."""
-        from private_ate.report.cards import diagnostics_card  # as above
-
-        return diagnostics_card(self.note, [item.name for item in fields(self)][:-1])
+        return show(self, "text", str)

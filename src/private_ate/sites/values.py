@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from private_ate.codec import decode, encode, read_json, write_json
-from private_ate.combining.pooling import Heterogeneity
-from private_ate.contents.about import OutcomeNote, Pair, ReleasedEstimand, TreatmentNote
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Epsilon
 from private_ate.privacy.levels import Level
+from private_ate.release.metadata import OutcomeNote, Pair, ReleasedEstimand, TreatmentNote
+from private_ate.showing import show
+from private_ate.sites.pooling import Heterogeneity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -208,23 +209,15 @@ class Combined:
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars frame with a row per effect."""
-        from private_ate.report.frames import combined_frame  # report reads combinations
-
-        return combined_frame(self)
+        return cast("pl.DataFrame", show(self, "frame", object))
 
     def to_html(self) -> str:
         """Return one self-contained page."""
-        from private_ate.report.combined import combined_page  # as above
-
-        return combined_page(self)
+        return show(self, "page", str)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from private_ate.report.combined import combined_card  # as above
-
-        return combined_card(self)
+        return show(self, "card", str)
 
     def __str__(self) -> str:
-        from private_ate.report.combined import combined_text  # as above
-
-        return combined_text(self)
+        return show(self, "text", str)

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import NoiseLaw
 from private_ate.privacy.cube_law import cube_cdf, cube_quantile
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.quantiles import (
     staircase_cdf,
     staircase_quantile,
@@ -31,9 +31,9 @@ __all__ = [
     "expected_size",
     "fixed_uniforms",
     "half_width",
-    "law_draws",
-    "law_quantile",
+    "noise_draws",
     "noise_half_width",
+    "noise_quantile",
 ]
 
 Rule = Literal["convolved", "in_squares"]
@@ -49,7 +49,7 @@ _TABLE: Final = 4096  # quantiles of a staircase from which simulations draw
 
 def half_width(
     coverage: float,
-    noises: Sequence[NoiseLaw],
+    noises: Sequence[NoiseDistribution],
     variances: Sequence[Sequence[float]],
     rule: Rule,
 ) -> float:
@@ -70,7 +70,10 @@ def half_width(
 
 
 def chance_beyond(
-    size: float, noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]], rule: Rule
+    size: float,
+    noises: Sequence[NoiseDistribution],
+    variances: Sequence[Sequence[float]],
+    rule: Rule,
 ) -> float:
     """Return the level at which :func:`half_width` is ``size``: a p-value, at least 1e-9.
 
@@ -91,7 +94,7 @@ def chance_beyond(
     return math.exp(high)
 
 
-def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
+def noise_half_width(coverage: float, noises: Sequence[NoiseDistribution]) -> float:
     """Return q such that the sum of independent noises is within ±q with that probability.
 
     Exact for one noise and for two Laplace ones; within a few parts in a thousand for two
@@ -102,7 +105,7 @@ def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
     if not felt:
         return 0.0
     if len(felt) == 1:
-        return felt[0].unit * law_quantile(felt[0], coverage)
+        return felt[0].unit * noise_quantile(felt[0], coverage)
     if names == ["laplace", "laplace"] and all(law.outcomes == 1 for law in felt):
         first, second = (law.unit / float(law.epsilon) for law in felt)
         return two_laplace_quantile(coverage, first, second)
@@ -114,35 +117,19 @@ def noise_half_width(coverage: float, noises: Sequence[NoiseLaw]) -> float:
     return _convolved(coverage, felt, ())
 
 
-def expected_size(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -> float:
+def expected_size(
+    noises: Sequence[NoiseDistribution], variances: Sequence[Sequence[float]]
+) -> float:
     """Return the expected size of the sum of all errors, as in :func:`half_width`."""
     found = _size_of(noises, variances)
     return 0.0 if found is None else found.mean
 
 
-def law_quantile(law: NoiseLaw, coverage: float) -> float:
-    """Return q with ``P(|X| ≤ q) = coverage`` for a draw X of the law, of sensitivity one."""
-    epsilon = float(law.epsilon)
-    match law.name:
-        case "laplace":
-            if law.outcomes > 1:
-                return cube_quantile(coverage, law.outcomes) / epsilon
-            return -math.log1p(-coverage) / epsilon
-        case "staircase":
-            return staircase_quantile(coverage, epsilon)
-    assert_never(law.name)
-
-
-def _felt(noises: Sequence[NoiseLaw]) -> list[NoiseLaw]:
+def _felt(noises: Sequence[NoiseDistribution]) -> list[NoiseDistribution]:
     """Return the noises that move a sum; weights that cancel leave some that are rounding alone."""
     felt = [law for law in noises if _is_felt(law)]
     largest = max((law.unit for law in felt), default=0.0)
     return [law for law in felt if law.unit > _ROUNDING * largest]
-
-
-def _is_felt(law: NoiseLaw) -> bool:
-    """Say whether noise moves a number at all: at ε in the thousands a staircase is a point."""
-    return law.unit > 0 and law_quantile(law, 1 - _BEYOND) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +158,15 @@ class _Size:
 
 
 def _convolved(
-    coverage: float, noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]
+    coverage: float, noises: Sequence[NoiseDistribution], variances: Sequence[Sequence[float]]
 ) -> float:
     found = _size_of(noises, variances)
     return 0.0 if found is None else found.quantile(coverage)
 
 
-def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -> _Size | None:
+def _size_of(
+    noises: Sequence[NoiseDistribution], variances: Sequence[Sequence[float]]
+) -> _Size | None:
     """Convolve the laws on a grid; None if there is no error at all.
 
     Every noise is moved to the middle of its cell, so that the sum moves by at most half a cell
@@ -190,7 +179,7 @@ def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -
     most = _ROUNDING * max((max(likely) for likely in variances), default=0.0)
     normals = [np.asarray(likely, dtype=np.float64) for likely in variances if max(likely) > most]
     reach = float(ndtri(1 - _BEYOND / 2))
-    sizes = [law.unit * law_quantile(law, 1 - _BEYOND) for law in felt]
+    sizes = [law.unit * noise_quantile(law, 1 - _BEYOND) for law in felt]
     sizes += [reach * math.sqrt(float(likely.max())) for likely in normals]
     if not sizes:
         return None
@@ -213,7 +202,25 @@ def _size_of(noises: Sequence[NoiseLaw], variances: Sequence[Sequence[float]]) -
     return _Size(step, np.concatenate([masses[:1], 2 * masses[1:]]))
 
 
-def _cdf_of(law: NoiseLaw) -> Cdf:
+def noise_quantile(law: NoiseDistribution, coverage: float) -> float:
+    """Return q with ``P(|X| ≤ q) = coverage`` for a draw X of the law, of sensitivity one."""
+    epsilon = float(law.epsilon)
+    match law.name:
+        case "laplace":
+            if law.outcomes > 1:
+                return cube_quantile(coverage, law.outcomes) / epsilon
+            return -math.log1p(-coverage) / epsilon
+        case "staircase":
+            return staircase_quantile(coverage, epsilon)
+    assert_never(law.name)
+
+
+def _is_felt(law: NoiseDistribution) -> bool:
+    """Say whether noise moves a number at all: at ε in the thousands a staircase is a point."""
+    return law.unit > 0 and noise_quantile(law, 1 - _BEYOND) > 0
+
+
+def _cdf_of(law: NoiseDistribution) -> Cdf:
     epsilon = float(law.epsilon)
     if law.name == "staircase":
         return lambda values: staircase_cdf(values / law.unit, epsilon)
@@ -239,7 +246,7 @@ def fixed_uniforms(name: str, rows: int, draws: int) -> Floats:
     return uniforms
 
 
-def law_draws(law: NoiseLaw, uniform: Floats) -> Floats:
+def noise_draws(law: NoiseDistribution, uniform: Floats) -> Floats:
     """Turn uniform variables into draws of a noise, for simulations on released numbers.
 
     Staircases and cubes are read off 4096 quantiles of their size, finer than simulations can tell.

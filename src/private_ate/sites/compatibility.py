@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from private_ate.contents.about import Effect, TreatmentNote
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.levels import has_public_covariates
+from private_ate.release.metadata import Effect, TreatmentNote
 
 if TYPE_CHECKING:
     from private_ate.release import Release

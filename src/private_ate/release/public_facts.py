@@ -1,6 +1,7 @@
-"""Table 1 of a study: how its arms compare in public covariates, before and after weighting.
+"""What a page may add to a release: overlap, Table 1 and how the release was asked for.
 
-Everything here is a function of public columns, or of what only a curator sees.
+At label level all of it is a function of public columns; otherwise overlap and Table 1 are the
+curator's alone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final, Literal
 
-__all__ = ["CovariateRow", "Moments", "TableOne", "Verdict"]
+__all__ = [
+    "ArmOverlap",
+    "CovariateRow",
+    "Moments",
+    "Overlap",
+    "PublicFacts",
+    "TableOne",
+    "Verdict",
+]
 
 Verdict = Literal["balanced", "nearly", "not balanced"]
 _BALANCED: Final = 0.1  # standardised difference that is usually called balanced
@@ -108,6 +117,85 @@ class TableOne:
     sizes: tuple[int, ...] = field(repr=False)
     effective: tuple[float, ...] = field(repr=False)
     rows: tuple[CovariateRow, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Counts of units by propensity score, in equal bins from 0 to 1.
+
+    Public at label level, where covariates and treatment are; the curator's otherwise. Its repr
+    shows no count.
+
+    Attributes
+    ----------
+    treated : tuple of int
+        Treated units in each bin.
+    control : tuple of int
+        Control units in each bin.
+    """
+
+    treated: tuple[int, ...] = field(repr=False)
+    control: tuple[int, ...] = field(repr=False)
+
+    @property
+    def alone(self) -> int:
+        """Units in bins that hold nobody of the other arm."""
+        return sum(
+            first + second
+            for first, second in zip(self.treated, self.control, strict=True)
+            if not (first and second)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmOverlap:
+    """Counts of units of three arms or more by the score of each arm, in equal bins from 0 to 1.
+
+    ``counts[t][s]`` are the units of arm s by the probability of arm t; arms are in the order of
+    ``labels``. Public at label level, the curator's otherwise. Its repr shows no count.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The arms.
+    counts : tuple
+        Units by score, as above.
+    """
+
+    labels: tuple[str, ...]
+    counts: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFacts:
+    """What a page may add to a release: all of it known without looking at a private column.
+
+    Attributes
+    ----------
+    command : str
+        The command line that made the release.
+    domain : str
+        The declared domain as TOML.
+    treatment, outcome : str
+        Column names.
+    overlap : Overlap, ArmOverlap or None
+        Scores by arm, at label level, where covariates and treatment are public.
+    table : TableOne or None
+        Table 1, covariates by arm before and after weighting; at label level too.
+    analyst : str
+        Who asked.
+    spent_before : float or None
+        ε that was spent on the same data before this release.
+    """
+
+    command: str = ""
+    domain: str = ""
+    treatment: str = ""
+    outcome: str = ""
+    overlap: Overlap | ArmOverlap | None = None
+    table: TableOne | None = None
+    analyst: str = ""
+    spent_before: float | None = None
 
 
 def _standardised(

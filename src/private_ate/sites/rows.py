@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from private_ate.combining.agreement import Key, row_key
-from private_ate.combining.pooling import Pooled, pool_fixed, pool_random, quantile
-from private_ate.combining.values import CombinedEffect, Model, SiteEffect
-from private_ate.combining.variances import Reading, read_site
-from private_ate.contents.about import Effect, Pair
 from private_ate.errors import ArgumentError
+from private_ate.release.metadata import Effect, Pair
+from private_ate.sites.compatibility import Key, row_key
+from private_ate.sites.input import Reading, read_site
+from private_ate.sites.pooling import Pooled, pool_fixed, pool_random, quantile
+from private_ate.sites.values import CombinedEffect, Model, SiteEffect
 
 if TYPE_CHECKING:
     from private_ate.release import Release

@@ -11,12 +11,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from private_ate.combining.noise_laws import noise_law
+from private_ate.effects.row_errors import noise_law
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from private_ate.contents.about import Effect, Pair
     from private_ate.release import Release
+    from private_ate.release.metadata import Effect, Pair
 
 __all__ = ["Reading", "read_site"]
 

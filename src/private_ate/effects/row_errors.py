@@ -16,19 +16,19 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from private_ate.arrays import Floats
-from private_ate.contents.arms import LawName
-from private_ate.contents.arms import NoiseLaw as ArmNoise
-from private_ate.contents.laws import chance_beyond, half_width
+from private_ate.privacy.distributions import DistributionName
+from private_ate.privacy.distributions import NoiseDistribution as ArmNoise
 from private_ate.privacy.quantiles import (
     staircase_quantile,
     staircase_variance,
     two_laplace_quantile,
     two_staircase_quantile,
 )
+from private_ate.release.intervals import chance_beyond, half_width
 
 if TYPE_CHECKING:
-    from private_ate.contents.about import Effect, Step
     from private_ate.release import Release
+    from private_ate.release.metadata import Effect, Step
 
 __all__ = ["NoiseLaw", "chance_of_effect", "noise_law"]
 
@@ -166,7 +166,7 @@ class _Draws:
     def laws(self, quantile: float, coverage: float) -> list[ArmNoise]:
         """Return the draws in units of the outcome, of which a quantile is known."""
         unit = quantile / self.quantile(coverage)
-        name: LawName = "staircase" if self.mechanism in _STAIRCASES else "laplace"
+        name: DistributionName = "staircase" if self.mechanism in _STAIRCASES else "laplace"
         return [ArmNoise(name, unit * size, self.epsilon) for size in self.sizes]
 
     def places(self) -> tuple[Floats, Floats]:

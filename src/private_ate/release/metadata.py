@@ -1,4 +1,4 @@
-"""What a release is about: declared knowledge and the request; nothing comes from a record."""
+"""What a release is about and the rows of its tables: arms, contrasts, effects, steps."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
-from private_ate.codec import Rule, at_least
+from private_ate.codec import NOT_NEGATIVE, Rule, at_least
 from private_ate.domain import Domain
+from private_ate.privacy.distributions import NoiseDistribution
 
 __all__ = [
     "ARMS",
     "DESIGNS",
     "About",
+    "Arm",
+    "Combination",
+    "Contrast",
     "Design",
     "Effect",
     "OutcomeNote",
@@ -106,6 +110,111 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm of a release.
+
+    Attributes
+    ----------
+    label : str
+        The arm's label.
+    units : int or None
+        How many units it holds; null where that is private.
+    mean : float or None
+        The mean outcome if all whom the release speaks of were given this arm; null where it was
+        not paid for.
+    interval : pair of float or None
+        Confidence interval of the mean, low end first; null if none was paid for.
+    noise_interval : pair of float or None
+        Range of the mean without noise; null without a mean.
+    noise : object or None
+        The law of the noise of the arm's level, independent of that of other arms; null where it
+        is rolled up from subgroups, or shared with other outcomes, and has no law of its own.
+    mean_noise : object or None
+        The law of the noise that means have beyond it, one draw for all arms; null without one.
+    variances : list of float
+        Equally likely values of the level's sampling variance; empty if no interval was paid for.
+    weighted : bool
+        Whether the arm's units were weighted to stand for all; otherwise they count alike.
+    """
+
+    label: str
+    units: Annotated[int, NOT_NEGATIVE] | None
+    mean: float | None
+    interval: Pair | None
+    noise_interval: Pair | None
+    noise: NoiseDistribution | None
+    mean_noise: NoiseDistribution | None
+    variances: tuple[Annotated[float, NOT_NEGATIVE], ...]
+    weighted: bool
+
+    @property
+    def noise_unit(self) -> float | None:
+        """What a sensitivity of one is for the arm's noise, in units of the outcome."""
+        return None if self.noise is None else self.noise.unit
+
+    @property
+    def variance(self) -> float | None:
+        """The level's expected sampling variance; None if no interval was paid for."""
+        return sum(self.variances) / len(self.variances) if self.variances else None
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """An arm compared with another, as a row of the table of effects shows it.
+
+    ``simultaneous`` covers together with those of all other pairs of arms.
+
+    Attributes
+    ----------
+    arm : str
+        The arm whose effect it is.
+    against : str
+        The arm that it is compared with.
+    effect : float
+        The released effect, in units of the outcome.
+    interval : pair of float or None
+        Its confidence interval; None if none was paid for.
+    simultaneous : pair of float or None
+        The interval that covers together with those of all other pairs.
+    noise_interval : pair of float or None
+        Range of the effect without noise.
+    """
+
+    arm: str
+    against: str
+    effect: float
+    interval: Pair | None
+    simultaneous: Pair | None
+    noise_interval: Pair | None
+
+    def flipped(self) -> Contrast:
+        """Return the same comparison seen from the other arm."""
+        return Contrast(
+            self.against, self.arm, 0.0 - self.effect,
+            _flip(self.interval), _flip(self.simultaneous), _flip(self.noise_interval),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A weighted sum of the arms' means, as free as the release that it was made from.
+
+    Attributes
+    ----------
+    estimate : float
+        The weighted sum.
+    interval : pair of float or None
+        Its confidence interval; None if none was paid for.
+    noise_interval : pair of float or None
+        Range of the sum without noise.
+    """
+
+    estimate: float
+    interval: Pair | None
+    noise_interval: Pair | None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step that saw private values.
 
@@ -191,3 +300,7 @@ def released_estimand(asked: str, design: str, *, adjusted: bool) -> ReleasedEst
     if not adjusted and design != "randomized":
         return "difference"
     return cast("ReleasedEstimand", asked) if asked in get_args(ReleasedEstimand) else "ate"
+
+
+def _flip(pair: Pair | None) -> Pair | None:
+    return None if pair is None else (0.0 - pair[1], 0.0 - pair[0])

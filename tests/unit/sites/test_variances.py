@@ -9,10 +9,10 @@ import pytest
 from scipy.special import ndtri
 
 from private_ate import ArgumentError, Release
-from private_ate.combining.variances import read_site
-from private_ate.contents.about import TreatmentNote
-from private_ate.contents.reading import FIELDS
 from private_ate.privacy.quantiles import two_laplace_quantile, two_staircase_quantile
+from private_ate.release.format import FIELDS
+from private_ate.release.metadata import TreatmentNote
+from private_ate.sites.input import read_site
 from sites import effect_row, made_up_site, noisy_step
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "releases"

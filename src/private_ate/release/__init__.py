@@ -1,0 +1,35 @@
+"""What leaves: the release, what it is about, what was spent, its intervals and its JSON.
+
+`release` holds the value itself, `metadata` and `spending` what it says of its subject and its
+steps, `intervals` how far the sum of its errors may be off, `format` its JSON. Nothing here sees a
+record. `metadata`, `format` and `docs/make_schema.py` are changed together: they are the published
+schema.
+"""
+
+from private_ate.release.curator import ArmDiagnostics, Diagnostics
+from private_ate.release.metadata import (
+    Arm,
+    Combination,
+    Contrast,
+    Effect,
+    OutcomeNote,
+    Pair,
+    TreatmentNote,
+)
+from private_ate.release.public_facts import ArmOverlap, Overlap
+from private_ate.release.release import Release
+
+__all__ = [
+    "Arm",
+    "ArmDiagnostics",
+    "ArmOverlap",
+    "Combination",
+    "Contrast",
+    "Diagnostics",
+    "Effect",
+    "OutcomeNote",
+    "Overlap",
+    "Pair",
+    "Release",
+    "TreatmentNote",
+]
