@@ -229,7 +229,7 @@ def monotone_means(release: Release) -> dict[str, float]:
 
 
 def _noise_variance(arm: Arm) -> float:
-    from private_ate.privacy.quantiles import staircase_variance  # loads scipy
+    from private_ate.release.intervals import noise_variance  # loads scipy
 
     if arm.noise is None:
         msg = (
@@ -237,9 +237,7 @@ def _noise_variance(arm: Arm) -> float:
             "law of noise to weigh by"
         )
         raise ArgumentError(msg)
-    epsilon = float(arm.noise.epsilon)
-    unit = 2 / epsilon**2 if arm.noise.name == "laplace" else staircase_variance(epsilon)
-    return arm.noise.unit**2 * unit
+    return noise_variance(arm.noise)
 
 
 def _isotonic(values: list[float], weights: list[float]) -> list[float]:

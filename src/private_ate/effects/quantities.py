@@ -10,21 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, assert_never
+from typing import Final
 
 import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.privacy.cube_law import cube_variance
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.privacy.quantiles import staircase_variance
 from private_ate.release.intervals import (
     expected_size,
     fixed_uniforms,
     half_width,
     noise_draws,
     noise_half_width,
+    noise_variance,
 )
 
 __all__ = ["Heterogeneity", "Quantity", "ReleasedCells", "RowWeights"]
@@ -57,7 +56,7 @@ class Quantity:
     @property
     def noise_variance(self) -> float:
         """The variance of its noise."""
-        return sum(map(_law_variance, self.noise))
+        return sum(map(noise_variance, self.noise))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ class ReleasedCells:
         )
         for source in self._sources:
             moved = quantities[source.quantity] * source.moves
-            covariance += np.outer(moved, moved) * _law_variance(source.law)
+            covariance += np.outer(moved, moved) * noise_variance(source.law)
         inverse = np.linalg.pinv(covariance, hermitian=True)
         ones = inverse.sum(axis=0)
         middle = inverse - np.outer(ones, ones) / ones.sum()
@@ -286,13 +285,3 @@ class ReleasedCells:
             (normal,) = fixed_uniforms(f"imbalance {place} behind subgroups", 1, _DRAWS)
             found[place] += np.outer(shared[:, place], ndtri(normal))
         return tuple(found)
-
-
-def _law_variance(law: NoiseDistribution) -> float:
-    epsilon = float(law.epsilon)
-    match law.name:
-        case "laplace":
-            return cube_variance(law.outcomes) * (law.unit / epsilon) ** 2
-        case "staircase":
-            return law.unit**2 * staircase_variance(epsilon)
-    assert_never(law.name)

@@ -1,111 +1,76 @@
-"""What the noise of a release adds to its variance, from its public law and its noise interval.
+"""The errors of one released row: its noise by distribution and size, and the normal error beside.
 
-The law of the last step is told by the release's steps, its size by the noise interval: one number,
-the quantile at the release's confidence, fixes the scale. Everything else of the interval counts as
-a normal error beside that noise.
+The steps of a release tell the distribution of the last noise, the noise interval its size: one
+number, the quantile at the release's confidence, fixes the scale. Everything else of the interval
+counts as a normal error beside that noise.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
 from scipy.special import ndtr, ndtri
 
-from private_ate.arrays import Floats
-from private_ate.privacy.distributions import DistributionName
-from private_ate.privacy.distributions import NoiseDistribution as ArmNoise
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.quantiles import (
     staircase_quantile,
     staircase_variance,
-    two_laplace_quantile,
     two_staircase_quantile,
 )
-from private_ate.release.intervals import chance_beyond, half_width
+from private_ate.release import Effect, Release
+from private_ate.release.intervals import (
+    chance_beyond,
+    half_width,
+    noise_half_width,
+    noise_variance,
+)
+from private_ate.release.metadata import Step
 
-if TYPE_CHECKING:
-    from private_ate.release import Release
-    from private_ate.release.metadata import Effect, Step
-
-__all__ = ["NoiseLaw", "chance_of_effect", "noise_law"]
+__all__ = ["RowVariances", "chance_of_effect", "row_variances"]
 
 # Steps whose noise is that of the effect itself; several of them are one draw an arm. Those of the
 # second kind have noise intervals that are normal by definition.
 _LAST_STEPS: Final = ("effect", "mean effect", "outcome sum", "outcome sums")
 _NORMAL_STEPS: Final = ("mean score", "mean and variance of scores")
-_ROUNDED_LAWS: Final = ("trimmed_centre", "laplace_disjoint")  # near Laplace's, of no exact form
+_ROUNDED: Final = ("trimmed_centre", "laplace_disjoint")  # near Laplace's, of no exact form
 _LARGEST_EPSILON: Final = 1000.0  # beyond it the quantiles of a staircase are no numbers
 _STAIRCASES: Final = ("staircase", "staircase_disjoint")
 _LAPLACES: Final = ("laplace", "laplace_disjoint", "laplace_rows")
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseLaw:
-    """The noise of one effect, in units of the outcome.
+class RowVariances:
+    """The variance of a row's noise, and that of everything else that its interval covers."""
 
-    Attributes
-    ----------
-    deviation : float
-        Its standard deviation.
-    places, shares : array of float
-        Sizes that the noise takes, and how likely each is; empty if it counts as normal.
-    """
-
-    deviation: float
-    places: Floats = field(default_factory=lambda: np.zeros(0))
-    shares: Floats = field(default_factory=lambda: np.zeros(0))
-
-    def normal_beside(self, half: float, coverage: float) -> float:
-        """Return the standard deviation of a normal error that widens the interval to ``half``.
-
-        It is the one with ``P(|noise + error| ≤ half) = coverage``; zero if the noise alone is
-        that wide.
-        """
-        reach = half / float(ndtri((1 + coverage) / 2))
-        if not self.places.size:
-            return math.sqrt(max(reach**2 - self.deviation**2, 0.0))
-        low, high = 0.0, reach
-        while high - low > 1e-12 * reach:
-            middle = (low + high) / 2
-            if self._covered(half, middle) > coverage:
-                low = middle
-            else:
-                high = middle
-        return low
-
-    def _covered(self, half: float, deviation: float) -> float:
-        upper = ndtr((half - self.places) / deviation)
-        inside = upper - ndtr((-half - self.places) / deviation)
-        return float(inside @ self.shares)
+    noise: float
+    sampling: float
 
 
-def noise_law(
+def row_variances(
     release: Release, effect: Effect, coverage: float, *, quantile: float, half: float
-) -> NoiseLaw:
-    """Return the noise of a row whose quantile at a coverage is known, as is half its interval.
+) -> RowVariances:
+    """Return both variances of a row whose noise has this quantile and whose interval this half.
 
-    Where the release does not tell the shape of the law, the variance is the largest that a
-    normal law, Laplace's and, unless the mechanism is known to be near those, the staircases among
-    its steps have with this quantile (without steps, one at the whole ε), but no more than the
-    first two would have if all of the interval were noise.
+    Where the release does not tell the shape of the noise, its variance is the largest that a
+    normal distribution, Laplace's and, unless the mechanism is known to be near those, the
+    staircases among its steps have with this quantile (without steps, one at the whole ε), but no
+    more than the first two would have if all of the interval were noise.
     """
-    if quantile <= 0:
-        return NoiseLaw(0.0)
-    if any(step.name in _NORMAL_STEPS for step in release.steps):
-        return NoiseLaw(quantile * _normal_ratio(coverage))
-    draws = _draws(release, effect)
-    if draws is None:
+    reach = half * _normal_ratio(coverage)
+    noises = _scaled_noises(release, effect, coverage, quantile)
+    if noises:
+        variance = sum(map(noise_variance, noises))
+        return RowVariances(variance, _variance_beside(noises, half, coverage))
+    deviation = quantile * _normal_ratio(coverage)
+    if quantile > 0 and not _is_normal(release):
         usual = max(_normal_ratio(coverage), _laplace_ratio(coverage))
         stairs = []
-        if not any(step.mechanism in _ROUNDED_LAWS for step in release.steps):
+        if not any(step.mechanism in _ROUNDED for step in release.steps):
             stairs = [_staircase_ratio(coverage, epsilon) for epsilon in _stairs(release)]
-        return NoiseLaw(min(quantile * max([usual, *stairs]), half * usual))
-    unit = quantile / draws.quantile(coverage)
-    places, shares = draws.places()
-    return NoiseLaw(unit * draws.deviation, unit * places, shares)
+        deviation = min(quantile * max([usual, *stairs]), half * usual)
+    return RowVariances(deviation**2, max(reach**2 - deviation**2, 0.0))
 
 
 def chance_of_effect(
@@ -115,91 +80,80 @@ def chance_of_effect(
 
     The errors are the noise, whose quantile at a coverage is known, and the normal error that makes
     the interval as wide as it is: at the interval's own end the chance is one less the coverage.
-    Where the shape of the noise is not told it is the larger chance of a normal law and of
-    Laplace's, whose tails are longer.
+    Where the shape of the noise is not told it is the larger chance of a normal distribution and
+    of Laplace's, whose tails are longer.
     """
     size = abs(effect.estimate)
     normal = 2 * float(ndtr(-size / (half * _normal_ratio(coverage))))
-    if quantile <= 0 or any(step.name in _NORMAL_STEPS for step in release.steps):
+    if quantile <= 0 or _is_normal(release):
         return normal
-    drawn = _draws(release, effect)
-    laws = (drawn or _Draws("laplace", 1.0, (1.0,))).laws(quantile, coverage)
-    variance = _variance_beside(laws, half, coverage)
-    chance = chance_beyond(size, laws, [(variance,)], "convolved")
-    return chance if drawn is not None else max(chance, normal)
+    known = _scaled_noises(release, effect, coverage, quantile)
+    noises = known or _scaled([NoiseDistribution("laplace", 1.0, 1.0)], coverage, quantile)
+    variance = _variance_beside(noises, half, coverage)
+    chance = chance_beyond(size, noises, [(variance,)], "convolved")
+    return chance if known else max(chance, normal)
 
 
-def _variance_beside(laws: list[ArmNoise], half: float, coverage: float) -> float:
+def _is_normal(release: Release) -> bool:
+    return any(step.name in _NORMAL_STEPS for step in release.steps)
+
+
+def _variance_beside(noises: list[NoiseDistribution], half: float, coverage: float) -> float:
     """Return the variance of a normal error that widens the interval of noises to ``half``."""
     low, high = 0.0, half * _normal_ratio(coverage)
     for _ in range(45):
         middle = (low + high) / 2
-        if half_width(coverage, laws, [(middle**2,)], "convolved") < half:
+        if half_width(coverage, noises, [(middle**2,)], "convolved") < half:
             low = middle
         else:
             high = middle
     return low**2
 
 
-@dataclass(frozen=True, slots=True)
-class _Draws:
-    """One draw of noise, or the difference of two, by mechanism, ε and sensitivities."""
-
-    mechanism: str
-    epsilon: float
-    sizes: tuple[float, ...]
-
-    @property
-    def deviation(self) -> float:
-        if self.mechanism in _STAIRCASES:
-            one = math.sqrt(staircase_variance(self.epsilon))
-        else:
-            one = math.sqrt(2) / self.epsilon
-        return one * math.hypot(*self.sizes)
-
-    def quantile(self, coverage: float) -> float:
-        first, second = (*self.sizes, 0.0)[:2]
-        if self.mechanism in _STAIRCASES:
-            return two_staircase_quantile(coverage, self.epsilon, first, second)
-        return two_laplace_quantile(coverage, first / self.epsilon, second / self.epsilon)
-
-    def laws(self, quantile: float, coverage: float) -> list[ArmNoise]:
-        """Return the draws in units of the outcome, of which a quantile is known."""
-        unit = quantile / self.quantile(coverage)
-        name: DistributionName = "staircase" if self.mechanism in _STAIRCASES else "laplace"
-        return [ArmNoise(name, unit * size, self.epsilon) for size in self.sizes]
-
-    def places(self) -> tuple[Floats, Floats]:
-        """Return sizes of the noise and their shares."""
-        levels, shares = _levels(400 if len(self.sizes) == 1 else 60)
-        one = np.array([self._unit_quantile(level) for level in levels])
-        if len(self.sizes) == 1:
-            return self.sizes[0] * one, shares
-        first, second = (size * one for size in self.sizes)
-        both = np.outer(shares, shares).ravel() / 2
-        sums = np.abs([np.add.outer(first, second), np.subtract.outer(first, second)])
-        return sums.ravel(), np.concatenate([both, both])
-
-    def _unit_quantile(self, coverage: float) -> float:
-        if self.mechanism in _STAIRCASES:
-            return staircase_quantile(coverage, self.epsilon)
-        return -math.log1p(-coverage) / self.epsilon
+def _scaled_noises(
+    release: Release, effect: Effect, coverage: float, quantile: float
+) -> list[NoiseDistribution]:
+    """Return the noises of a row, of which a quantile is known; none where steps do not tell."""
+    if quantile <= 0 or _is_normal(release):
+        return []
+    return _scaled(_drawn_noises(release, effect), coverage, quantile)
 
 
-def _draws(release: Release, effect: Effect) -> _Draws | None:
-    """Read the law of a row off the steps; none where they do not tell it."""
+def _scaled(
+    noises: list[NoiseDistribution], coverage: float, quantile: float
+) -> list[NoiseDistribution]:
+    """Return the noises in units of the outcome, in which their sum has this quantile."""
+    if not noises:
+        return []
+    unit = quantile / _quantile(coverage, noises)
+    return [noise.scaled(unit) for noise in noises]
+
+
+def _quantile(coverage: float, noises: list[NoiseDistribution]) -> float:
+    """Return the quantile of a draw or of the difference of two, exactly as releases have it."""
+    first, *others = noises
+    if first.name == "staircase" and others:
+        epsilon = float(first.epsilon)
+        return two_staircase_quantile(coverage, epsilon, first.unit, others[0].unit)
+    return noise_half_width(coverage, noises)
+
+
+def _drawn_noises(release: Release, effect: Effect) -> list[NoiseDistribution]:
+    """Read the draws of a row off the steps, in units of their own grid."""
     steps = _last_steps(release)
-    laws = {(step.mechanism, step.epsilon) for step in steps}
-    if len(laws) != 1 or any(step.part for step in steps):  # rows of subgroups mix their draws
-        return None
-    ((mechanism, epsilon),) = laws
+    kinds = {(step.mechanism, step.epsilon) for step in steps}
+    if len(kinds) != 1 or any(step.part for step in steps):  # rows of subgroups mix their draws
+        return []
+    ((mechanism, epsilon),) = kinds
     sizes = tuple(float(size) for step in steps for size in step.sensitivity or ())
     known = mechanism in _STAIRCASES or mechanism in _LAPLACES
     if not known or not _is_drawn(epsilon) or not all(size > 0 for size in sizes):
-        return None
+        return []
     if len(sizes) > 2:
         sizes = _sizes_of_arms(release, effect, sizes)
-    return _Draws(mechanism, epsilon, sizes) if len(sizes) in (1, 2) else None
+    if mechanism in _STAIRCASES:
+        return [NoiseDistribution("staircase", size, epsilon) for size in sizes]
+    return [NoiseDistribution("laplace", size, epsilon) for size in sizes]
 
 
 def _stairs(release: Release) -> list[float]:
@@ -211,7 +165,7 @@ def _stairs(release: Release) -> list[float]:
 
 
 def _is_drawn(epsilon: float) -> bool:
-    """Say whether a law at this ε has a quantile that is a number."""
+    """Say whether noise at this ε has a quantile that is a number."""
     return 1e-13 < epsilon <= _LARGEST_EPSILON
 
 
@@ -242,18 +196,8 @@ def _sizes_of_arms(release: Release, effect: Effect, sizes: tuple[float, ...]) -
     return sizes[arms.index(effect.arm)], sizes[arms.index(effect.against)]
 
 
-@lru_cache(maxsize=4)
-def _levels(count: int) -> tuple[Floats, Floats]:
-    """Return midpoints and widths of slices of the unit interval, finer towards one."""
-    tails = np.concatenate(
-        [np.linspace(1.0, 0.1, count // 2, endpoint=False), np.geomspace(0.1, 1e-9, count // 2)]
-    )
-    edges = 1 - np.concatenate([tails, [0.0]])
-    return (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-
-
 def _normal_ratio(coverage: float) -> float:
-    """Return the standard deviation over the quantile of a normal law."""
+    """Return the standard deviation over the quantile of a normal distribution."""
     return 1 / float(ndtri((1 + coverage) / 2))
 
 

@@ -1,4 +1,4 @@
-"""The law of what several arms' errors add up to: noises, and normals of unknown variance.
+"""How far a sum of independent errors reaches: noises, and normals of unknown variance.
 
 All of it follows from released numbers, so nothing here spends anything.
 """
@@ -16,11 +16,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.privacy.cube_law import cube_cdf, cube_quantile
+from private_ate.privacy.cube_law import cube_cdf, cube_quantile, cube_variance
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.quantiles import (
     staircase_cdf,
     staircase_quantile,
+    staircase_variance,
     two_laplace_quantile,
     two_staircase_quantile,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "noise_draws",
     "noise_half_width",
     "noise_quantile",
+    "noise_variance",
 ]
 
 Rule = Literal["convolved", "in_squares"]
@@ -56,8 +58,8 @@ def half_width(
     """Return h such that the sum of all errors is within ±h with the wanted probability.
 
     ``noises`` are independent; so are normal errors, one for each entry of ``variances``, which
-    lists its equally likely variances. "convolved" takes the law of the sum, "in_squares" the root
-    of both squared half-widths, which is wider.
+    lists its equally likely variances. "convolved" takes the distribution of the sum, "in_squares"
+    the root of both squared half-widths, which is wider.
     """
     match rule:
         case "convolved":
@@ -101,13 +103,13 @@ def noise_half_width(coverage: float, noises: Sequence[NoiseDistribution]) -> fl
     staircases above ε = 10, whose stairs no grid resolves; otherwise as :func:`half_width`.
     """
     felt = _felt(noises)
-    names = [law.name for law in felt]
+    names = [noise.name for noise in felt]
     if not felt:
         return 0.0
     if len(felt) == 1:
         return felt[0].unit * noise_quantile(felt[0], coverage)
-    if names == ["laplace", "laplace"] and all(law.outcomes == 1 for law in felt):
-        first, second = (law.unit / float(law.epsilon) for law in felt)
+    if names == ["laplace", "laplace"] and all(noise.outcomes == 1 for noise in felt):
+        first, second = (noise.unit / float(noise.epsilon) for noise in felt)
         return two_laplace_quantile(coverage, first, second)
     same = felt[0].epsilon == felt[1].epsilon
     if names == ["staircase", "staircase"] and same and felt[0].epsilon > _STEEP:
@@ -125,19 +127,30 @@ def expected_size(
     return 0.0 if found is None else found.mean
 
 
+def noise_variance(noise: NoiseDistribution) -> float:
+    """Return the variance of a noise."""
+    epsilon = float(noise.epsilon)
+    match noise.name:
+        case "laplace":
+            return cube_variance(noise.outcomes) * (noise.unit / epsilon) ** 2
+        case "staircase":
+            return noise.unit**2 * staircase_variance(epsilon)
+    assert_never(noise.name)
+
+
 def _felt(noises: Sequence[NoiseDistribution]) -> list[NoiseDistribution]:
     """Return the noises that move a sum; weights that cancel leave some that are rounding alone."""
-    felt = [law for law in noises if _is_felt(law)]
-    largest = max((law.unit for law in felt), default=0.0)
-    return [law for law in felt if law.unit > _ROUNDING * largest]
+    felt = [noise for noise in noises if _is_felt(noise)]
+    largest = max((noise.unit for noise in felt), default=0.0)
+    return [noise for noise in felt if noise.unit > _ROUNDING * largest]
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """The law of a sum's size on a grid: chances of its cells, each about ``step`` wide."""
+    """The distribution of a sum's size: chances of the bins of a grid, each about ``step`` wide."""
 
     step: float
-    chances: Floats  # of sizes within half a cell of 0, 1, 2, … steps
+    chances: Floats  # of sizes within half a bin of 0, 1, 2, … steps
 
     def quantile(self, coverage: float) -> float:
         """Return the size that is not exceeded with this chance."""
@@ -167,10 +180,10 @@ def _convolved(
 def _size_of(
     noises: Sequence[NoiseDistribution], variances: Sequence[Sequence[float]]
 ) -> _Size | None:
-    """Convolve the laws on a grid; None if there is no error at all.
+    """Convolve the distributions on a grid; None if there is no error at all.
 
-    Every noise is moved to the middle of its cell, so that the sum moves by at most half a cell
-    for each, and the quantile with it; cells are less than a four thousandth of the errors'
+    Every noise is moved to the middle of its bin, so that the sum moves by at most half a bin
+    for each, and the quantile with it; bins are less than a four thousandth of the errors'
     reaches together. Normals enter by their characteristic functions. Chances beyond the grid are
     1e-7 for each error. Measured against closed forms and simulations it is right to four digits
     at ε up to 10.
@@ -179,54 +192,54 @@ def _size_of(
     most = _ROUNDING * max((max(likely) for likely in variances), default=0.0)
     normals = [np.asarray(likely, dtype=np.float64) for likely in variances if max(likely) > most]
     reach = float(ndtri(1 - _BEYOND / 2))
-    sizes = [law.unit * noise_quantile(law, 1 - _BEYOND) for law in felt]
+    sizes = [noise.unit * noise_quantile(noise, 1 - _BEYOND) for noise in felt]
     sizes += [reach * math.sqrt(float(likely.max())) for likely in normals]
     if not sizes:
         return None
     points = _POINTS << max(0, (len(sizes) - 1).bit_length() - 2)
     step = 2 * sum(sizes) / (points - 2 * len(sizes))
-    edges = (np.arange(points // 2 + 1, dtype=np.float64) + 0.5) * step  # all laws are symmetric
+    edges = (np.arange(points // 2 + 1, dtype=np.float64) + 0.5) * step  # all are symmetric
     product = np.ones(points // 2 + 1, dtype=np.complex128)
-    for law in felt:
-        above = np.diff(_cdf_of(law)(edges), prepend=0.5)
+    for noise in felt:
+        above = np.diff(_cdf_of(noise)(edges), prepend=0.5)
         middle = 2 * above[:1]
         product *= np.fft.rfft(np.concatenate([middle, above[1:], above[-2:0:-1]]))
-    squared = (2 * np.pi / points * np.arange(product.size)) ** 2 / 2  # frequencies of one cell
+    squared = (2 * np.pi / points * np.arange(product.size)) ** 2 / 2  # frequencies of one bin
     for likely in normals:
-        cells = (np.sqrt(likely) / step) ** 2  # in cells: squares of tiny numbers would vanish
+        bins = (np.sqrt(likely) / step) ** 2  # in bins: squares of tiny numbers would vanish
         # Beyond, every part of the mixture is below 1e-17.
-        kept = int(np.searchsorted(squared * float(cells.min()), 40.0))
-        product[:kept] *= np.exp(-cells[:, None] * squared[:kept]).mean(axis=0)
+        kept = int(np.searchsorted(squared * float(bins.min()), 40.0))
+        product[:kept] *= np.exp(-bins[:, None] * squared[:kept]).mean(axis=0)
         product[kept:] = 0.0
     masses = np.fft.irfft(product, points)[: points // 2]  # zero and what lies above it
     return _Size(step, np.concatenate([masses[:1], 2 * masses[1:]]))
 
 
-def noise_quantile(law: NoiseDistribution, coverage: float) -> float:
-    """Return q with ``P(|X| ≤ q) = coverage`` for a draw X of the law, of sensitivity one."""
-    epsilon = float(law.epsilon)
-    match law.name:
+def noise_quantile(noise: NoiseDistribution, coverage: float) -> float:
+    """Return q with ``P(|X| ≤ q) = coverage`` for a draw X of sensitivity one."""
+    epsilon = float(noise.epsilon)
+    match noise.name:
         case "laplace":
-            if law.outcomes > 1:
-                return cube_quantile(coverage, law.outcomes) / epsilon
+            if noise.outcomes > 1:
+                return cube_quantile(coverage, noise.outcomes) / epsilon
             return -math.log1p(-coverage) / epsilon
         case "staircase":
             return staircase_quantile(coverage, epsilon)
-    assert_never(law.name)
+    assert_never(noise.name)
 
 
-def _is_felt(law: NoiseDistribution) -> bool:
+def _is_felt(noise: NoiseDistribution) -> bool:
     """Say whether noise moves a number at all: at ε in the thousands a staircase is a point."""
-    return law.unit > 0 and noise_quantile(law, 1 - _BEYOND) > 0
+    return noise.unit > 0 and noise_quantile(noise, 1 - _BEYOND) > 0
 
 
-def _cdf_of(law: NoiseDistribution) -> Cdf:
-    epsilon = float(law.epsilon)
-    if law.name == "staircase":
-        return lambda values: staircase_cdf(values / law.unit, epsilon)
-    scale = law.unit / epsilon
-    if law.outcomes > 1:
-        return lambda values: cube_cdf(values / scale, law.outcomes)
+def _cdf_of(noise: NoiseDistribution) -> Cdf:
+    epsilon = float(noise.epsilon)
+    if noise.name == "staircase":
+        return lambda values: staircase_cdf(values / noise.unit, epsilon)
+    scale = noise.unit / epsilon
+    if noise.outcomes > 1:
+        return lambda values: cube_cdf(values / scale, noise.outcomes)
 
     def laplace(values: Floats) -> Floats:
         tail = np.exp(-np.abs(values) / scale) / 2
@@ -246,21 +259,21 @@ def fixed_uniforms(name: str, rows: int, draws: int) -> Floats:
     return uniforms
 
 
-def noise_draws(law: NoiseDistribution, uniform: Floats) -> Floats:
+def noise_draws(noise: NoiseDistribution, uniform: Floats) -> Floats:
     """Turn uniform variables into draws of a noise, for simulations on released numbers.
 
     Staircases and cubes are read off 4096 quantiles of their size, finer than simulations can tell.
     """
-    if not _is_felt(law):
+    if not _is_felt(noise):
         return np.zeros_like(uniform)
     size = np.abs(2 * uniform - 1)
-    if law.outcomes > 1:
-        reach = np.interp(size, *_cube_table(law.outcomes)) / float(law.epsilon)
-    elif law.name == "laplace":
-        reach = -np.log1p(-size) / float(law.epsilon)
+    if noise.outcomes > 1:
+        reach = np.interp(size, *_cube_table(noise.outcomes)) / float(noise.epsilon)
+    elif noise.name == "laplace":
+        reach = -np.log1p(-size) / float(noise.epsilon)
     else:
-        reach = np.interp(size, *_quantile_table(float(law.epsilon)))
-    draws: Floats = law.unit * np.sign(uniform - 0.5) * reach
+        reach = np.interp(size, *_quantile_table(float(noise.epsilon)))
+    draws: Floats = noise.unit * np.sign(uniform - 0.5) * reach
     return draws
 
 

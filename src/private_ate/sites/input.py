@@ -1,8 +1,8 @@
 """A site's two variances: that of the noise, which is known, and that of everything else.
 
-A release tells its interval and the interval of its noise, both at one confidence. The law of the
-noise is public, so its variance follows from the second. The first is as wide as the noise and a
-normal error together; that error's variance is the sampling variance.
+A release tells its interval and the interval of its noise, both at one confidence. The
+distribution of the noise is public, so its variance follows from the second. The first is as wide
+as the noise and a normal error together; that error's variance is the sampling variance.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from private_ate.effects.row_errors import noise_law
+from private_ate.effects.row_errors import row_variances
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -59,9 +59,8 @@ def read_site(name: str, release: Release, effect: Effect) -> Reading:
     if noise > half * (1 + _SLACK):
         msg = f"{name} has an interval that is narrower than that of its noise: it was edited"
         raise ArgumentError(msg)
-    law = noise_law(release, effect, coverage, quantile=noise, half=half)
-    sampling = law.normal_beside(half, coverage)
-    return Reading(effect.estimate, interval, noise_interval, sampling**2, law.deviation**2)
+    found = row_variances(release, effect, coverage, quantile=noise, half=half)
+    return Reading(effect.estimate, interval, noise_interval, found.sampling, found.noise)
 
 
 def _coverage(name: str, release: Release) -> float:
