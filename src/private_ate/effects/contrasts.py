@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
-import numpy as np
-from scipy.special import ndtri
-
 from private_ate.arrays import Floats
 from private_ate.domain import Interval
 from private_ate.effects.estimate import ArmEstimate, Comparison
+from private_ate.effects.quantities import (
+    DRAWS,
+    sampling_draws,
+    simultaneous_factor,
+    weighted_errors,
+)
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release.intervals import (
     Rule,
@@ -33,11 +36,11 @@ __all__ = [
     "compare_arms",
     "contrast_row",
     "pairs_in_order",
+    "within",
 ]
 
 ALL_PAIRS: Final = "all pairs"
 TO_REFERENCE: Final = "against the reference"
-_DRAWS: Final = 20_000  # simulated errors behind the simultaneous factors
 
 
 def compare_arms(
@@ -55,22 +58,30 @@ def compare_arms(
     Intervals follow ``rule``; without one there are those of the noise alone. Simultaneous ones
     cover all contrasts together with the probability ``at_once``.
     """
-    halves = _Halves(arms, coverage, rule)
     pairs = pairs_in_order(len(arms))
-    factors = {} if rule is None else _simultaneous_factors(arms, halves, pairs, at_once)
+    sums = [
+        weighted_errors([(1.0, arms[first].level), (-1.0, arms[second].level)])
+        for first, second in pairs
+    ]
+    halves: list[float | None] = [None] * len(pairs)
+    factors: dict[str, float] = {}
+    if rule is not None:
+        known = [half_width(coverage, *errors, rule) for errors in sums]
+        factors = _simultaneous_factors(arms, pairs, known, at_once)
+        halves = [*known]
     ends = (-bounds.width, bounds.width)
     contrasts = tuple(
         contrast_row(
             labels[first], labels[second],
-            _within(arms[first].level.value - arms[second].level.value, ends),
-            half=halves.whole(first, second), factor=factors.get(ALL_PAIRS),
-            noise=halves.noise(first, second), width=bounds.width,
+            within(arms[first].level.value - arms[second].level.value, ends),
+            half=half, factor=factors.get(ALL_PAIRS),
+            noise=noise_half_width(coverage, noises), width=bounds.width,
         )
-        for first, second in pairs
+        for (first, second), half, (noises, _) in zip(pairs, halves, sums, strict=True)
     )  # fmt: skip
     shown = tuple(
-        _released_arm(label, place, arms, halves, (bounds.low, bounds.high))
-        for place, label in enumerate(labels)
+        _released_arm(label, arm, (bounds.low, bounds.high), coverage, rule)
+        for label, arm in zip(labels, arms, strict=True)
     )
     return Comparison(shown, contrasts), factors
 
@@ -110,57 +121,26 @@ def around(center: float, half: float | None, ends: Pair) -> Pair | None:
     """Return the interval of a half-width around a number, within what the number can be."""
     if half is None:
         return None
-    return _within(center - half, ends), _within(center + half, ends)
+    return within(center - half, ends), within(center + half, ends)
 
 
-def _within(value: float, ends: Pair) -> float:
+def within(value: float, ends: Pair) -> float:
+    """Return the value, or the end that it lies beyond."""
     return min(max(value, ends[0]), ends[1])
 
 
-class _Halves:
-    """Half-widths of intervals by arms; without a rule of the noise alone."""
-
-    def __init__(self, arms: Sequence[ArmEstimate], coverage: float, rule: Rule | None) -> None:
-        self._arms = arms
-        self._coverage = coverage
-        self._rule = rule
-        self._known: dict[tuple[int, ...], float] = {}
-
-    def noise(self, *places: int, beyond: NoiseDistribution | None = None) -> float:
-        """Return the half-width for the noise of those arms alone."""
-        return noise_half_width(self._coverage, self._laws(places, beyond))
-
-    def whole(self, *places: int, beyond: NoiseDistribution | None = None) -> float | None:
-        """Return the half-width for noise and sampling; None if no interval was paid for."""
-        if self._rule is None:
-            return None
-        if places not in self._known:
-            self._known[places] = half_width(
-                self._coverage,
-                self._laws(places, beyond),
-                [self._arms[place].level.variances for place in places],
-                self._rule,
-            )
-        return self._known[places]
-
-    def _laws(
-        self, places: tuple[int, ...], beyond: NoiseDistribution | None
-    ) -> list[NoiseDistribution]:
-        laws = [law for place in places for law in self._arms[place].level.noise]
-        return laws if beyond is None else [*laws, beyond]
-
-
 def _released_arm(
-    label: str, place: int, arms: Sequence[ArmEstimate], halves: _Halves, ends: Pair
+    label: str, arm: ArmEstimate, ends: Pair, coverage: float, rule: Rule | None
 ) -> Arm:
-    arm = arms[place]
     beyond = arm.mean_noise
     (noise,) = arm.level.noise
-    mean = None if arm.mean is None else _within(arm.mean, ends)
+    mean = None if arm.mean is None else within(arm.mean, ends)
     interval = noise_interval = None
     if mean is not None:
-        interval = around(mean, halves.whole(place, beyond=beyond), ends)
-        noise_interval = around(mean, halves.noise(place, beyond=beyond), ends)
+        noises = [noise] if beyond is None else [noise, beyond]
+        half = None if rule is None else half_width(coverage, noises, [arm.level.variances], rule)
+        interval = around(mean, half, ends)
+        noise_interval = around(mean, noise_half_width(coverage, noises), ends)
     return Arm(
         label, arm.units, mean, interval, noise_interval,
         noise=_plain(noise), mean_noise=None if beyond is None else _plain(beyond),
@@ -168,37 +148,32 @@ def _released_arm(
     )  # fmt: skip
 
 
-def _plain(law: NoiseDistribution) -> NoiseDistribution | None:
+def _plain(noise: NoiseDistribution) -> NoiseDistribution | None:
     """Return noise with its ε as the number that JSON holds; None if outcomes share the draw."""
-    if law.outcomes > 1:
+    if noise.outcomes > 1:
         return None
-    return NoiseDistribution(law.name, float(law.unit), float(law.epsilon))
+    return NoiseDistribution(noise.name, float(noise.unit), float(noise.epsilon))
 
 
 def _simultaneous_factors(
     arms: Sequence[ArmEstimate],
-    halves: _Halves,
-    pairs: list[tuple[int, int]],
+    pairs: Sequence[tuple[int, int]],
+    halves: Sequence[float],
     coverage: float,
 ) -> dict[str, float]:
-    """Return how much wider intervals must be to cover all at once, from simulated errors.
-
-    Contrasts share arms, which Tukey's and Dunnett's intervals use and Bonferroni's do not: the
-    factor is a quantile of the largest error of a contrast relative to its own half-width.
-    """
+    """Return the factors of all pairs and of those with the reference, which stand first."""
     # Streams go to arms by their errors, so that the order of arms does not matter.
     by_error = sorted(range(len(arms)), key=lambda place: _order_of(arms[place]))
-    errors = [_errors(by_error.index(place), arm) for place, arm in enumerate(arms)]
-    largest = np.zeros(_DRAWS)
-    found = {}
-    for count, (first, second) in enumerate(pairs, start=1):
-        half = halves.whole(first, second) or 0.0
-        if half > 0:
-            np.maximum(largest, np.abs(errors[first] - errors[second]) / half, out=largest)
-        if count in (len(arms) - 1, len(pairs)):
-            scope = TO_REFERENCE if count < len(arms) else ALL_PAIRS
-            found[scope] = max(1.0, float(np.quantile(largest, coverage)))
-    return {scope: found[scope] for scope in (ALL_PAIRS, TO_REFERENCE)}
+    drawn = [_errors(by_error.index(place), arm) for place, arm in enumerate(arms)]
+    counts = {ALL_PAIRS: len(pairs), TO_REFERENCE: len(arms) - 1}
+    return {
+        scope: simultaneous_factor(
+            (drawn[first] - drawn[second] for first, second in pairs[:count]),
+            halves[:count],
+            coverage,
+        )
+        for scope, count in counts.items()
+    }
 
 
 def _order_of(arm: ArmEstimate) -> tuple[object, ...]:
@@ -209,9 +184,6 @@ def _order_of(arm: ArmEstimate) -> tuple[object, ...]:
 def _errors(place: int, arm: ArmEstimate) -> Floats:
     """Return simulated errors of a level: its noise, and a normal of one of its variances."""
     named = f"errors of place {place} behind simultaneous intervals"
-    noise, normal, which = fixed_uniforms(named, 3, _DRAWS)
+    noise, normal, which = fixed_uniforms(named, 3, DRAWS)
     (own,) = arm.level.noise
-    likely = np.asarray(arm.level.variances)
-    chosen = likely[np.minimum((which * likely.size).astype(np.intp), likely.size - 1)]
-    errors: Floats = noise_draws(own, noise) + np.sqrt(chosen) * ndtri(normal)
-    return errors
+    return noise_draws(own, noise) + sampling_draws(arm.level.variances, normal, which)

@@ -1,13 +1,13 @@
-"""From released numbers of cells to every row of a table: values, intervals, a test.
+"""Released quantities, and the errors of their weighted sums: noise, sampling, bias.
 
-A row is a weighted sum of what cells released, so its error is one too: of independent noises
-whose laws are known, and of normal errors whose variances were paid for. All of it is
+A row of a table is a weighted sum of quantities, so its error is one too: of independent noises
+whose distributions are known, and of normal errors whose variances were paid for. All of it is
 post-processing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Floats
 from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.release import Pair
 from private_ate.release.intervals import (
     expected_size,
     fixed_uniforms,
@@ -26,32 +27,53 @@ from private_ate.release.intervals import (
     noise_variance,
 )
 
-__all__ = ["Heterogeneity", "Quantity", "ReleasedCells", "RowWeights"]
+__all__ = [
+    "DRAWS",
+    "Heterogeneity",
+    "Quantity",
+    "ReleasedSubgroups",
+    "RowWeights",
+    "sampling_draws",
+    "simultaneous_factor",
+    "weighted_errors",
+]
 
-_DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
+DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One released number: a contrast of arms, or an arm's mean.
+    """One released number: a linear form of the arms' means, such as a contrast or a mean.
 
     Attributes
     ----------
     value : float
         The number, in units of the outcome.
     noise : tuple of NoiseDistribution
-        Its independent noises, each by its distribution.
+        Its independent noises; empty where their distribution has no such form.
     variances : tuple of float
         Equally likely values of its sampling variance; empty if no interval was paid for.
     bias : float
         How much of that is a bound on the square of the bias that weights leave, of unknown sign
         and alike in all subgroups.
+    arms : tuple of float
+        The linear form: a weight for each arm in the order of the codes. Of two arms their
+        contrast is (−1, 1); the mean of the first of three is (1, 0, 0).
+    outcome, subgroup : str or None
+        What and whom it is about; None for the only outcome, and for all units.
+    interval, noise_interval : pair of float or None
+        Its intervals as the method has them, where these do not follow from the distributions.
     """
 
     value: float
-    noise: tuple[NoiseDistribution, ...]
+    noise: tuple[NoiseDistribution, ...] = ()
     variances: tuple[float, ...] = ()
     bias: float = 0.0
+    arms: tuple[float, ...] = (-1.0, 1.0)
+    outcome: str | None = None
+    subgroup: str | None = None
+    interval: Pair | None = None
+    noise_interval: Pair | None = None
 
     @property
     def noise_variance(self) -> float:
@@ -61,9 +83,9 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class RowWeights:
-    """Which weighted sum a row is: weights of cells, and of the quantities that each released."""
+    """Which weighted sum a row is: weights of subgroups, and of what each of them released."""
 
-    cells: tuple[float, ...]
+    cells: tuple[float, ...]  # the finest subgroups
     quantities: tuple[float, ...]
 
 
@@ -76,24 +98,61 @@ class Heterogeneity:
     p_value: float
 
 
+def weighted_errors(
+    terms: Iterable[tuple[float, Quantity]],
+) -> tuple[list[NoiseDistribution], list[list[float]]]:
+    """Return the noises and the sampling variances of a weighted sum of independent quantities."""
+    held = [(weight, one) for weight, one in terms if weight]
+    noises = [noise.scaled(weight) for weight, one in held for noise in one.noise]
+    return noises, [[weight**2 * value for value in one.variances] for weight, one in held]
+
+
+def simultaneous_factor(
+    errors: Iterable[Floats], halves: Iterable[float], coverage: float
+) -> float:
+    """Return how much wider intervals must be to cover all at once, from simulated errors.
+
+    Rows share quantities, which Tukey's and Dunnett's intervals use and Bonferroni's do not: the
+    factor is a quantile of the largest error of a row relative to its own half-width.
+    """
+    largest = np.zeros(DRAWS)
+    for error, half in zip(errors, halves, strict=True):
+        if half > 0:
+            np.maximum(largest, np.abs(error) / half, out=largest)
+    return max(1.0, float(np.quantile(largest, coverage)))
+
+
+def sampling_draws(
+    variances: Sequence[float], normal: Floats, which: Floats, shared: float = 0.0
+) -> Floats:
+    """Turn uniform variables into sampling errors: normals of one of the likely variances.
+
+    ``shared`` is the part of the variance that is drawn elsewhere.
+    """
+    likely = np.asarray(variances)
+    chosen = likely[np.minimum((which * likely.size).astype(np.intp), likely.size - 1)]
+    draws: Floats = np.sqrt(np.maximum(chosen - shared, 0.0)) * ndtri(normal)
+    return draws
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """An independent noise: the quantity that it is in, its law, and how it moves every cell."""
+    """An independent noise: the quantity that it is in, and how it moves every subgroup."""
 
     quantity: int
-    law: NoiseDistribution
+    noise: NoiseDistribution
     moves: Floats
 
 
 @dataclass(frozen=True)
-class ReleasedCells:
-    """What cells released, made to add up to what was released of all units.
+class ReleasedSubgroups:
+    """What subgroups released, made to add up to what was released of all units.
 
     Attributes
     ----------
     shares : tuple of float
-        The share of units in each cell; they add up to one.
-    values : array, shape (cells, quantities)
+        The share of units in each subgroup; they add up to one.
+    values : array, shape (subgroups, quantities)
         The numbers, reconciled.
     """
 
@@ -101,52 +160,52 @@ class ReleasedCells:
     values: Floats
     _sources: tuple[_Source, ...] = field(repr=False)
     _variances: tuple[tuple[tuple[float, ...], ...], ...] = field(repr=False)
-    _biases: Floats = field(repr=False)  # shape (cells, quantities)
+    _biases: Floats = field(repr=False)  # shape (subgroups, quantities)
     _direct: tuple[Quantity, ...] = ()  # of all units, where these were paid for
 
     @classmethod
     def reconcile(
         cls,
         shares: Sequence[float],
-        cells: Sequence[Sequence[Quantity]],
+        subgroups: Sequence[Sequence[Quantity]],
         direct: Sequence[Quantity] | None = None,
-    ) -> ReleasedCells:
-        """Make cells add up to the direct numbers of all units, where these were paid for.
+    ) -> ReleasedSubgroups:
+        """Make subgroups add up to the direct numbers of all units, where these were paid for.
 
         Sampling errors of both are nearly the same; noise, and what weights left unbalanced, set
-        the cells' sum apart from the direct number. Every cell is moved by its covariance with
-        that sum, the least squares solution under the constraint. Without direct numbers the
-        cells stay as they are.
+        the subgroups' sum apart from the direct number. Every subgroup is moved by its covariance
+        with that sum, the least squares solution under the constraint. Without direct numbers the
+        subgroups stay as they are.
         """
         share = np.array(shares)
-        values = np.array([[one.value for one in cell] for cell in cells])
-        moves = np.tile(np.eye(len(cells)), (values.shape[1], 1, 1))
+        values = np.array([[one.value for one in subgroup] for subgroup in subgroups])
+        moves = np.tile(np.eye(len(subgroups)), (values.shape[1], 1, 1))
         sources = []
-        biases = np.array([[one.bias for one in cell] for cell in cells])
+        biases = np.array([[one.bias for one in subgroup] for subgroup in subgroups])
         for place in range(values.shape[1]):
             if direct is not None:
-                noise = np.array([cell[place].noise_variance for cell in cells])
-                unbalanced = np.sqrt(biases[:, place])  # leans the same way in all cells
-                spread = noise * share + unbalanced * float(unbalanced @ share)
+                spreads = np.array([subgroup[place].noise_variance for subgroup in subgroups])
+                unbalanced = np.sqrt(biases[:, place])  # leans the same way in all subgroups
+                spread = spreads * share + unbalanced * float(unbalanced @ share)
                 whole = float(spread @ share)
                 taken = spread / whole if whole > 0 else np.ones_like(share)
                 values[:, place] += taken * (direct[place].value - float(share @ values[:, place]))
                 moves[place] -= np.outer(taken, share)
-                sources += [_Source(place, law, taken) for law in direct[place].noise]
+                sources += [_Source(place, noise, taken) for noise in direct[place].noise]
             sources += [
-                _Source(place, law, moves[place][:, number])
-                for number, cell in enumerate(cells)
-                for law in cell[place].noise
+                _Source(place, noise, moves[place][:, number])
+                for number, subgroup in enumerate(subgroups)
+                for noise in subgroup[place].noise
             ]
-        variances = tuple(tuple(one.variances for one in cell) for cell in cells)
+        variances = tuple(tuple(one.variances for one in subgroup) for subgroup in subgroups)
         return cls(
             tuple(share.tolist()), values, tuple(sources), variances, biases, tuple(direct or ())
         )  # fmt: skip
 
     @property
     def has_variances(self) -> bool:
-        """Whether an interval was paid for in every cell."""
-        return all(likely for cell in self._variances for likely in cell)
+        """Whether an interval was paid for in every subgroup."""
+        return all(likely for subgroup in self._variances for likely in subgroup)
 
     def value(self, row: RowWeights) -> float:
         """Return the row's number."""
@@ -154,28 +213,28 @@ class ReleasedCells:
 
     def noise_half(self, row: RowWeights, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
-        return noise_half_width(coverage, self._laws(row))
+        return noise_half_width(coverage, self._noises(row))
 
     def half(self, row: RowWeights, coverage: float) -> float:
         """Return the half-width that covers noise and sampling."""
-        return half_width(coverage, self._laws(row), self._likely(row), "convolved")
+        return half_width(coverage, self._noises(row), self._likely(row), "convolved")
 
     def expected_size(self, row: RowWeights) -> float:
         """Return the expected size of noise and sampling together."""
-        return expected_size(self._laws(row), self._likely(row))
+        return expected_size(self._noises(row), self._likely(row))
 
     def noise_size(self, row: RowWeights) -> float:
         """Return the expected size of the noise alone."""
-        return expected_size(self._laws(row), ())
+        return expected_size(self._noises(row), ())
 
     def variance(self, row: RowWeights) -> float:
         """Return the row's expected sampling variance."""
         return sum(float(np.mean(values)) for values in self._likely(row))
 
     def _shared(self, row: RowWeights) -> float:
-        """Return the variance that a row has because what is unbalanced is alike in all cells.
+        """Return the variance that a row has because what is unbalanced is alike in all subgroups.
 
-        Errors of cells that are the same add up whole; their squares are in the cells' variances.
+        Errors of subgroups that are the same add up whole; their squares are in the variances.
         """
         weights = np.array(row.cells)
         added = (weights @ np.sqrt(self._biases)) ** 2 - weights**2 @ self._biases
@@ -184,19 +243,17 @@ class ReleasedCells:
     def simultaneous_factor(
         self, rows: Sequence[RowWeights], halves: Sequence[float], coverage: float
     ) -> float:
-        """Return how much wider intervals must be to cover all at once, from simulated errors."""
-        largest = np.zeros(_DRAWS)
-        for row, half in zip(rows, halves, strict=True):
-            if half > 0:
-                size = np.abs(np.array(row.cells) @ self._errors_of(row.quantities, self._alike))
-                np.maximum(largest, size / half, out=largest)
-        return max(1.0, float(np.quantile(largest, coverage)))
+        """Return how much wider intervals of rows must be to cover all at once."""
+        errors = (
+            np.array(row.cells) @ self._errors_of(row.quantities, self._alike) for row in rows
+        )
+        return simultaneous_factor(errors, halves, coverage)
 
     def test_equal(self, quantities: tuple[float, ...]) -> Heterogeneity | None:
-        """Test whether all cells have the same effect, by Cochran's Q with known noise.
+        """Test whether all subgroups have the same effect, by Cochran's Q with known noise.
 
-        Cells that were reconciled err together: Q is taken with the covariances of their errors,
-        and compared with what it is under the simulated law of these, noise and all.
+        Subgroups that were reconciled err together: Q is taken with the covariances of their
+        errors, and compared with its simulated distribution under these, noise and all.
         """
         count = len(self.shares)
         if count < 2 or not self.has_variances:
@@ -206,7 +263,7 @@ class ReleasedCells:
         )
         for source in self._sources:
             moved = quantities[source.quantity] * source.moves
-            covariance += np.outer(moved, moved) * noise_variance(source.law)
+            covariance += np.outer(moved, moved) * noise_variance(source.noise)
         inverse = np.linalg.pinv(covariance, hermitian=True)
         ones = inverse.sum(axis=0)
         middle = inverse - np.outer(ones, ones) / ones.sum()
@@ -215,7 +272,7 @@ class ReleasedCells:
         errors = self._errors_of(quantities, self._apart)
         chance = np.einsum("ij,ij->j", errors, middle @ errors)
         larger = int(np.count_nonzero(chance >= found))
-        return Heterogeneity(found, count - 1, (1 + larger) / (1 + _DRAWS))
+        return Heterogeneity(found, count - 1, (1 + larger) / (1 + DRAWS))
 
     def _likely(self, row: RowWeights) -> list[list[float]]:
         """Return equally likely values of each independent part of a row's sampling variance.
@@ -230,32 +287,32 @@ class ReleasedCells:
             ]
         found = [
             [(weight * factor) ** 2 * value for value in likely]
-            for weight, cell in zip(row.cells, self._variances, strict=True)
-            for factor, likely in zip(row.quantities, cell, strict=True)
+            for weight, subgroup in zip(row.cells, self._variances, strict=True)
+            for factor, likely in zip(row.quantities, subgroup, strict=True)
             if weight and factor
         ]
         return [*found, [self._shared(row)]]
 
-    def _laws(self, row: RowWeights) -> list[NoiseDistribution]:
+    def _noises(self, row: RowWeights) -> list[NoiseDistribution]:
         found = []
         for source in self._sources:
             moved = row.quantities[source.quantity] * float(np.array(row.cells) @ source.moves)
             if moved:
-                found.append(source.law.scaled(moved))
+                found.append(source.noise.scaled(moved))
         return found
 
     def _errors_of(self, quantities: tuple[float, ...], simulated: tuple[Floats, ...]) -> Floats:
-        """Return simulated errors of every cell, shape (cells, draws)."""
+        """Return simulated errors of every subgroup, shape (subgroups, draws)."""
         weighted = zip(quantities, simulated, strict=True)
         errors: Floats = sum(
             (factor * errors for factor, errors in weighted if factor),
-            start=np.zeros((len(self.shares), _DRAWS)),
+            start=np.zeros((len(self.shares), DRAWS)),
         )
         return errors
 
     @cached_property
     def _alike(self) -> tuple[Floats, ...]:
-        """Simulated errors of each quantity, with one draw for what is unbalanced in all cells."""
+        """Simulated errors of each quantity, with one draw for what is unbalanced in all."""
         return self._simulate(np.sqrt(self._biases))
 
     @cached_property
@@ -266,22 +323,21 @@ class ReleasedCells:
     def _simulate(self, shared: Floats) -> tuple[Floats, ...]:
         """Simulate errors; the draws are fixed, so that rows are functions of the release.
 
-        ``shared`` deviations, of shape (cells, quantities), are of an error that cells share.
+        ``shared`` deviations, of shape (subgroups, quantities), are of an error that all share.
         """
         count = len(self.shares)
-        found = [np.zeros((count, _DRAWS)) for _ in range(self.values.shape[1])]
+        found = [np.zeros((count, DRAWS)) for _ in range(self.values.shape[1])]
         for place, source in enumerate(self._sources):
-            (uniform,) = fixed_uniforms(f"noise {place} behind subgroups", 1, _DRAWS)
-            found[source.quantity] += np.outer(source.moves, noise_draws(source.law, uniform))
-        for number, cell in enumerate(self._variances):
-            for place, likely in enumerate(cell):
+            (uniform,) = fixed_uniforms(f"noise {place} behind subgroups", 1, DRAWS)
+            found[source.quantity] += np.outer(source.moves, noise_draws(source.noise, uniform))
+        for number, subgroup in enumerate(self._variances):
+            for place, likely in enumerate(subgroup):
                 name = f"sampling of cell {number}, {place} behind subgroups"
-                normal, which = fixed_uniforms(name, 2, _DRAWS)
-                held = np.asarray(likely)
-                chosen = held[np.minimum((which * held.size).astype(np.intp), held.size - 1)]
-                own = np.maximum(chosen - shared[number, place] ** 2, 0.0)
-                found[place][number] += np.sqrt(own) * ndtri(normal)
+                normal, which = fixed_uniforms(name, 2, DRAWS)
+                found[place][number] += sampling_draws(
+                    likely, normal, which, shared[number, place] ** 2
+                )
         for place in range(len(found)):
-            (normal,) = fixed_uniforms(f"imbalance {place} behind subgroups", 1, _DRAWS)
+            (normal,) = fixed_uniforms(f"imbalance {place} behind subgroups", 1, DRAWS)
             found[place] += np.outer(shared[:, place], ndtri(normal))
         return tuple(found)

@@ -1,4 +1,4 @@
-"""The rows of a table of subgroups: all units, margins, cells, each with its intervals.
+"""The rows of a table of subgroups: all units, margins, subgroups, each with its intervals.
 
 Every row is a weighted sum of released quantities. Where subgroups are private their weights are
 noisy numbers of units, so that a row also errs by its weights. All of it is post-processing.
@@ -6,16 +6,20 @@ noisy numbers of units, so that a row also errs by its weights. All of it is pos
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from private_ate.domain import Interval
-from private_ate.effects.contrasts import around, contrast_row, pairs_in_order
+from private_ate.effects.contrasts import around, contrast_row, pairs_in_order, within
 from private_ate.effects.estimate import SubgroupRow
-from private_ate.effects.quantities import Heterogeneity, Quantity, ReleasedCells, RowWeights
-from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release.intervals import half_width, noise_half_width
+from private_ate.effects.quantities import (
+    Heterogeneity,
+    Quantity,
+    ReleasedSubgroups,
+    RowWeights,
+    weighted_errors,
+)
+from private_ate.release.intervals import half_width
 from private_ate.release.metadata import Arm
 from private_ate.settings import EqualEffects
 
@@ -24,11 +28,11 @@ __all__ = [
     "ReleasedEffect",
     "Row",
     "TableRow",
-    "arm_of_cells",
+    "arm_of_subgroups",
     "equal_effects",
     "private_table",
     "rolled_up",
-    "rows_of_cells",
+    "rows_of_subgroups",
     "table_rows",
 ]
 
@@ -50,20 +54,20 @@ def table_rows(
 ) -> list[Row]:
     """Return the rows of a table: all pairs of arms for all units, then groups by the reference.
 
-    ``groups`` are the rows' names with the places of the cells in each.
+    ``groups`` are the rows' names with the places of the finest subgroups in each.
     """
     contrasts = _contrasts(labels)
     everyone = tuple(shares)
     rows = [Row(None, arm, against, RowWeights(everyone, sums)) for arm, against, sums in contrasts]
     return rows + [
-        Row(name, arm, against, RowWeights(cells, sums))
-        for name, cells in _weights(everyone, groups)
+        Row(name, arm, against, RowWeights(finest, sums))
+        for name, finest in _weights(everyone, groups)
         for arm, against, sums in contrasts[: len(labels) - 1]
     ]
 
 
-def rows_of_cells(
-    released: ReleasedCells,
+def rows_of_subgroups(
+    released: ReleasedSubgroups,
     rows: Sequence[Row],
     width: float,
     coverage: float,
@@ -92,8 +96,8 @@ def rows_of_cells(
     return made, factor
 
 
-def equal_effects(released: ReleasedCells, labels: tuple[str, ...]) -> tuple[EqualEffects, ...]:
-    """Test for each arm whether its effect against the reference is the same in all cells."""
+def equal_effects(released: ReleasedSubgroups, labels: tuple[str, ...]) -> tuple[EqualEffects, ...]:
+    """Test for each arm whether its effect against the reference is the same in all subgroups."""
     found = [
         (arm, against, released.test_equal(sums))
         for arm, against, sums in _contrasts(labels)[: len(labels) - 1]
@@ -105,8 +109,8 @@ def equal_effects(released: ReleasedCells, labels: tuple[str, ...]) -> tuple[Equ
     )
 
 
-def arm_of_cells(
-    released: ReleasedCells,
+def arm_of_subgroups(
+    released: ReleasedSubgroups,
     place: int,
     labels: tuple[str, ...],
     units: int,
@@ -119,7 +123,7 @@ def arm_of_cells(
     sums = tuple(float(place == other) for other in range(len(labels)))
     weights = RowWeights(released.shares, sums)
     ends = (bounds.low, bounds.high)
-    mean = min(max(released.value(weights), ends[0]), ends[1])
+    mean = within(released.value(weights), ends)
     return Arm(
         labels[place], units, mean,
         interval=around(mean, released.half(weights, coverage), ends) if pays else None,
@@ -147,7 +151,7 @@ def _contrasts(labels: tuple[str, ...]) -> list[tuple[str, str, tuple[float, ...
 def _weights(
     shares: tuple[float, ...], groups: Sequence[tuple[str, tuple[int, ...]]]
 ) -> list[tuple[str, tuple[float, ...]]]:
-    """Return every subgroup with the weights of its cells; those without units are left out."""
+    """Return every subgroup with units, and the weights of the finest ones in it."""
     found = []
     for name, members in groups:
         whole = sum(shares[place] for place in members)
@@ -202,10 +206,10 @@ class PrivateTable:
 def rolled_up(
     name: str | None, released: Sequence[ReleasedEffect], members: Sequence[int]
 ) -> TableRow:
-    """Return the mean of some cells' effects, weighted by their noisy numbers of units.
+    """Return the mean of some subgroups' effects, weighted by their noisy numbers of units.
 
     A number of units that is off by δ moves the mean by δ over all units, times how far the
-    cell's effect is from the mean; the variance of that is the row's extra one.
+    subgroup's effect is from the mean; the variance of that is the row's extra one.
     """
     whole = sum(released[place].units for place in members)
     weights = [one.units / whole if place in members else 0.0 for place, one in enumerate(released)]
@@ -230,7 +234,7 @@ def private_table(
     """Return all rows with their intervals, around effects within ±``width``.
 
     ``contrast`` names the arm and the one that it is compared with. The first ``cells`` released
-    effects are those of disjoint cells, which the test of equal effects compares with their like.
+    effects are of disjoint subgroups, which the test of equal effects compares with their like.
     """
     effects = [one.effect for one in released]
     halves = [_half(effects, row, coverage) for row in rows]
@@ -243,50 +247,36 @@ def private_table(
         equal = _test_equal(released[:cells])
     made = []
     for row, half in zip(rows, halves, strict=True):
-        noise = math.hypot(
-            noise_half_width(coverage, _noise(effects, row)), _reach(row.extra, coverage)
-        )
+        noises, _ = weighted_errors(zip(row.weights, effects, strict=True))
+        noise = half_width(coverage, noises, [[row.extra]], "in_squares")
         value = sum(weight * one.value for weight, one in zip(row.weights, effects, strict=True))
         one = contrast_row(*contrast, value, half=half, factor=factor, noise=noise, width=width)
         made.append(SubgroupRow(row.subgroup, one, row.adjusted))
     return PrivateTable(tuple(made), factor, equal)
 
 
-def _test_equal(cells: Sequence[ReleasedEffect]) -> Heterogeneity | None:
-    """Test whether cells have the same effect, never an adjusted one against one that is not.
+def _test_equal(subgroups: Sequence[ReleasedEffect]) -> Heterogeneity | None:
+    """Test whether subgroups have the same effect, never an adjusted one against one that is not.
 
-    A difference in means holds the confounding of its cell, so that it differs from an adjusted
-    effect although effects are equal. Where some cells are adjusted these alone are compared.
+    A difference in means holds the confounding of its subgroup, so that it differs from an
+    adjusted effect although effects are equal. Where some subgroups are adjusted these alone are
+    compared.
     """
-    adjusted = any(cell.adjusted for cell in cells)
-    return _side_by_side([cell.effect for cell in cells if cell.adjusted == adjusted]).test_equal(
+    adjusted = any(one.adjusted for one in subgroups)
+    return _side_by_side([one.effect for one in subgroups if one.adjusted == adjusted]).test_equal(
         (1.0,)
     )
 
 
-def _side_by_side(effects: Sequence[Quantity]) -> ReleasedCells:
-    return ReleasedCells.reconcile([1 / len(effects)] * len(effects), [[one] for one in effects])
+def _side_by_side(effects: Sequence[Quantity]) -> ReleasedSubgroups:
+    return ReleasedSubgroups.reconcile(
+        [1 / len(effects)] * len(effects), [[one] for one in effects]
+    )
 
 
 def _half(effects: Sequence[Quantity], row: TableRow, coverage: float) -> float | None:
     """Return the half-width as the method has it: noise and sampling added in squares."""
-    felt = [(w, one) for w, one in zip(row.weights, effects, strict=True) if w]
-    variances = [w**2 * one.variances[0] for w, one in felt if one.variances]
-    if len(variances) < len(felt):
+    noises, variances = weighted_errors(zip(row.weights, effects, strict=True))
+    if not all(variances):
         return None
-    spread = [[variance] for variance in (*variances, row.extra)]
-    return half_width(coverage, _noise(effects, row), spread, "in_squares")
-
-
-def _noise(effects: Sequence[Quantity], row: TableRow) -> list[NoiseDistribution]:
-    return [
-        noise.scaled(weight)
-        for weight, one in zip(row.weights, effects, strict=True)
-        for noise in one.noise
-        if weight
-    ]
-
-
-def _reach(variance: float, coverage: float) -> float:
-    """Return the half-width of a normal error alone."""
-    return half_width(coverage, (), [[variance]], "in_squares")
+    return half_width(coverage, noises, [*variances, [row.extra]], "in_squares")

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.quantities import Quantity, ReleasedCells
+from private_ate.effects.quantities import Quantity, ReleasedSubgroups
 from private_ate.effects.table import Row, table_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import SchemaError
@@ -60,8 +60,8 @@ class _Table:
     ``erring`` has what sampling is thought to be, ``shown`` what intervals will be made of.
     """
 
-    erring: ReleasedCells
-    shown: ReleasedCells
+    erring: ReleasedSubgroups
+    shown: ReleasedSubgroups
     counts: Sequence[int]
     notes: Sequence[str]
     epsilon: float
@@ -208,13 +208,13 @@ def _scaled(part: int, size: int, whole: int) -> int:
 
 def _reconciled(
     expected: Sequence[_Foreseen], shares: Sequence[float], direct: _Foreseen | None
-) -> tuple[ReleasedCells, ReleasedCells]:
+) -> tuple[ReleasedSubgroups, ReleasedSubgroups]:
     """Put cells together as a release does, as they err and as intervals will show them."""
     return (
-        ReleasedCells.reconcile(
+        ReleasedSubgroups.reconcile(
             shares, [one.erring for one in expected], None if direct is None else direct.erring
         ),
-        ReleasedCells.reconcile(
+        ReleasedSubgroups.reconcile(
             shares, [one.shown for one in expected], None if direct is None else direct.shown
         ),
     )

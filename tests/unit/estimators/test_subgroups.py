@@ -20,7 +20,7 @@ from private_ate import (
 )
 from private_ate.data.tables import read_table
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.quantities import Quantity, ReleasedCells, RowWeights
+from private_ate.effects.quantities import Quantity, ReleasedSubgroups, RowWeights
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.estimators.calibrated.method import (
@@ -448,7 +448,7 @@ def test_intervals_cover_and_the_test_of_equal_effects_keeps_its_level(with_dire
     halves = factor = None
     for _ in range(400):
         shares, cells, direct = table_of(rng, [1.0] * 4)
-        made = ReleasedCells.reconcile(shares, cells, direct if with_direct else None)
+        made = ReleasedSubgroups.reconcile(shares, cells, direct if with_direct else None)
         if halves is None:
             halves = [made.half(row, 0.95) for row in rows]
             factor = made.simultaneous_factor(rows, halves, 0.95)
@@ -457,10 +457,10 @@ def test_intervals_cover_and_the_test_of_equal_effects_keeps_its_level(with_dire
         together += all(error <= factor * half for error, half in zip(errors, halves, strict=True))
     for _ in range(25):
         shares, cells, direct = table_of(rng, [1.0] * 4)
-        made = ReleasedCells.reconcile(shares, cells, direct if with_direct else None)
+        made = ReleasedSubgroups.reconcile(shares, cells, direct if with_direct else None)
         rejected += made.test_equal((1.0,)).p_value <= 0.2
         shares, cells, direct = table_of(rng, [1.0, 2.0, 1.0, 0.5])
-        made = ReleasedCells.reconcile(shares, cells, direct if with_direct else None)
+        made = ReleasedSubgroups.reconcile(shares, cells, direct if with_direct else None)
         found += made.test_equal((1.0,)).p_value <= 0.05
     assert 0.93 <= own / 400 <= 0.97
     assert 0.92 <= together / 400 <= 0.98
@@ -477,7 +477,7 @@ def test_what_is_unbalanced_in_all_cells_does_not_average_out():
         lean = 0.2 * rng.standard_normal()  # the same in all cells
         cells = [[Quantity(1 + lean + 0.1 * rng.standard_normal(), (law,), (0.05,), 0.04)]
                  for _ in shares]  # fmt: skip
-        made = ReleasedCells.reconcile(shares, cells)
+        made = ReleasedSubgroups.reconcile(shares, cells)
         halves = [made.half(row, 0.95) for row in rows]
         errors = np.array([abs(made.value(row) - 1) for row in rows])
         covered += errors <= halves
@@ -503,13 +503,13 @@ def test_cells_add_up_to_the_direct_number_with_its_noise_and_its_variances():
     direct = [
         replace(direct[0], noise=(NoiseDistribution("staircase", 0.01, 1.0),), variances=(0.003,))
     ]
-    made = ReleasedCells.reconcile(shares, cells, direct)
+    made = ReleasedSubgroups.reconcile(shares, cells, direct)
     assert made.value(whole) == pytest.approx(direct[0].value, abs=1e-12)
     assert made.variance(whole) == pytest.approx(0.003)
-    alone = ReleasedCells.reconcile([1.0], [direct])
+    alone = ReleasedSubgroups.reconcile([1.0], [direct])
     every = RowWeights((1.0,), (1.0,))
     assert made.noise_half(whole, 0.95) == pytest.approx(alone.noise_half(every, 0.95))
-    plain = ReleasedCells.reconcile(shares, cells)
+    plain = ReleasedSubgroups.reconcile(shares, cells)
     for one in np.eye(4).tolist():
         row = RowWeights(tuple(one), (1.0,))
         assert made.noise_half(row, 0.95) < plain.noise_half(row, 0.95)
@@ -519,7 +519,7 @@ def test_what_all_cells_leave_unbalanced_moves_them_alike():
     law = NoiseDistribution("staircase", 1e-6, 1.0)
     shares = [0.99, 0.01]  # a small cell has more noise, but is unbalanced like the other
     cells = [[Quantity(1.2, (law.scaled(1 / share),), (0.02,), 0.01)] for share in shares]
-    made = ReleasedCells.reconcile(shares, cells, [Quantity(1.0, (law,))])
+    made = ReleasedSubgroups.reconcile(shares, cells, [Quantity(1.0, (law,))])
     assert made.values[:, 0] == pytest.approx([1.0, 1.0], abs=1e-3)
 
 

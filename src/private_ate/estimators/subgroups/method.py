@@ -17,8 +17,8 @@ from typing import Final
 from private_ate.domain import Domain
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Comparison, Estimate
-from private_ate.effects.quantities import ReleasedCells
-from private_ate.effects.table import arm_of_cells, equal_effects, rows_of_cells, table_rows
+from private_ate.effects.quantities import ReleasedSubgroups
+from private_ate.effects.table import arm_of_subgroups, equal_effects, rows_of_subgroups, table_rows
 from private_ate.errors import SchemaError
 from private_ate.estimators.calibrated.method import (
     Features,
@@ -80,7 +80,7 @@ def estimate_subgroups(
         for cell, run in zip(used, runs, strict=True)
     ]
     shares = [population / sum(populations) for population in populations]
-    released = ReleasedCells.reconcile(
+    released = ReleasedSubgroups.reconcile(
         shares, [run.quantities for run in runs], None if direct is None else direct.quantities
     )
     labels = study.domain.treatment.coded
@@ -115,7 +115,7 @@ def _half(epsilon: Fraction) -> Fraction:
 
 
 def _estimate(
-    released: ReleasedCells,
+    released: ReleasedSubgroups,
     groups: Sequence[tuple[str, tuple[int, ...]]],
     domain: Domain,
     request: Request,
@@ -130,7 +130,7 @@ def _estimate(
     """
     labels, width = domain.treatment.coded, domain.bounds.width
     pays = request.confidence is not None and released.has_variances
-    made, factor = rows_of_cells(
+    made, factor = rows_of_subgroups(
         released, table_rows(released.shares, groups, labels), width,
         request.coverage, request.coverage_at_once if pays else None,
     )  # fmt: skip
@@ -153,7 +153,7 @@ def _estimate(
         return estimate
     among = request.among
     arms = tuple(
-        arm_of_cells(
+        arm_of_subgroups(
             released, place, labels, units[place], domain.bounds, request.coverage, pays=pays
         )
         for place in range(len(labels))
