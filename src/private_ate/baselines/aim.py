@@ -8,7 +8,7 @@ composed in ρ-zCDP. Proofs: docs/proofs/baselines.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -37,6 +37,7 @@ from private_ate.baselines.synthesis.synthetic import (
     rows_for,
 )
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -165,11 +166,11 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
             codes[:, column] = drawn
     ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)
     neighbours = NeighbourRule(options.adjacency)
-    return Estimate(
-        ate, None, None, _settings(request, options, columns, rounds, rows, run),
-        delta=delta, adjacency=neighbours.text,
-        size=None if neighbours.replaces else max(1, round(run.total)),
-    )  # fmt: skip
+    settings = _settings(request, options, columns, rounds, rows, run)
+    size = None if neighbours.replaces else max(1, round(run.total))
+    return replace(
+        Estimate.of(Quantity(ate), settings), delta=delta, adjacency=neighbours.text, size=size
+    )
 
 
 _FIT, _LAST_FIT = 200, 1000

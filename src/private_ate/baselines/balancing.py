@@ -19,6 +19,7 @@ from private_ate.arguments import exact_shares, real_number, settle
 from private_ate.arrays import Floats, Integers
 from private_ate.baselines.tilts import POPULATIONS, balancing_weights
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Estimand, Request
 from private_ate.models.private_balancing import BalancingObjective
@@ -192,12 +193,13 @@ def estimate_balancing(study: Study, request: Request, noise: Noise) -> Estimate
         half = float(np.quantile(np.abs(errors + normal), request.coverage))
     reach = float(np.quantile(np.abs(errors), request.coverage))
     width = study.domain.bounds.width
-    return Estimate(
+    released = Quantity(
         width * effect,
-        _around(effect, reach, width),
-        None if half is None else _around(effect, half, width),
-        _settings(request, options, ratios, noise, has_interval=has_interval),
+        noise_interval=_around(effect, reach, width),
+        interval=None if half is None else _around(effect, half, width),
     )
+    settings = _settings(request, options, ratios, noise, has_interval=has_interval)
+    return Estimate.of(released, settings)
 
 
 def largest_weight(estimand: Estimand, truncation: float) -> int:

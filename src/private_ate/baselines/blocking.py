@@ -21,6 +21,7 @@ from private_ate.arguments import exact_shares, settle, whole_number
 from private_ate.arrays import Bits, Floats
 from private_ate.baselines.tilts import POPULATIONS
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.orthogonal.cells import CellCounts, CellNoise
 from private_ate.estimators.orthogonal.strata import (
@@ -144,7 +145,8 @@ def estimate_blocking(study: Study, request: Request, noise: Noise) -> Estimate:
         noise_interval_covers="the noise of counts and sums; not that of the score, not sampling",
         population=POPULATIONS[request.estimand],
     )
-    return Estimate(width * effect, _around(effect, reach, width), None, settings)
+    released = Quantity(width * effect, noise_interval=_around(effect, reach, width))
+    return Estimate.of(released, settings)
 
 
 def kept_blocks(cells: CellCounts, scale: float) -> Bits:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 from typing import ClassVar, Literal
@@ -24,6 +24,7 @@ from private_ate.baselines.nuisances import Nuisances, fit_nuisances, release_nu
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
 from private_ate.baselines.row_parts import Part, split_rows
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -197,10 +198,9 @@ def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise)
         confidence=request.coverage,
         interval_covers=ABSENT if interval is None else "sampling and noise; not confounding",
     )
-    return Estimate(
-        ate, (ate - half, ate + half), interval, settings, delta=delta,
-        void="" if options.is_private else _VOID,
-    )  # fmt: skip
+    released = Quantity(ate, noise_interval=(ate - half, ate + half), interval=interval)
+    void = "" if options.is_private else _VOID
+    return replace(Estimate.of(released, settings), delta=delta, void=void)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -134,7 +134,6 @@ def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) ->
         unit=Fraction(study.domain.bounds.width) / (study.size << _SCORE_BITS),
         budget=Budget(request.epsilon, delta, ""),
     )
-    half = effect.half_width(request.coverage)
     settings = FoldSplitSettings(
         score=options.score,
         folds=options.folds,
@@ -146,8 +145,7 @@ def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) ->
         noise_interval_covers="the noise of the mean score; not sampling, not confounding",
         population="all n units (ATE)",
     )
-    interval = (effect.value - half, effect.value + half)
-    return Estimate(effect.value, interval, None, settings, delta=delta)
+    return replace(Estimate.of(effect.quantity(request.coverage), settings), delta=delta)
 
 
 def fold_sensitivity(options: FoldSplitOptions, size: int) -> int:

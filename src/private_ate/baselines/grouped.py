@@ -27,16 +27,19 @@ from private_ate.baselines.winsorizing import (
     variance_bound,
 )
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.partition import draw_keys, draw_shuffles
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Estimand, Request
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import (
     staircase_and_normal_quantile,
     staircase_quantile,
     staircase_variance,
 )
+from private_ate.release import Pair
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Groups, Study
 
@@ -229,12 +232,19 @@ def estimate_grouped(study: Study, request: Request, noise: Noise) -> Estimate:
             request.coverage, mean.epsilon, mean.unit, centre.deviation
         )
     reach = mean.quantile(request.coverage)
-    return Estimate(
+    released = Quantity(
         width * mean.value,
-        (width * (mean.value - reach), width * (mean.value + reach)),
-        None if half is None else (width * (mean.value - half), width * (mean.value + half)),
-        _settings(request, options, limits, count, centre, noise, width=width),
+        (NoiseDistribution("staircase", width * mean.unit, mean.epsilon),),
+        () if centre.deviation is None else ((width * centre.deviation) ** 2,),
+        noise_interval=_around(mean.value, reach, width),
+        interval=None if half is None else _around(mean.value, half, width),
     )
+    settings = _settings(request, options, limits, count, centre, noise, width=width)
+    return Estimate.of(released, settings)
+
+
+def _around(mean: float, half: float, width: float) -> Pair:
+    return width * (mean - half), width * (mean + half)
 
 
 def number_of_groups(

@@ -147,7 +147,6 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
         unit=_unit(study.domain.bounds.width, evaluation.size),
         budget=stages.evaluation_budget,
     )
-    half = effect.half_width(request.coverage)
     settings = IpwSettings(
         split=SplitSizes(training.size, evaluation.size),
         ridge=options.ridge,
@@ -161,8 +160,7 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
         population="all n units (ATE)",
         same_rows=True if options.split is False else ABSENT,
     )
-    interval = (effect.value - half, effect.value + half)
-    return Estimate(effect.value, interval, None, settings, delta=delta)
+    return replace(Estimate.of(effect.quantity(request.coverage), settings), delta=delta)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from statistics import NormalDist
 import numpy as np
 
 from private_ate.arrays import Floats
+from private_ate.effects.quantities import Quantity
 from private_ate.privacy.accounting import discrete_gaussian_variance
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import two_laplace_quantile
 
@@ -48,6 +50,12 @@ class NoisyValue:
         if self.pure:
             return two_laplace_quantile(coverage, self.scale, 0.0)
         return self.scale * NormalDist().inv_cdf((1 + coverage) / 2)
+
+    def quantity(self, coverage: float) -> Quantity:
+        """Return the number with the interval of its noise."""
+        noise = (NoiseDistribution("laplace", self.scale, 1.0),) if self.pure else ()
+        half = self.half_width(coverage)
+        return Quantity(self.value, noise, noise_interval=(self.value - half, self.value + half))
 
 
 def release_vector(

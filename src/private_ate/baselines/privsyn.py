@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -31,6 +31,7 @@ from private_ate.baselines.synthesis.synthetic import (
     rows_for,
 )
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -173,7 +174,9 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
         population="all n units (ATE)",
     )
     size = None if neighbours.replaces else round(total)
-    return Estimate(ate, None, None, settings, delta=delta, adjacency=neighbours.text, size=size)
+    return replace(
+        Estimate.of(Quantity(ate), settings), delta=delta, adjacency=neighbours.text, size=size
+    )
 
 
 def dependence(counts: Integers, first: Integers, second: Integers) -> int:

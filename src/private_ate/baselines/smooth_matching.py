@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from private_ate.arguments import settle
 from private_ate.arrays import Integers
 from private_ate.domain import Categories, Domain
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
@@ -171,7 +172,10 @@ def release_matched_effect(
         population=_MATCHED if names else _COMPARED,
     )
     numerics = "" if delta else "idealized numerics"
-    return Estimate(ate, None, None, settings, delta=delta, numerics=numerics, adjusted=bool(names))
+    return replace(
+        Estimate.of(Quantity(ate), settings),
+        delta=delta, numerics=numerics, adjusted=bool(names),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,16 @@ class Estimate:
     subgroups: tuple[SubgroupRow, ...] = ()
     further: tuple[tuple[str, Estimate], ...] = ()
 
+    @classmethod
+    def of(cls, effect: Quantity, settings: Settings | Mapping[str, Any]) -> Estimate:
+        """Return an estimate whose one quantity is the effect, with the quantity's own intervals.
+
+        Whatever else a method says is added by ``dataclasses.replace``.
+        """
+        return cls(
+            effect.value, effect.noise_interval, effect.interval, settings, quantities=(effect,)
+        )
+
     @property
     def is_adjusted(self) -> bool:
         """Whether covariates were adjusted for: a method that does not say adjusts."""

@@ -17,10 +17,10 @@ import numpy as np
 from private_ate.arrays import Integers
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.outcomes import merge_outcomes
 from private_ate.errors import SchemaError
 from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.estimators.outcomes.refusals import refuse_outcomes, request_for
-from private_ate.estimators.outcomes.table import merge_outcomes
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups
@@ -54,7 +54,10 @@ def estimate_outcomes(
 
     if not has_public_covariates(request.level):
         runs = _run_apart(views, request, method, noise)
-        return merge_outcomes(runs, domain, request, bounds_are_declared=bounds_are_declared)
+        return merge_outcomes(
+            runs, domain,
+            coverage=request.coverage, is_joint=False, bounds_are_declared=bounds_are_declared,
+        )  # fmt: skip
 
     def job(place: int) -> Callable[[Noise], Estimate]:
         asked = request_for(request, domain, place)
@@ -68,7 +71,10 @@ def estimate_outcomes(
         return run
 
     runs = run_together(noise, [job(place) for place in range(len(views))])
-    return merge_outcomes(runs, domain, request, bounds_are_declared=bounds_are_declared)
+    return merge_outcomes(
+        runs, domain,
+        coverage=request.coverage, is_joint=True, bounds_are_declared=bounds_are_declared,
+    )  # fmt: skip
 
 
 def _run_apart(

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.estimators.published.limits import LimitRule, LimitsInUse
+from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantiles import two_laplace_quantile
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.release.intervals import noise_half_width
 from private_ate.settings import Settings
 from private_ate.study import MatchingStudy, MatchPool, RowWeights
 
@@ -29,8 +31,10 @@ class ArmRelease:
         unit = study.domain.bounds.width / study.size
         steps = Fraction(self.treated - self.control, 1 << (OUTCOME_BITS + WEIGHT_BITS + 1))
         ate = float(steps) * unit
-        half = two_laplace_quantile(coverage, self.scales[0] * unit, self.scales[1] * unit)
-        return Estimate(ate, (ate - half, ate + half), None, settings)
+        # Laplace noise is fixed by its scale: a sensitivity of that size at an ε of one.
+        noise = tuple(NoiseDistribution("laplace", scale * unit, 1.0) for scale in self.scales)
+        half = noise_half_width(coverage, noise)
+        return Estimate.of(Quantity(ate, noise, noise_interval=(ate - half, ate + half)), settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from private_ate.domain import Domain
+from private_ate.effects.contrasts import within
 from private_ate.effects.estimate import Estimate, SubgroupRow
-from private_ate.estimators.request import Request
-from private_ate.privacy.levels import has_public_covariates
 from private_ate.release.intervals import half_width
 from private_ate.release.metadata import Contrast, Pair
 from private_ate.settings import (
@@ -30,19 +29,24 @@ _TOGETHER: Final = (
 
 
 def merge_outcomes(
-    runs: Sequence[Estimate], domain: Domain, request: Request, *, bounds_are_declared: bool
+    runs: Sequence[Estimate],
+    domain: Domain,
+    *,
+    coverage: float,
+    is_joint: bool,
+    bounds_are_declared: bool,
 ) -> Estimate:
     """Return the headline's estimate with the rows of all outcomes; all of it is post-processing.
 
     Intervals that cover at once have room for all outcomes, by Bonferroni's rule between outcomes:
-    nothing is assumed about how outcomes hang together.
+    nothing is assumed about how outcomes hang together. ``is_joint`` says whether outcomes were
+    drawn together; otherwise each had an equal part of ε.
     """
-    told = [_with_row(run, domain, place, request) for place, run in enumerate(runs)]
+    told = [_with_row(run, domain, place, coverage) for place, run in enumerate(runs)]
     columns = [one.column for one in domain.outcomes]
     first, *others = told
     held: Any = first.settings  # a frozen dataclass that has room for outcomes
     texts = held.notes if isinstance(held.notes, tuple) else ()
-    is_joint = has_public_covariates(request.level)
     how = "drawn together" if is_joint else "each with an equal part of ε"
     settings = replace(
         held,
@@ -61,28 +65,28 @@ def merge_outcomes(
     )
 
 
-def _with_row(run: Estimate, domain: Domain, place: int, request: Request) -> Estimate:
+def _with_row(run: Estimate, domain: Domain, place: int, coverage: float) -> Estimate:
     """Return an outcome's estimate with its effect of two arms as a row, where it has none."""
     if run.comparison is not None or run.subgroups:
         return run
     control, treated = domain.treatment.coded
     width = domain.of_outcome(place).bounds.width
-    at_once = replace(request, outcomes=len(domain.outcomes)).coverage_at_once
+    at_once = 1 - (1 - coverage) / len(domain.outcomes)
     together: Pair | None = None
     if run.interval is not None:
         known = next((one for one in run.quantities if one.noise and one.variances), None)
         if known is not None:
             half = half_width(at_once, known.noise, [known.variances], "convolved")
         else:
-            half = _wider(run.ate, run.interval, request.coverage, at_once)
-        low, high = (min(max(end, -width), width) for end in (run.ate - half, run.ate + half))
+            half = _wider(run.ate, run.interval, coverage, at_once)
+        low, high = (within(end, (-width, width)) for end in (run.ate - half, run.ate + half))
         together = (min(low, run.interval[0]), max(high, run.interval[1]))
     row = Contrast(treated, control, run.ate, run.interval, together, run.noise_interval)
     return replace(run, subgroups=(SubgroupRow(None, row),))
 
 
 def _wider(effect: float, interval: Pair, coverage: float, at_once: float) -> float:
-    """Return a half-width that covers more, of an error whose law is not told.
+    """Return a half-width that covers more, of an error whose distribution is not told.
 
     If the density of an error is log-concave, as those of normal errors, of Laplace noise and of
     their sums are, the logarithm of its tail falls ever faster, so that quantiles grow at most
