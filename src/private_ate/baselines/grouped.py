@@ -29,7 +29,7 @@ from private_ate.baselines.winsorizing import (
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.partition import draw_keys, draw_shuffles
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Estimand, Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import (
