@@ -21,6 +21,7 @@ from private_ate.data.rules import Reading
 from private_ate.domain import Categories, Domain
 from private_ate.engines.opening import open_table
 from private_ate.estimation import METHODS, estimate_study
+from private_ate.estimators.composition import takes
 from private_ate.estimators.request import Request
 from private_ate.privacy.arm_objective import ArmObjectiveLaw
 from private_ate.privacy.metrics import Metric
@@ -331,7 +332,9 @@ def _run(case, attempt, records, tape):
     opened = open_table(frame, asked, memory=1 << 30, engine="local", master=None)
     request = Request(case.level, attempt.epsilon, **case.asked)
     try:
-        with opened.encoded(None, Reading(case.level, method.leaves_out, True)) as study:
+        with opened.encoded(
+            None, Reading(case.level, takes(method.name, case.level, "undeclared"), True)
+        ) as study:
             return estimate_study(study, request, method, seed=attempt.seed, recorder=tape)
     except PrivateAteError as refusal:
         return str(refusal)

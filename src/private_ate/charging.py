@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from private_ate.data.inputs import PreparedTable, settle_names
+from private_ate.data.inputs import Outline, settle_names
 from private_ate.data.tables import Columns, Covariates, schema_of
 from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
 from private_ate.errors import (
@@ -28,8 +28,6 @@ from private_ate.errors import (
     RecordsError,
     SchemaError,
 )
-from private_ate.estimators.outcomes.refusals import refuse_outcomes
-from private_ate.estimators.refusals import refuse_missing_rule
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_delta
@@ -308,36 +306,32 @@ def bill_for(
     method: str,
     options: type,
     domain: Domain,
-    prepared: PreparedTable[Any] | None,
+    outline: Outline[Any] | None,
     *,
-    left_out: bool = False,
     person: str | None = None,
 ) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked.
 
-    ``left_out`` says that rows with undeclared public entries are left out, ``person`` which
-    public column told how many rows a person has.
+    ``person`` says which public column told how many rows a person has; without an outline the
+    domain is that of an encoded study.
     """
-    if prepared is None:
-        binding = binding_of(domain)
-    else:
-        binding = binding_of(prepared.declared, prepared.table)
+    public = tuple(domain.covariates) if outline is None else outline.covariates
+    binding = binding_of(domain, None if outline is None else outline.table)
     plan: dict[str, Any] = {
         "method": method,
         "request": _plain(_asked(request, domain.treatment.size)),
         "options": type(request.options).__name__,
         "treatment": domain.treatment.column,
         "outcome": domain.outcome.column,
-        "covariates": list(domain.covariates),
+        "covariates": list(public),
         "binding": binding.text,
     }
     if domain.further:
         plan["outcome"] = [one.column for one in domain.outcomes]
-    public = tuple(domain.covariates)
     if domain.weights is not None:
         plan["weights"] = domain.weights.column
         public = (*public, domain.weights.column)
-    if left_out:  # at its usual value it is no part of the hash, as in older ledgers
+    if request.leave_out_undeclared:  # at its usual value it is no part of the hash, as before
         plan["leave_out_undeclared"] = True
     if person is not None:
         plan["person"] = person
@@ -359,8 +353,6 @@ def bill_for_columns(
     method: Method,
     domain: Domain,
     covariates: Covariates = None,
-    *,
-    left_out: bool = False,
 ) -> Bill:
     """Say what a request would cost and which plan it is, from the names of the columns alone.
 
@@ -371,15 +363,9 @@ def bill_for_columns(
 
     columns = schema_of(pl.DataFrame(schema=dict.fromkeys(names, pl.String)), typed=False)
     outline = settle_names(
-        columns, treatment=None, outcome=None, covariates=covariates, domain=domain,
-        level=request.level, from_data=False,
-    )  # fmt: skip
-    refuse_outcomes(method, request, domain)
-    for one in domain.outcomes:
-        refuse_missing_rule(method, request, one)
-    return bill_for(
-        request, method.name, method.options, outline.domain, outline, left_out=left_out
+        columns, covariates=covariates, domain=domain, level=request.level, from_data=False
     )
+    return bill_for(request, method.name, method.options, domain, outline)
 
 
 def _asked(request: Request, arms: int) -> dict[str, Any]:
@@ -390,7 +376,9 @@ def _asked(request: Request, arms: int) -> dict[str, Any]:
         fields["options"] = of_two_arms()
     if request.design == "unknown":
         del fields["design"]  # so that requests of older ledgers keep their hash
-    del fields["outcomes"]  # how many there are follows from the domain
+    # How many outcomes there are follows from the domain; the others are told apart elsewhere.
+    for name in ("outcomes", "leave_out_undeclared", "bounds"):
+        del fields[name]
     for name in ("among", "probability", "by", "overall", "spreads"):
         if not getattr(request, name):
             del fields[name]

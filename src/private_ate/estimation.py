@@ -10,12 +10,12 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import cast
 
 from private_ate._version import VERSION
-from private_ate.arguments import one_of, truth_value, whole_number
+from private_ate.arguments import one_of, whole_number
 from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
-from private_ate.data.inputs import resolve_domain, weighted_domain
+from private_ate.data.inputs import resolve_domain, unasked_outcomes
 from private_ate.data.persons import refuse_person
 from private_ate.data.rules import Reading, neighbours_note, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
@@ -24,23 +24,13 @@ from private_ate.domain import Domain, SamplingWeights, Treatment
 from private_ate.effects.estimate import Estimate, release_of
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, OpenTable, open_table
-from private_ate.engines.spark import NEEDS_ORDER, SparkStudy, is_spark_frame
+from private_ate.engines.spark import SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimators.options import options_from_texts
+from private_ate.estimators.composition import method_for, refuse_gaps, takes
+from private_ate.estimators.options import options_from_texts, with_deviations
 from private_ate.estimators.outcomes.method import estimate_outcomes
-from private_ate.estimators.outcomes.refusals import refuse_outcomes, with_spreads
-from private_ate.estimators.refusals import (
-    among_arm,
-    refuse_arms,
-    refuse_left_out,
-    refuse_missing_rule,
-    refuse_probability,
-    refuse_subgroups,
-    refuse_unanswerable,
-    refuse_weights,
-)
-from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
-from private_ate.estimators.request import Design, Estimand, Request, Target
+from private_ate.estimators.registry import METHODS, Method
+from private_ate.estimators.request import Bounds, Design, Estimand, Request, Target, among_arm
 from private_ate.estimators.subgroups.method import estimate_subgroups
 from private_ate.estimators.trial.probability import probability_note
 from private_ate.privacy.accounting import concentrated_budget
@@ -63,8 +53,6 @@ __all__ = [
     "method_for",
     "options_from_texts",
 ]
-
-Bounds = Literal["declared", "from-data"]
 
 
 def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
@@ -205,43 +193,39 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
+        leave_out_undeclared=leave_out_undeclared, bounds=bounds,
     )  # fmt: skip
-    is_table = not isinstance(data, LocalStudy)
-    refuse_person(person, request.level, rows_per_person, is_table=is_table)
-    domain = _weighted(data, treatment, outcome, domain, weights)
-    arms = _declared_arms(data, treatment, domain)
-    known = _known(data, treatment, outcome, domain)
-    request = among_arm(request, arms, among)
-    chosen = method_for(method, request, 2 if arms is None else arms.size)
-    _refuse_declared_rule(chosen, request, arms, known)
-    request = with_spreads(request, outcome_sd, known, chosen)
-    refuse_outcomes(chosen, request, known)
-    one_of("bounds", bounds, get_args(Bounds))
     one_of("engine", engine, ("auto", "local", "spark"))
     _seed(seed)
-    left_out = truth_value("leave_out_undeclared", leave_out_undeclared)
-    refuse_left_out(request, left_out=left_out)
     for role, name in (("data set", dataset), ("data set's version", dataset_version)):
         if name is not None:
             check_name(role, name)
-    refuse_probability(chosen, request, domain)
-    refuse_subgroups(chosen, request, data.domain if isinstance(data, LocalStudy) else domain)
+    refuse_person(person, request.level, rows_per_person, is_table=not isinstance(data, LocalStudy))
+    if isinstance(data, LocalStudy):
+        known = domain = _weights_of_study(data.domain, weights)
+    else:
+        known = resolve_domain(domain, treatment, outcome, weights)
+    request = among_arm(request, known.treatment, among)
+    chosen = method_for(method, request, known.treatment.size)
+    request = with_deviations(request, outcome_sd, known, chosen)
+    on_cluster = engine == "spark" or is_spark_frame(data)
+    if engine == "local" and on_cluster:
+        msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
+        raise ArgumentError(msg)
+    refuse_gaps(chosen, request, known, on_spark=on_cluster)
     payer = payer_for(
         ledger, dataset=dataset, request_id=request_id, analyst=analyst, approval=approval,
         head=ledger_head,
     )  # fmt: skip
     asked_at = asked_at if approval is None else approval.asked_at
-    void = "none" if bounds == "from-data" else ""
+    void = "none" if request.bounds == "from-data" else ""
     if payer is not None and (seed is not None or void):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
         raise ArgumentError(msg)
-    on_cluster = engine == "spark" or is_spark_frame(data)
-    if on_cluster:
-        _refuse_order(chosen, request, engine, known)
     memory = parse_memory(memory_limit)
     asked: ColumnsAsked = {
-        "treatment": treatment, "outcome": outcome, "covariates": covariates, "domain": domain,
-        "level": request.level, "from_data": bool(void), "person": person,
+        "covariates": covariates, "domain": known, "level": request.level,
+        "from_data": bool(void), "person": person, "unasked": unasked_outcomes(domain, known),
     }  # fmt: skip
     opened = None
     if not isinstance(data, LocalStudy):
@@ -249,7 +233,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         request = _with_persons(request, chosen, opened, payer)
 
     def make(authorize: Callable[[], None] | None) -> Release:
-        reading = Reading(request.level, chosen.leaves_out, left_out)
+        leaves_out = takes(chosen.name, request.level, "undeclared")
+        reading = Reading(request.level, leaves_out, request.leave_out_undeclared)
         rows: AbstractContextManager[LocalStudy | SparkStudy] = (
             nullcontext(cast("LocalStudy", data))
             if opened is None
@@ -268,10 +253,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     if payer is None:
         return make(None)
     outline = None if opened is None else opened.outline
-    used = cast("LocalStudy", data).domain if outline is None else outline.domain
-    bill = bill_for(
-        request, chosen.name, chosen.options, used, outline, left_out=left_out, person=person
-    )
+    bill = bill_for(request, chosen.name, chosen.options, known, outline, person=person)
     return charge_and_make(payer, bill, make)
 
 
@@ -294,12 +276,7 @@ def estimate_study(
             msg = "the outcome's low and high bounds are equal, so there is no effect to estimate"
             raise ArgumentError(msg)
     outcomes = study.domain.outcomes
-    refuse_arms(method, request, study.domain.treatment.size)
-    refuse_probability(method, request, study.domain)
-    refuse_outcomes(method, request, study.domain)
-    for outcome in outcomes:
-        refuse_missing_rule(method, request, outcome, study.domain.treatment.size)
-    refuse_weights(method, request, study.domain)
+    refuse_gaps(method, request, study.domain)
     _refuse_looked_over(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
@@ -333,7 +310,7 @@ def estimate_study(
         *rule_notes(
             outcomes,
             request.level,
-            leaves_out=method.leaves_out,
+            leaves_out=takes(method.name, request.level, "undeclared"),
             is_adjusted=estimate.is_adjusted and request.design != "randomized",
         ),
     )
@@ -379,89 +356,25 @@ def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
     return (cost.epsilon, cost.delta) == (epsilon, delta)
 
 
-def _declared_arms(
-    data: object, treatment: str | Treatment | None, domain: Domain | None
-) -> Treatment | None:
-    """Return the treatment as declared; None if a column alone is named."""
-    if isinstance(data, LocalStudy):
-        return data.domain.treatment
-    if isinstance(treatment, Treatment):
-        return treatment
-    return domain.treatment if isinstance(domain, Domain) else None
-
-
-def _known(
-    data: object,
-    treatment: str | Treatment | None,
-    outcome: str | Sequence[str] | None,
-    domain: Domain | None,
-) -> Domain | None:
-    """Return the domain with the outcomes that are meant, as far as it is declared yet."""
-    if isinstance(data, LocalStudy):
-        return data.domain
-    if isinstance(domain, Domain) and (domain.further or not isinstance(outcome, str | None)):
-        return resolve_domain(domain, None, outcome)
-    if domain is None and treatment is not None and not isinstance(outcome, str | None):
-        return resolve_domain(None, treatment, outcome)
-    return domain if isinstance(domain, Domain) else None
-
-
-def _weighted(
-    data: object,
-    treatment: str | Treatment | None,
-    outcome: str | Sequence[str] | None,
-    domain: Domain | None,
-    weights: str | SamplingWeights | None,
-) -> Domain | None:
-    """Return the domain with the sampling weights that are asked for; a study has its own."""
-    if isinstance(data, LocalStudy) and weights is not None:
-        weighted_domain(data.domain, None, None, weights if isinstance(weights, str) else None)
-        if isinstance(weights, SamplingWeights) and weights != data.domain.weights:
-            msg = "this study was encoded with other sampling weights, or with none; encode it anew"
-            raise ArgumentError(msg, parameter="sampling weights", column=weights.column)
-        return domain
-    return weighted_domain(domain, treatment, outcome, weights)
-
-
-def _refuse_declared_rule(
-    method: Method, request: Request, arms: Treatment | None, domain: Domain | None
-) -> None:
-    """Refuse what the domain declares and the method does not follow, before a record is read."""
-    if arms is not None and isinstance(domain, Domain):
-        for outcome in domain.outcomes:
-            refuse_missing_rule(method, request, outcome, arms.size)
-        same = arms == domain.treatment
-        refuse_weights(method, request, domain if same else replace(domain, treatment=arms))
-
-
-def method_for(name: str, request: Request, arms: int = 2) -> Method:
-    """Return the method of that name, if it can answer the request and takes its options."""
-    method = method_named(name, request.level)
-    if name == "auto":
-        listed = [METHODS[each] for each in AUTO[request.level]]
-        able = [one for one in listed if arms <= one.arms]
-        method = next(iter(able), method)
-        method = next((one for one in able if isinstance(request.options, one.options)), method)
-    refuse_unanswerable(method, request)
-    refuse_arms(method, request, arms)
-    if request.options is not None and not isinstance(request.options, method.options):
-        msg = f"method {method.name!r} takes {method.options.__name__} as options"
-        raise ArgumentError(msg)
-    return method
+def _weights_of_study(known: Domain, weights: str | SamplingWeights | None) -> Domain:
+    """Return a study's domain; refuse other sampling weights than it was encoded with."""
+    if isinstance(weights, SamplingWeights) and weights != known.weights:
+        msg = "this study was encoded with other sampling weights, or with none; encode it anew"
+        raise ArgumentError(msg, parameter="sampling weights", column=weights.column)
+    return resolve_domain(known, None, None, weights)
 
 
 def _with_persons(
     request: Request, method: Method, opened: OpenTable, payer: Payer | None
 ) -> Request:
     """Return the request with as many rows for a person as public ids show, if there are any."""
-    person = opened.asked["person"]
+    person = opened.asked.get("person")
     if person is None:
         return request
     most = partial(opened.most_rows, person)
     rows = most() if payer is None else person_held(payer, person, most)
     request = replace(request, rows_per_person=rows)
-    refuse_unanswerable(method, request)
-    refuse_subgroups(method, request, opened.outline.declared)
+    refuse_gaps(method, request, opened.outline.declared)
     return request
 
 
@@ -469,22 +382,6 @@ def _person_note(person: str | None, request: Request) -> tuple[str, ...]:
     if person is None:
         return ()
     return (f"no person has more than {request.rows_per_person} rows, by the ids in {person!r}",)
-
-
-def _refuse_order(method: Method, request: Request, engine: str, domain: Domain | None) -> None:
-    """Refuse on a cluster what needs all rows in order, before a record is read."""
-    if engine == "local":
-        msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
-        raise ArgumentError(msg)
-    if isinstance(domain, Domain) and domain.further:
-        msg = "several outcomes do not run on Spark; ask for one, or compute locally"
-        raise ArgumentError(msg, parameter="outcome")
-    by_folds = "spark" in method.engines
-    if not by_folds or request.target == "track" or request.by:
-        named = "subgroups" if request.by else "target 'track'"
-        asked = named if by_folds else f"method {method.name!r}"
-        msg = f"{asked} {'do' if asked == 'subgroups' else 'does'} not run on Spark: {NEEDS_ORDER}"
-        raise ArgumentError(msg)
 
 
 def _seed(seed: int | None) -> int | None:

@@ -12,11 +12,11 @@ from typing import get_args
 import pytest
 
 import private_ate
-from private_ate import ArgumentError
+from private_ate import ArgumentError, Domain, Interval, Outcome, Treatment
 from private_ate.cli.app import app
 from private_ate.estimation import METHODS, method_for
-from private_ate.estimators.refusals import refuse_unanswerable
-from private_ate.estimators.registry import AUTO, Engine, is_default
+from private_ate.estimators.composition import AXES, COMPOSES, refuse_gaps, takes
+from private_ate.estimators.registry import AUTO, is_default
 from private_ate.estimators.request import Estimand, Request, Target
 from private_ate.experiments import arms
 from private_ate.experiments.style import ARM_STYLES
@@ -45,7 +45,6 @@ def test_a_method_is_what_its_record_says(method):
     assert list(inspect.signature(method.run).parameters) == ["study", "request", "noise"]
     assert set(method.levels) <= set(get_args(Level))
     assert set(method.estimands) <= set(get_args(Estimand))
-    assert set(method.engines) <= set(get_args(Engine))
     assert set(method.targets) <= set(get_args(Target))
     assert method.promise
     assert method.adjusts
@@ -107,13 +106,50 @@ def test_a_method_refuses_whatever_its_record_does_not_name(method):
                 method_for(method.name, request)
     for other in set(get_args(Level)) - set(method.levels):
         with pytest.raises(ArgumentError, match=f"not at {other} level"):
-            refuse_unanswerable(method, Request(other, Fraction(1)))
+            refuse_gaps(method, Request(other, Fraction(1)))
     several = Request(level, Fraction(1), rows_per_person=2)
-    if method.several_rows:
+    if takes(method.name, level, "rows"):
         assert method_for(method.name, several) is method
     else:
         with pytest.raises(ArgumentError, match="one row per person"):
             method_for(method.name, several)
+
+
+def test_what_composes_is_a_row_for_a_method_at_its_level():
+    for (name, level), row in COMPOSES.items():
+        assert level in METHODS[name].levels
+        assert list(row) == [axis for axis in AXES if axis in row]  # each once, in one order
+
+
+@pytest.mark.parametrize("level", get_args(Level))
+@every_method
+def test_every_axis_is_taken_or_refused_with_a_way_out(method, level):
+    if level not in method.levels:
+        return
+    two = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
+    several = replace(two, treatment=Treatment("t", arms=("a", "b", "c")))
+    asked = Request(level, Fraction(1))
+    uses = {
+        "arms": (asked, several),
+        "among": (replace(asked, among="b"), several),
+        "rows": (replace(asked, rows_per_person=2), two),
+        "probability": (replace(asked, design="randomized", probability=0.5), two),
+        "subgroups": (replace(asked, by=("x<0.5",)), two),
+        "outcomes": (asked, replace(two, further=(Outcome("z", Interval(0, 1)),))),
+        "public missing": (asked, replace(two, outcome=two.outcome.with_missing("public"))),
+        "private missing": (asked, replace(two, outcome=two.outcome.with_missing("private"))),
+        "weights": (asked, replace(two, weights=("w", Interval(0, 2)))),
+        "spark": (asked, two),
+    }
+    assert {*uses, "undeclared"} == set(AXES)
+    for axis, (request, known) in uses.items():
+        on_spark = axis == "spark"
+        if takes(method.name, level, axis):
+            refuse_gaps(method, request, known, on_spark=on_spark)
+            continue
+        with pytest.raises(ArgumentError, match="use method '") as caught:
+            refuse_gaps(method, request, known, on_spark=on_spark)
+        assert repr(method.name) in str(caught.value)
 
 
 @every_method

@@ -18,6 +18,7 @@ from private_ate.audit.run import Finding, audit_release, audit_steps
 from private_ate.audit.samplers import check_samplers
 from private_ate.cli.app import app
 from private_ate.estimation import METHODS, Method
+from private_ate.estimators.composition import takes
 from private_ate.estimators.request import Request
 from private_ate.privacy import noise
 from private_ate.privacy.entropy import SeededEntropy
@@ -257,8 +258,8 @@ several_arms = pytest.mark.parametrize(
     [
         pytest.param(method, level, id=f"{method.name}-{level}")
         for method in METHODS.values()
-        if method.arms > 2
         for level in method.levels
+        if takes(method.name, level, "arms")
     ],
 )
 

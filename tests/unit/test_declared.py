@@ -31,6 +31,7 @@ from private_ate.data.public_columns import Entries, PublicCounts
 from private_ate.data.rules import PAPERS_READING, MissingRules, Reading
 from private_ate.engines.opening import open_table
 from private_ate.estimation import estimate_study, method_for
+from private_ate.estimators.composition import takes
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_epsilon
@@ -376,8 +377,9 @@ PAPER = PAPERS_READING
 )
 def test_each_method_says_how_it_reads_an_undeclared_treatment(method):
     level = "label" if method.name == "calibrated" else "sample"
+    leaves_out = takes(method.name, level, "undeclared")
     rules = encoded(pd.DataFrame(study(arm={3: None}) if level == "sample" else study()),
-                    level=level, leaves_out=method.leaves_out).rules  # fmt: skip
+                    level=level, leaves_out=leaves_out).rules  # fmt: skip
     assert rules.treatment == READINGS.get(method.name, PAPER)
 
 

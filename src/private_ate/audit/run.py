@@ -24,6 +24,7 @@ from private_ate.audit.neighbours import (
 from private_ate.audit.samplers import RATES, SMALLEST_P, check_samplers
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.estimation import METHODS, Method, estimate_study
+from private_ate.estimators.composition import takes
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import Level
 
@@ -83,12 +84,12 @@ def run_audit(
     yield _sampler_line(draws, progress)
     for method in METHODS.values():
         for level in method.levels:
-            for several in (False, True)[: 1 + (method.arms > 2)]:
+            for several in (False, True)[: 1 + takes(method.name, level, "arms")]:
                 yield from audit_steps(method, level, runs or many, progress, several_arms=several)
                 yield audit_release(
                     method, level, runs, progress, several_arms=several, patience=patience
                 )
-            if level in method.subgroups_at:
+            if takes(method.name, level, "subgroups"):
                 yield audit_release(method, level, runs, progress, by=_CUT, patience=patience)
 
 
@@ -155,7 +156,7 @@ def _title(method: Method, level: Level, *, several_arms: bool) -> str:
 
 def _leaves_out(method: Method, level: Level) -> bool:
     """Say whether a method leaves out rows whose missing outcome is private."""
-    return level in method.follows_at and "private" in method.follows
+    return takes(method.name, level, "private missing")
 
 
 def audit_release(  # noqa: PLR0913  # one value per question about the releases

@@ -39,7 +39,7 @@ from private_ate.baselines.synthesis.synthetic import (
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.entropy import GENERATOR_BYTES, generator_from

@@ -20,7 +20,7 @@ from private_ate.arrays import Floats, Integers
 from private_ate.baselines.tilts import POPULATIONS, balancing_weights
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Estimand, Request
 from private_ate.models.private_balancing import BalancingObjective
 from private_ate.models.private_logistic import LogisticObjective, PrivateFit

@@ -23,6 +23,7 @@ from private_ate.baselines.tilts import POPULATIONS
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.orthogonal.cells import CellCounts, CellNoise
 from private_ate.estimators.orthogonal.strata import (
     OneCell,
@@ -31,7 +32,6 @@ from private_ate.estimators.orthogonal.strata import (
     release_cells,
     release_strata,
 )
-from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Estimand, Request
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import release_scaling

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from private_ate.baselines.smooth_matching import release_matched_effect
 from private_ate.effects.estimate import Estimate
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise

@@ -26,7 +26,7 @@ from private_ate.baselines.row_parts import Part, split_rows
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import (
     DEFAULT_DELTA,

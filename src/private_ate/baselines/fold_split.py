@@ -23,7 +23,7 @@ from private_ate.baselines.nuisances import Nuisances, fit_nuisances
 from private_ate.baselines.perturbation import Budget, release_integer
 from private_ate.baselines.row_parts import Part, places_of, split_folds
 from private_ate.effects.estimate import Estimate
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise

@@ -30,7 +30,7 @@ from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.partition import draw_keys, draw_shuffles
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Estimand, Request
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise

@@ -33,7 +33,7 @@ from private_ate.checking.tally import ColumnTally
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import find_long_lines
 from private_ate.data.files import file_of, without_words
-from private_ate.data.inputs import resolve_domain
+from private_ate.data.inputs import resolve_domain, unasked_outcomes
 from private_ate.data.persons import hash_persons
 from private_ate.data.streams import (
     MEMORY_LIMIT,
@@ -120,8 +120,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
         msg = "a check looks at every row on this machine; collect the data frame, or give a file"
         raise ArgumentError(msg)
     schema = _columns(data, named, covariates, level)
-    whole = named if domain is None else replace(named, further=domain.outcomes[1:])
-    names = covariate_names(schema, whole, covariates, person=person)
+    unasked = unasked_outcomes(domain, named)
+    names = covariate_names(schema, named, covariates, person=person, unasked=unasked)
     pass_over = _Pass.over(named, names, person, schema.names)
 
     def look() -> DataCheck:

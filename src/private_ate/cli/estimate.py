@@ -299,7 +299,7 @@ def declared_domain(
     weights: str | None = None,
 ) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
-    from private_ate.data.inputs import resolve_domain, weighted_domain  # keeps --help fast
+    from private_ate.data.inputs import resolve_domain  # keeps --help fast
     from private_ate.domain import Binary, Domain, Interval
     from private_ate.domain.weights import as_weights
 
@@ -335,7 +335,7 @@ def declared_domain(
     if any(_parse_bounds(text)[0] == weights for text in bounds):
         declared = as_weights((weights, covariates.pop(weights)))
     whole = replace(known, covariates=covariates, weights=declared)
-    return weighted_domain(whole, None, None, weights) or whole
+    return resolve_domain(whole, None, None, weights)
 
 
 def method_options(method: str, level: str, settings: list[str]) -> object | None:

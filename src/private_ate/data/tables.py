@@ -340,16 +340,18 @@ def covariate_names(
     *,
     must_be_named: bool = False,
     person: str | None = None,
+    unasked: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """Decide which columns are covariates: as asked, as declared, or all others.
 
     Where a column becomes public by being a covariate it ``must_be_named``: by the caller, by the
-    domain, or by the word "all". The ids of a ``person`` are in no other role.
+    domain, or by the word "all". The ids of a ``person`` are in no other role, and outcomes that
+    are declared and ``unasked`` are no covariates.
     """
     if isinstance(wanted, str) and wanted != "all":
         msg = "covariates are a list of column names, or the word 'all' for every other column"
         raise ArgumentError(msg)
-    used = [domain.treatment.column, *(one.column for one in domain.outcomes)]
+    used = [domain.treatment.column, *(one.column for one in domain.outcomes), *unasked]
     if domain.weights is not None:
         used.append(domain.weights.column)
     if person is not None:

@@ -124,8 +124,10 @@ class Domain:
         """Return the domain with one of its outcomes alone."""
         if not self.further:
             return self
-        domain = replace(self, outcome=self.outcomes[place], further=())
-        return domain.with_indicators(self.indicators)
+        domain = copy(self)  # of what was checked: nothing is checked again
+        object.__setattr__(domain, "outcome", self.outcomes[place])
+        object.__setattr__(domain, "further", ())
+        return domain
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.files import without_words
-from private_ate.data.inputs import (
-    Outcomes,
-    PreparedTable,
-    prepare_table,
-    settle_domain,
-    settle_names,
-)
+from private_ate.data.inputs import Outcomes, Outline, read_rows, settle_domain, settle_names
 from private_ate.data.persons import most_rows
 from private_ate.data.rules import Reading
 from private_ate.data.streams import open_schema
@@ -40,16 +34,17 @@ from private_ate.privacy.levels import Level
 __all__ = ["ColumnsAsked", "OpenTable", "open_table"]
 
 
-class ColumnsAsked(TypedDict):
-    """What a caller says about the columns."""
+class ColumnsAsked(TypedDict, total=False):
+    """What a caller says about the columns; see `settle_names`."""
 
     treatment: str | Treatment | None
     outcome: Outcomes
-    covariates: Covariates
-    domain: Domain | None
-    level: Level
-    from_data: bool
+    covariates: Required[Covariates]
+    domain: Required[Domain | None]
+    level: Required[Level]
+    from_data: Required[bool]
     person: str | None
+    unasked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ class OpenTable:
 
     data: object = field(repr=False)
     asked: ColumnsAsked
-    outline: PreparedTable[Any]
+    outline: Outline[Any]
     memory: int  # bytes that a file may take before it is streamed
 
     def most_rows(self, person: str) -> int:
@@ -66,8 +61,7 @@ class OpenTable:
         if isinstance(self.outline.table, SparkColumns):
             msg = "persons are counted on this machine; on a cluster declare rows_per_person"
             raise ArgumentError(msg, parameter="rows_per_person")
-        known = self.outline.domain
-        public = [known.treatment.column, *known.covariates]
+        public = [self.outline.declared.treatment.column, *self.outline.covariates]
         return most_rows(self.data, person, public, self.memory)
 
     @contextmanager
@@ -78,14 +72,15 @@ class OpenTable:
         if reading is not None:
             declared = frozenset(self.outline.declared.covariates)
             reading = replace(reading, declared=declared)
+        known: dict[str, Any] = {key: self.asked[key] for key in ("level", "from_data")}
         if not isinstance(self.outline.table, SparkColumns):
-            read = prepare_table(self.data, **self.asked, memory_limit=self.memory)
+            read = read_rows(self.data, self.outline, **known, memory_limit=self.memory)
             yield without_words(
                 lambda: LocalStudy.encode(read.table, read.domain, progress, reading)
             )
             return
         columns = self.outline.table
-        settled = without_words(lambda: settle_domain(columns, **self.asked), UNFINISHED)
+        settled = without_words(lambda: settle_domain(columns, self.outline, **known), UNFINISHED)
         cluster = without_words(
             lambda: SparkStudy.encode(columns, settled.domain, progress, reading), UNFINISHED
         )

@@ -18,6 +18,7 @@ from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.arm_balance import measure_arms
 from private_ate.estimators.arm_sizes import count_arms
+from private_ate.estimators.composition import takes
 from private_ate.estimators.curator.lost_values import count_lost
 from private_ate.estimators.curator.noiseless import noiseless_estimate
 from private_ate.estimators.curator.reweighting import used_weights
@@ -248,7 +249,8 @@ def _run_silently(
 ) -> WithoutNoise | None:
     """Run the release's method without noise, on rows read as at its level."""
     if not has_public_covariates(release.level):
-        leaves_out = METHODS[release.method].leaves_out if release.method in METHODS else True
+        named, level = release.method, release.level
+        leaves_out = takes(named, level, "undeclared") if named in METHODS else True
         reading = Reading(release.level, leaves_out, leave_out_undeclared=False)
         study = LocalStudy.encode(prepared.table, prepared.domain, None, reading)
     found = noiseless_estimate(study, release, options)

@@ -1,18 +1,21 @@
-"""Options of a method from what a door has: texts of a command line, values of a JSON object."""
+"""Options of a method from what a door has: texts, values of a JSON object, a guessed deviation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Final, cast, get_args
+from dataclasses import fields, replace
+from typing import Any, Final, TypeVar, cast, get_args
 
 from private_ate.arguments import one_of, shown
+from private_ate.domain import Domain
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
+from private_ate.estimators.request import Request
 from private_ate.privacy.budget import Level
 
-__all__ = ["options_from_texts", "options_from_values"]
+__all__ = ["options_from_texts", "options_from_values", "with_deviations", "with_outcome_sd"]
 
+Options = TypeVar("Options")
 _LONGEST: Final = 400  # characters of a text, entries of a list
 
 
@@ -27,6 +30,44 @@ def options_from_values(method: str, level: str, values: object) -> object:
         msg = f"options are names with values, not {shown(values)}"
         raise ArgumentError(msg)
     return _options(method, level, {name: _plain(name, value) for name, value in values.items()})
+
+
+def with_deviations(
+    request: Request,
+    outcome_sd: float | Mapping[str, float] | None,
+    domain: Domain | None,
+    method: Method,
+) -> Request:
+    """Return the request with guessed deviations: of one outcome a number, of several by column."""
+    if outcome_sd is None:
+        return request
+    chosen = method.options() if request.options is None else request.options
+    if not isinstance(outcome_sd, Mapping):
+        return replace(request, options=with_outcome_sd(chosen, outcome_sd))
+    if domain is None or not domain.further:
+        column = "" if domain is None else domain.outcome.column
+        if list(outcome_sd) != [column]:
+            msg = "of one outcome the standard deviation is a number, not a mapping from columns"
+            raise ArgumentError(msg, parameter="outcome")
+        return replace(request, options=with_outcome_sd(chosen, outcome_sd[column]))
+    return replace(request, spreads=tuple(outcome_sd.items()))
+
+
+def with_outcome_sd(options: Options, outcome_sd: float | None) -> Options:
+    """Return a method's options with the guessed spread of the outcome among them."""
+    if outcome_sd is None:
+        return options
+    if "outcome_sd" not in {field.name for field in fields(cast("Any", options))}:
+        msg = (
+            "the guessed standard deviation of the outcome is of no use to this method: "
+            f"{type(options).__name__} has no outcome_sd; leave it out"
+        )
+        raise ArgumentError(msg)
+    known = cast("Any", options).outcome_sd
+    if known is not None and known != outcome_sd:
+        msg = f"the outcome's standard deviation is given twice: {known:g} and {outcome_sd:g}"
+        raise ArgumentError(msg)
+    return cast("Options", replace(cast("Any", options), outcome_sd=outcome_sd))
 
 
 def _options(method: str, level: str, values: Mapping[str, object]) -> object:

@@ -1,18 +1,18 @@
 """The methods: what each is called, promises and takes; none is loaded before it is used.
 
 A new method is a file of its own and a record here. From the record follow the name of its options
-in `private_ate`, the texts of ``--help``, the refusals, the table in the documentation, its arm in
-the experiments, its row in the benchmarks, its audit and its replay.
+in `private_ate`, the texts of ``--help``, the table in the documentation, its arm in the
+experiments, its row in the benchmarks, its audit and its replay. Which arms, weights, subgroups,
+outcomes and persons it takes is a row of `estimators.composition`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from private_ate.arguments import shown
-from private_ate.domain import MissingOutcomes
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
@@ -22,15 +22,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTO",
     "METHODS",
-    "Engine",
     "Method",
     "is_default",
     "known_estimands",
     "method_named",
     "option_homes",
 ]
-
-Engine = Literal["local", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +50,6 @@ class Method:
         What it can estimate.
     turns_to : tuple of estimands
         What a release may be about instead of what was asked, by what the method has released.
-    engines : tuple of engines
-        Who can compute it; a cluster runs what needs folds alone.
-    several_rows : bool
-        Whether a person may have more than one row.
-    leaves_out : bool
-        Whether a row without a declared treatment takes no part at sample level; otherwise it
-        counts as control, as in the paper.
-    arms : int
-        How many arms of treatment it can compare, at most.
-    among_arms : bool
-        Whether, of three arms or more, it can speak of the units of one.
-    trials : bool
-        Whether it makes use of a known probability of treatment.
-    subgroups_at : tuple of levels
-        Where it estimates effects in subgroups.
-    outcomes_at : tuple of levels
-        Where it releases several outcomes: at label level by draws that they share, at sample
-        level with an equal part of ε for each.
     after : str
         Whose method it is; empty for ours.
     adjusts : str
@@ -83,18 +62,6 @@ class Method:
         Arms of the experiments that differ in what weights aim at.
     is_slow : bool
         Whether one release takes seconds to minutes.
-    follows : tuple of rules
-        Which declared rules for missing outcomes it follows at the levels in ``follows_at``;
-        at others, and under other rules, it refuses a domain that declares one.
-    follows_at : tuple of levels
-        Where it does.
-    arms_follow : tuple of rules or None
-        Which of those rules it follows with three arms or more; None for all of them.
-    weighs_at : tuple of levels
-        Where it takes sampling weights, of two arms; elsewhere it refuses a domain that declares
-        them.
-    arms_weigh : bool
-        Whether it takes them with three arms or more too.
     """
 
     name: str
@@ -104,25 +71,12 @@ class Method:
     promise: str = "pure ε"
     estimands: tuple[Estimand, ...] = ("ate",)
     turns_to: tuple[Estimand, ...] = ()
-    engines: tuple[Engine, ...] = ("local",)
-    several_rows: bool = False
-    leaves_out: bool = False
-    arms: int = 2
-    among_arms: bool = False
-    trials: bool = False
-    subgroups_at: tuple[Level, ...] = ()
-    outcomes_at: tuple[Level, ...] = ()
     after: str = ""
     adjusts: str = ""
     page: str = ""
     figure: str = ""
     targets: tuple[Target, ...] = ()
     is_slow: bool = False
-    follows: tuple[MissingOutcomes, ...] = ()
-    follows_at: tuple[Level, ...] = ()
-    arms_follow: tuple[MissingOutcomes, ...] | None = None
-    weighs_at: tuple[Level, ...] = ()
-    arms_weigh: bool = False
 
     @property
     def options(self) -> type[Any]:
@@ -146,33 +100,25 @@ _RECORDS: Final = (
         "calibrated", ("label",),
         "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
-        estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, arms=20, among_arms=True, trials=True, subgroups_at=("label",),
-        outcomes_at=("label",),
+        estimands=("ate", "att", "atc", "ato"),
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
-        follows=("public", "private"), follows_at=("label",), arms_follow=("public",),
-        weighs_at=("label",), arms_weigh=True,
     ),
     Method(
         "published", ("label", "sample"),
         "estimators.published.method:PublishedOptions",
         "estimators.published.method:estimate_published",
-        several_rows=True, arms=20,
         after="Yuan et al. 2026 (PrivATE)",
         adjusts="all covariates, by matching; at sample level hardly at all",
         page="explanation/matching.md", figure="PrivATE",
-        follows=("public",), follows_at=("label",),
     ),
     Method(
         "blocks", ("sample",),
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
-        estimands=("ate", "att", "atc", "ato"), engines=("local", "spark"), several_rows=True,
-        leaves_out=True, trials=True, subgroups_at=("sample",), outcomes_at=("sample",),
+        estimands=("ate", "att", "atc", "ato"),
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
-        follows=("public", "private"), follows_at=("sample",), weighs_at=("sample",),
     ),
     Method(
         "orthogonal", ("sample",),
@@ -180,11 +126,8 @@ _RECORDS: Final = (
         "estimators.orthogonal.method:estimate_orthogonal",
         promise=_SOLVED,
         estimands=("ate", "att", "atc", "ato"), turns_to=("ato",),
-        engines=("local", "spark"), several_rows=True, leaves_out=True, arms=20,
-        outcomes_at=("sample",),
         adjusts="all covariates, once n·ε suffices",
         page="explanation/matching.md", figure="orthogonal",
-        follows=("public", "private"), follows_at=("sample",), weighs_at=("sample",),
     ),
     Method(
         "difference_in_means", ("sample",),

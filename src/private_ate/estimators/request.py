@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, Protocol, TypeVar, get_args
 
 from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.domain import Treatment, label_text
 from private_ate.domain.subgroups import subgroup_names
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Level, parse_epsilon
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.study import MatchingStudy
 
-__all__ = ["Design", "Estimand", "Estimator", "Request", "Target", "options_for"]
+__all__ = [
+    "Bounds",
+    "Design",
+    "Estimand",
+    "Estimator",
+    "Request",
+    "Target",
+    "among_arm",
+    "options_for",
+]
 
 Estimand = Literal["ate", "att", "atc", "ato"]
 Target = Literal["balance", "track"]
 Design = Literal["unknown", "observational", "randomized"]
+Bounds = Literal["declared", "from-data"]
 Options = TypeVar("Options")
 
 
@@ -32,6 +44,7 @@ class Request:
     columns and cuts that divide people into subgroups; ``overall`` pays half of ε for all units.
     ``spreads`` are guessed standard deviations of several outcomes, by column; ``outcomes`` is
     how many are estimated together, so that intervals at once have room for all of them.
+    ``leave_out_undeclared`` and ``bounds`` say how rows are read.
     """
 
     level: Level
@@ -49,12 +62,15 @@ class Request:
     overall: bool = False
     spreads: tuple[tuple[str, float], ...] = ()
     outcomes: int = 1
+    leave_out_undeclared: bool = False
+    bounds: Bounds = "declared"
 
     def __post_init__(self) -> None:
         one_of("level", self.level, get_args(Level))
         one_of("estimand", self.estimand, get_args(Estimand))
         one_of("target", self.target, get_args(Target))
         one_of("design", self.design, get_args(Design))
+        one_of("bounds", self.bounds, get_args(Bounds))
         settle(
             self,
             epsilon=parse_epsilon(self.epsilon),
@@ -66,6 +82,7 @@ class Request:
             settle(self, confidence=share)
         self._check_probability()
         self._check_subgroups()
+        self._check_left_out()
         spreads = tuple(
             (name, real_number(f"the standard deviation of {name!r}", value, 1e-150, 1e150))
             for name, value in self.spreads
@@ -79,6 +96,17 @@ class Request:
         if self.overall and not by:
             msg = "overall pays for all units beside subgroups; name these too: by=['…']"
             raise ArgumentError(msg, parameter="by")
+
+    def _check_left_out(self) -> None:
+        """Refuse to leave out rows where that would depend on private entries."""
+        left_out = truth_value("leave_out_undeclared", self.leave_out_undeclared)
+        settle(self, leave_out_undeclared=left_out)
+        if left_out and not has_public_covariates(self.level):
+            msg = (
+                "leave_out_undeclared belongs to label level, where treatment and covariates are "
+                "public; at sample level nothing may depend on which rows those are"
+            )
+            raise ArgumentError(msg)
 
     def _check_probability(self) -> None:
         """Refuse a known probability of treatment outside of a trial, or that is none."""
@@ -103,6 +131,24 @@ class Request:
     def coverage_at_once(self) -> float:
         """The coverage that one outcome's intervals need for those of all to cover at once."""
         return self.coverage if self.outcomes == 1 else 1 - (1 - self.coverage) / self.outcomes
+
+
+def among_arm(request: Request, treatment: Treatment | None, among: object) -> Request:
+    """Return the request for the units of one arm; of two arms that is the ATT or the ATC."""
+    if among is None:
+        return request
+    labels = () if treatment is None else treatment.labels
+    text = label_text(among) if isinstance(among, str | int | float) else ""
+    if text not in labels:
+        known = f": {', '.join(map(repr, labels))}" if labels else ", declared by a Treatment"
+        msg = f"among names one of the arms{known}"
+        raise ArgumentError(msg, parameter="among")
+    if request.estimand != "ate":
+        msg = f"among and the estimand {request.estimand.upper()} say twice who is meant; keep one"
+        raise ArgumentError(msg, parameter="among")
+    if len(labels) > 2:
+        return replace(request, among=text)
+    return replace(request, estimand="atc" if text == labels[0] else "att")
 
 
 def options_for(request: Request, kind: type[Options], method: str) -> Options:

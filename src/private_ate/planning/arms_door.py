@@ -10,9 +10,8 @@ import numpy as np
 from private_ate.arguments import real_number
 from private_ate.domain import Treatment
 from private_ate.errors import ArgumentError
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions
-from private_ate.estimators.refusals import options_of, refuse_arms
-from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.planning.answers import Planner
 from private_ate.planning.arms import ArmsPredict, arm_rows, sample_arms, widest_row
@@ -100,10 +99,6 @@ def sample_planner(
 
     ``squares`` is the number of covariates that are intervals.
     """
-    if request.options is not None and not isinstance(request.options, OrthogonalOptions):
-        refuse_arms(METHODS["blocks"], request, arms.treatment.size)
-    method = METHODS["orthogonal"]
-    refuse_arms(method, request, arms.treatment.size)
     options = options_of(request, OrthogonalOptions, "orthogonal")
     guess = guesses.about(sizes)
     caveat = (

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final, assert_never, cast, get_args
 
 from private_ate.arguments import one_of, real_number
-from private_ate.data.inputs import prepare_table, settle_names, weighted_domain
+from private_ate.data.inputs import prepare_table, resolve_domain, settle_names
 from private_ate.data.persons import most_rows, refuse_person
 from private_ate.data.streams import MEMORY_LIMIT, open_schema
 from private_ate.data.tables import Covariates
@@ -19,20 +19,12 @@ from private_ate.errors import ArgumentError
 from private_ate.estimators.blocks.plan import BlocksOptions
 from private_ate.estimators.calibrated.clipping import WIDE_DEVIATIONS
 from private_ate.estimators.calibrated.options import CalibratedOptions
+from private_ate.estimators.composition import method_for, options_of, refuse_gaps
+from private_ate.estimators.options import with_outcome_sd
 from private_ate.estimators.orthogonal.plan import OrthogonalOptions, orthogonal_options
 from private_ate.estimators.orthogonal.several_arms.plan import interval_features
-from private_ate.estimators.outcomes.refusals import refuse_outcomes, request_for
-from private_ate.estimators.refusals import (
-    among_arm,
-    options_of,
-    refuse_arms,
-    refuse_probability,
-    refuse_subgroups,
-    refuse_weights,
-    with_outcome_sd,
-)
-from private_ate.estimators.registry import METHODS, method_named
-from private_ate.estimators.request import Design, Estimand, Request, Target
+from private_ate.estimators.outcomes.method import request_for
+from private_ate.estimators.request import Design, Estimand, Request, Target, among_arm
 from private_ate.estimators.trial.probability import Probability, probability_of
 from private_ate.planning.answers import Planner, Solve, make_plan
 from private_ate.planning.arms import label_arms
@@ -156,21 +148,21 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
     if solve is not None:
         one_of("solve", solve, get_args(Solve))
-    if not isinstance(data, LocalStudy | StudySizes):
-        domain = weighted_domain(domain, treatment, outcome, weights)
-    elif weights is not None:
-        msg = "sampling weights are a column of a table; they are planned for where there is one"
-        raise ArgumentError(msg)
+    if weights is not None:
+        if isinstance(data, LocalStudy | StudySizes):
+            msg = "sampling weights are a column of a table; they are planned for where it is"
+            raise ArgumentError(msg)
+        domain = resolve_domain(domain, treatment, outcome, weights)
     asked = _Columns(treatment, outcome, covariates, domain, person)
     request = _with_persons(data, asked, request)
     several = declared_outcomes(data, domain, treatment, outcome)
-    if several is not None:
-        refuse_outcomes(method_named("auto", request.level), request, several)
-    _refuse_weights(data, domain, request)
-    _refuse_subgroups(data, domain, request)
+    _refuse_subgroups(data, request)
     share = _weight_share(data, domain, level, mean_weight)
     arms = settle_arms(_declared(data, asked), arm_shares)
     request = among_arm(request, None if arms is None else arms.treatment, among)
+    size = 2 if arms is None else arms.treatment.size
+    known = data.domain if isinstance(data, LocalStudy) else several or domain
+    refuse_gaps(method_for("auto", request, size), request, known, arms=size)
 
     def planner_of(place: int | None) -> Planner:
         """Return the planner of the one outcome, or of one of several by its place."""
@@ -218,7 +210,6 @@ def _planner(
             sizes = replace(_sizes(data, asked), weight_share=share)
             return _sample_planner(sizes, request, guesses, trial)
         case "sample":
-            refuse_probability(METHODS["orthogonal"], request, None)
             squares = _interval_covariates(data, asked)
             return sample_planner(_sizes(data, asked), request, guesses, arms, squares)
         case _:
@@ -237,20 +228,13 @@ def _with_persons(data: object, asked: _Columns, request: Request) -> Request:
         covariates=asked.covariates, domain=asked.domain, level=request.level, from_data=False,
         person=person,
     )  # fmt: skip
-    public = [outline.domain.treatment.column, *outline.domain.covariates]
+    public = [outline.declared.treatment.column, *outline.covariates]
     rows = most_rows(data, person, public, MEMORY_LIMIT)
     return replace(request, rows_per_person=rows)
 
 
-def _refuse_weights(data: object, domain: Domain | None, request: Request) -> None:
-    """Refuse declared sampling weights where the method of the level takes none."""
-    declared = data.domain if isinstance(data, LocalStudy) else domain
-    if declared is not None:
-        refuse_weights(method_named("auto", request.level), request, declared)
-
-
-def _refuse_subgroups(data: object, domain: Domain | None, request: Request) -> None:
-    """Refuse subgroups that are not planned for: cells are read from public columns."""
+def _refuse_subgroups(data: object, request: Request) -> None:
+    """Refuse subgroups that are not planned for: they are read from public columns of a table."""
     if not request.by:
         return
     if not has_public_covariates(request.level):
@@ -262,8 +246,6 @@ def _refuse_subgroups(data: object, domain: Domain | None, request: Request) -> 
     if isinstance(data, StudySizes):
         msg = "subgroups are planned for from a table, which tells how large they are"
         raise ArgumentError(msg, parameter="by")
-    declared = data.domain if isinstance(data, LocalStudy) else domain
-    refuse_subgroups(METHODS["calibrated"], request, declared)
 
 
 def _weight_share(
@@ -331,8 +313,6 @@ def _label_planner(
     progress: Progress | None,
     arms: PlannedArms | None,
 ) -> Planner:
-    if arms is not None:
-        refuse_arms(METHODS["calibrated"], request, arms.treatment.size)
     options = with_outcome_sd(
         options_of(request, CalibratedOptions, "calibrated"), guesses.outcome_sd
     )
@@ -396,7 +376,6 @@ def _sample_planner(
         f"it{_about_bounds(sizes, guess.deviation)}"
     )
     if isinstance(request.options, OrthogonalOptions):
-        refuse_probability(METHODS["orthogonal"], request, None)
         predict = orthogonal_planner(sizes, request, orthogonal_options(request), guess)
         return Planner("orthogonal", predict, sizes.rows, caveat)
     options = options_of(request, BlocksOptions, "blocks")

@@ -7,26 +7,18 @@ alone, the plan's hash in the web process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, cast
 
 from private_ate.arguments import shown, truth_value
 from private_ate.charging import Bill, bill_for_columns
+from private_ate.domain import Treatment
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError
-from private_ate.estimation import method_for
-from private_ate.estimators.options import options_from_values
-from private_ate.estimators.refusals import (
-    among_arm,
-    possible_estimands,
-    refuse_missing_rule,
-    refuse_probability,
-    refuse_subgroups,
-    refuse_weights,
-    with_outcome_sd,
-)
+from private_ate.estimators.composition import method_for, refuse_gaps
+from private_ate.estimators.options import options_from_values, with_deviations
 from private_ate.estimators.registry import Method
-from private_ate.estimators.request import Request
+from private_ate.estimators.request import Request, among_arm
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.service.store.catalogue import Dataset
 
@@ -158,24 +150,33 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
         cast("Any", question.estimand), cast("Any", question.target), question.confidence,
         dataset.rows_per_person, options, cast("Any", question.design),
         probability=question.probability, by=question.by, overall=question.overall,
+        leave_out_undeclared=question.leave_out_undeclared,
     )  # fmt: skip
     request = among_arm(request, domain.treatment, question.among)
     method = method_for(question.method, request, domain.treatment.size)
+    request = with_deviations(request, question.outcome_sd, domain, method)
     # What the estimate would refuse from the request and the domain alone is refused here.
-    refuse_missing_rule(method, request, domain.outcome, domain.treatment.size)
-    refuse_weights(method, request, domain)
-    refuse_probability(method, request, domain)
-    refuse_subgroups(method, request, domain)
-    if question.outcome_sd is not None:
-        told = method.options() if options is None else options
-        request = replace(request, options=with_outcome_sd(told, question.outcome_sd))
-    bill = bill_for_columns(
-        dataset.columns, request, method, domain, covariates,
-        left_out=question.leave_out_undeclared,
-    )  # fmt: skip
+    refuse_gaps(method, request, domain)
+    bill = bill_for_columns(dataset.columns, request, method, domain, covariates)
     columns = tuple(one.column for one in Cells.of(domain, request.by).partitions)
-    estimands = possible_estimands(method, request, domain.treatment)
+    estimands = _possible_estimands(method, request, domain.treatment)
     return Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
+
+
+def _possible_estimands(method: Method, request: Request, treatment: Treatment) -> tuple[str, ...]:
+    """Return all that a release may turn out to be about; follows from public facts alone.
+
+    Options can decide about it, the units of one of several arms are an ATT or an ATC, and some
+    methods choose among estimands by what they have released.
+    """
+    if request.among is not None:
+        return ("atc" if request.among == treatment.coded[0] else "att",)
+    adjusts = getattr(request.options, "adjust", None)
+    if adjusts is False and request.design != "randomized":
+        return ("difference",)
+    if getattr(request.options, "model", None) == "overlap":
+        return ("ato",)
+    return tuple(dict.fromkeys((request.estimand, *method.turns_to)))
 
 
 def _same(plain: object, usual: object) -> bool:

@@ -50,14 +50,14 @@ def by_name(release):
 @pytest.mark.parametrize(
     ("more", "part", "parameter"),
     [
-        ({"method": "orthogonal"}, "'blocks' \\(sample level\\) have", "method"),
+        ({"method": "orthogonal"}, "use method 'blocks'", "method"),
         ({"rows_per_person": 2}, "one row per person", "rows_per_person"),
         ({"estimand": "ato"}, "does not add up", "estimand"),
         ({"design": "randomized", "probability": 0.5}, "leave it out", "probability"),
         ({"options": BlocksOptions(model="overlap")}, "another model", "model"),
         ({"epsilon": "0.123456789012345", "overall": True}, "at most 13 digits", "epsilon"),
         ({"by": ["age"]}, "name where it is cut", "by"),
-        ({"domain": None, "treatment": "t", "outcome": "y"}, "a domain declares", "by"),
+        ({"domain": None, "treatment": "t", "outcome": "y"}, "the domain declares", "bounds"),
         ({"domain": replace(DOMAIN, weights=SamplingWeights("w", 100))}, "sampling weights", ""),
         (
             {"domain": replace(DOMAIN, treatment=Treatment("t", arms=("a", "b", "c")))},

@@ -94,7 +94,7 @@ def test_what_makes_no_subgroups_is_refused_before_a_record_is_read(by, part):
         ({"rows_per_person": 2}, "one row per person"),
         ({"overall": "yes"}, "overall"),
         ({"by": [], "overall": True}, "name these too"),
-        ({"domain": None, "treatment": "t", "outcome": "y"}, "a domain declares"),
+        ({"domain": None, "treatment": "t", "outcome": "y"}, "the domain declares"),
     ],
 )
 def test_what_has_no_subgroups_is_refused_before_a_record_is_read(more, part):

@@ -62,8 +62,8 @@ from private_ate.estimators.blocks.unadjusted import (
     release_square,
     release_start,
 )
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.orthogonal.plan import plain_shares
-from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Estimand, Request
 from private_ate.estimators.trial.method import estimate_trial
 from private_ate.estimators.trial.probability import probability_of

@@ -62,9 +62,9 @@ from private_ate.estimators.calibrated.settings import (
 )
 from private_ate.estimators.calibrated.several_arms.method import estimate_several_arms
 from private_ate.estimators.calibrated.solver import Solution
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
 from private_ate.estimators.published.method import require_both_arms
-from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.distributions import NoiseDistribution

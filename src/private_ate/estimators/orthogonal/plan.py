@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, truth_value
 from private_ate.errors import ArgumentError
-from private_ate.estimators.refusals import options_of
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 
 __all__ = [

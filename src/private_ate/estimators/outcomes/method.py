@@ -15,12 +15,14 @@ from fractions import Fraction
 import numpy as np
 
 from private_ate.arrays import Integers
+from private_ate.domain import Domain
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.outcomes import merge_outcomes
 from private_ate.errors import SchemaError
+from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.calibrated.sampled_units import carries_weight
-from private_ate.estimators.outcomes.refusals import refuse_outcomes, request_for
+from private_ate.estimators.composition import refuse_gaps
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups
@@ -29,7 +31,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.together import named_noise, run_together
 from private_ate.study import Block, MatchingStudy
 
-__all__ = ["estimate_outcomes"]
+__all__ = ["estimate_outcomes", "request_for"]
 
 
 def estimate_outcomes(
@@ -48,7 +50,7 @@ def estimate_outcomes(
     has for it alone. Proof: docs/proofs/outcomes.md.
     """
     domain = study.domain
-    refuse_outcomes(method, request, domain)
+    refuse_gaps(method, request, domain)
     views = [study.with_outcome(place) for place in range(len(domain.outcomes))]
     _require_alike(views, request)
 
@@ -75,6 +77,18 @@ def estimate_outcomes(
         runs, domain,
         coverage=request.coverage, is_joint=True, bounds_are_declared=bounds_are_declared,
     )  # fmt: skip
+
+
+def request_for(request: Request, domain: Domain, place: int) -> Request:
+    """Return what one of several outcomes is asked for: its guessed spread, and no clipping."""
+    options = request.options
+    if options is None and has_public_covariates(request.level):
+        options = CalibratedOptions()
+    if isinstance(options, CalibratedOptions):
+        # Never clipped: all of ε goes to steps that are drawn together.
+        spread = dict(request.spreads).get(domain.outcomes[place].column)
+        options = replace(options, outcome_sd=spread, clip_share="0")
+    return replace(request, options=options, spreads=(), outcomes=len(domain.outcomes))
 
 
 def _run_apart(

@@ -17,6 +17,7 @@ from typing import Final, TypedDict, assert_never
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError, SchemaError
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.overlap_alarm import measure_weights, warn_of_overlap
 from private_ate.estimators.published.effect import estimate_effect
 from private_ate.estimators.published.limits import FixedLimit, LimitRule, LimitsInUse
@@ -32,7 +33,6 @@ from private_ate.estimators.published.several_arms import (
     several_arms_at_label_level,
     several_arms_at_sample_level,
 )
-from private_ate.estimators.refusals import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise

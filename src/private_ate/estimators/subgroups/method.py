@@ -27,7 +27,7 @@ from private_ate.estimators.calibrated.method import (
     learn_features,
 )
 from private_ate.estimators.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
-from private_ate.estimators.refusals import refuse_subgroups
+from private_ate.estimators.composition import refuse_gaps
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.cells import divide_rows, groups_of, rows_compared
@@ -56,7 +56,7 @@ def estimate_subgroups(
     it within a cell, and among all rows. Where cells are private: see `estimate_private_cells`.
     Proof: docs/proofs/subgroups.md.
     """
-    refuse_subgroups(method, request, study.domain)
+    refuse_gaps(method, request, study.domain)
     if not has_public_covariates(request.level):
         return estimate_private_cells(study, request, noise)
     cells = Cells.of(study.domain, request.by)

@@ -21,6 +21,7 @@ from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import PrivateAteError
 from private_ate.estimation import METHODS, estimate_ate
+from private_ate.estimators.composition import takes
 from private_ate.experiments.arms import Arm, arm_named
 from private_ate.experiments.referee.families import Setting, generate_study
 from private_ate.experiments.referee.plan import Task
@@ -190,7 +191,7 @@ def ask(
 ) -> Release:
     """Ask for one seeded release; in a trial, methods that can use the probability get it."""
     method = METHODS[arm.method]
-    is_trial = setting.is_trial and method.trials
+    is_trial = setting.is_trial and takes(arm.method, arm.level, "probability")
     return estimate_ate(
         study,
         level=arm.level,

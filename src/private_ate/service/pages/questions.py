@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from private_ate.domain import Categories, Domain, Interval
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.estimators.composition import takes
 from private_ate.estimators.registry import AUTO, METHODS
 from private_ate.report.markup import Markup, element
 from private_ate.service.pages.frame import button, checkbox, choice, field, query_form
@@ -155,7 +156,7 @@ def _more_choices(
     able = [name for name, method in METHODS.items() if found.level in method.levels]
     known = ", ".join(domain.covariates)
     parts = []
-    if any(found.level in METHODS[name].subgroups_at for name in AUTO[found.level]):
+    if any(takes(name, found.level, "subgroups") for name in AUTO[found.level]):
         parts += [
             entry("by", "Subgroups", "Columns of labels, and numbers with a cut, with commas: "
                   f"{_example(domain)}. Each has an effect of its own.", ""),
