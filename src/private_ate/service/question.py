@@ -28,6 +28,7 @@ from private_ate.estimators.refusals import (
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_epsilon
+from private_ate.service.adjusting import judged_as
 from private_ate.service.store.catalogue import Dataset
 
 __all__ = ["LONGEST_PURPOSE", "Question", "Settled", "settle_question"]
@@ -175,7 +176,8 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
     )  # fmt: skip
     columns = tuple(one.column for one in Cells.of(domain, request.by).partitions)
     estimands = possible_estimands(method, request, domain.treatment)
-    return Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
+    settled = Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
+    return replace(settled, estimands=judged_as(question, dataset, settled))
 
 
 def _same(plain: object, usual: object) -> bool:
