@@ -138,6 +138,25 @@ def test_the_commands_go_from_a_folder_to_a_release(tmp_path, monkeypatch, capsy
     assert run(monkeypatch, "serve", "verify", folder, "--head", "f" * 64) == 2
 
 
+def test_a_file_that_cannot_be_added_is_told_with_what_to_do(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "service"
+    run(monkeypatch, "serve", "init", folder, "--curator", "carol")
+    DOMAIN.write(tmp_path / "clinic.toml")
+    add = [
+        "serve", "add", folder, "own.csv", "--domain", tmp_path / "clinic.toml", "--name", "own",
+        "--population", "patients", "--level", "label", "--epsilon", "1",
+    ]  # fmt: skip
+    assert run(monkeypatch, *add) == 2
+    assert f"({str(folder / 'data')!r}); put it there first" in capsys.readouterr().err
+
+    draw_clinic(400).frame.write_csv(folder / "data" / "own.csv", separator=";")
+    assert run(monkeypatch, *add) == 2
+    told = capsys.readouterr().err
+    assert "its first line holds semicolons" in told
+    assert "--sep ';'" in told
+    assert run(monkeypatch, *add, "--sep", ";") == 0
+
+
 def test_only_the_worker_s_user_reads_what_is_the_worker_s(tmp_path):
     make_place(tmp_path / "service")
 

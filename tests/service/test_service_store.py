@@ -9,11 +9,14 @@ from dataclasses import replace
 import pytest
 from house_people import ALICE, BOB, CAROL, CLINIC, DAVE, OLGA
 
-from private_ate import Binary, Domain, Interval, Ledger, Outcome, Treatment
+from private_ate import Binary, Domain, Interval, Ledger, Outcome, Treatment, estimate_ate
 from private_ate.datasets import clinic
+from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, LedgerError
+from private_ate.estimators.registry import METHODS
 from private_ate.service.heads import publish_heads, require_heads, visible_heads
 from private_ate.service.policy import Policy, Wish
+from private_ate.service.question import Question, settle_question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,
@@ -174,14 +177,21 @@ ARMS = Domain(
         ("arms", {"among": "0"}, "the ATC is not on the list"),
         ("clinic", {"confidence": 0.5}, "at least 0.9"),
         ("clinic", {"epsilon": "1e-12"}, "ε = 0.01 at least"),
-        ("records", {}, ""),
-        ("records", {"method": "blocks", "options": {"model": "overlap"}}, "the ATO is not on"),
+        ("many", {}, ""),
+        ("many", {"epsilon": "0.01"}, "arms as they are"),  # n·ε is too small to adjust
+        ("many", {"epsilon": "0.01", "design": "randomized"}, ""),
+        ("many", {"method": "orthogonal", "options": {"adjust_threshold": 1e9}}, "as they are"),
+        ("records", {}, "arms as they are"),
+        ("records", {"by": ["smoker"]}, "arms as they are"),
+        ("records", {"method": "difference_in_means", "options": {"delta": 0}}, "as they are"),
+        ("records", {"method": "published"}, "arms as they are"),
+        ("many", {"method": "blocks", "options": {"model": "overlap"}}, "the ATO is not on"),
         ("records", {"method": "blocks", "options": {"adjust": False}}, "arms as they are"),
-        ("records", {"method": "orthogonal"}, "the ATO is not on the list"),
+        ("many", {"method": "orthogonal"}, "the ATO is not on the list"),
     ],
 )
 def test_a_policy_judges_what_would_be_released(small_house, dataset, asked, why):
-    ate = Policy(estimands=("ate",), methods=("calibrated", "blocks", "orthogonal"))
+    ate = Policy(estimands=("ate",), methods=tuple(METHODS))
     with small_house.store.transaction() as execute:
         add_population(execute, "others", "sample", "1", "0", "carol")
         set_policy(execute, "clinic", ate, "carol")
@@ -190,11 +200,43 @@ def test_a_policy_judges_what_would_be_released(small_house, dataset, asked, why
         replace(CLINIC, name="records", population="others", level="sample", source="records.csv",
                 policy=ate)
     )  # fmt: skip
+    small_house.add(
+        replace(CLINIC, name="many", population="others", level="sample", source="many.csv",
+                size=40_000, policy=ate)
+    )  # fmt: skip
 
     row = small_house.ask(dataset=dataset, **asked)
 
     assert row.state == ("waiting" if why else "queued")
     assert why in row.reason
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"epsilon": "0.02"},
+        {"epsilon": "2"},
+        {"epsilon": "0.02", "design": "randomized"},
+        {"epsilon": "0.02", "options": {"adjust": True}, "method": "blocks"},
+        {"epsilon": "1", "by": ["smoker"]},
+        {"epsilon": "0.1", "method": "orthogonal"},
+        {"epsilon": "2", "method": "orthogonal"},
+        {"epsilon": "2", "method": "published"},
+        {"epsilon": "2", "method": "difference_in_means", "options": {"delta": 0}},
+    ],
+    ids=str,
+)
+def test_a_release_is_about_what_its_policy_judged(asked):
+    records = replace(CLINIC, level="sample", size=2000)
+    settled = settle_question(Question.read({"dataset": "clinic", **asked}), records)
+    request = settled.request
+    release = estimate_ate(
+        draw_clinic(2000).frame, domain=records.domain, level="sample", epsilon=request.epsilon,
+        method=settled.method.name, by=request.by, design=request.design, options=request.options,
+        seed=5,
+    )  # fmt: skip
+
+    assert release.estimand in settled.estimands
 
 
 def test_requests_of_a_day_are_counted_whatever_became_of_them(house):

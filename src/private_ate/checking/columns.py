@@ -74,7 +74,8 @@ def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
     yield from judge_type(tally)
     yield from _missing(tally, level)
     if tally.holds_numbers:
-        yield from judge_numbers(tally, _CLIPPED)
+        is_public = level is not None and has_public_covariates(level)
+        yield from judge_numbers(tally, _CLIPPED, takes_words=is_public)
     elif isinstance(tally.declared, Categories):
         yield from _labels(tally, tally.declared)
     elif holds_dates(tally):
@@ -85,14 +86,19 @@ def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
 
 
 def judge_numbers(
-    tally: ColumnTally, tolerated: float, by_labels: str = "the column by its labels"
+    tally: ColumnTally,
+    tolerated: float,
+    by_labels: str = "the column by its labels",
+    *,
+    takes_words: bool = False,
 ) -> Iterator[Finding]:
     """Yield what is unreadable or clipped in a column of numbers.
 
-    ``by_labels`` says what one declares of a column whose entries are labels.
+    ``by_labels`` says what one declares of a column whose entries are labels, ``takes_words``
+    whether words for missing, such as R's NA, are as good as empty fields.
     """
     if tally.texts:
-        yield _unreadable(tally, by_labels)
+        yield _unreadable(tally, by_labels, takes_words=takes_words)
     if isinstance(tally.declared, Interval) and tally.beyond.count:
         yield _clipped(tally, tally.declared, tolerated)
 
@@ -108,7 +114,7 @@ def judge_type(tally: ColumnTally) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _unreadable(tally: ColumnTally, by_labels: str) -> Finding:
+def _unreadable(tally: ColumnTally, by_labels: str, *, takes_words: bool = False) -> Finding:
     shape, count = max(tally.shapes.items(), key=lambda pair: pair[1], default=("", 0))
     counts = {
         "rows": tally.texts,
@@ -125,7 +131,11 @@ def _unreadable(tally: ColumnTally, by_labels: str) -> Finding:
         words, remedy = _SHAPE_WORDS[shape]
         sentence += f"; {count:,} {words}"
         topic = {"comma": "decimal commas", "date": "dates"}.get(shape, topic)
-    return Finding(topic, tally.name, "bends", sentence, remedy, counts)
+    is_fine = takes_words and shape == "word" and count == tally.texts
+    return Finding(
+        topic, tally.name, "note" if is_fine else "bends", sentence, "" if is_fine else remedy,
+        counts,
+    )  # fmt: skip
 
 
 def _clipped(tally: ColumnTally, bounds: Interval, tolerated: float) -> Finding:

@@ -58,8 +58,9 @@ def _outcome(tally: ColumnTally, domain: Domain) -> Iterator[Finding]:
         yield from judge_type(tally)
     yield from _missing_outcomes(tally, domain.outcome)
     yield from judge_numbers(
-        tally, _CLIPPED_OUTCOMES, "the label that counts as 1 as the event label (event_label)"
-    )
+        tally, _CLIPPED_OUTCOMES, "the label that counts as 1 as the event label (event_label)",
+        takes_words=missing_rule(domain.outcome)[0],
+    )  # fmt: skip
     if tally.beyond.between:
         yield Finding(
             "not binary", tally.name, "bends",

@@ -112,8 +112,9 @@ def find_long_lines(file: CsvFile, size: int = _READ_BYTES) -> tuple[int, int]:
     found, first, before = 0, 0, file.skip_rows + 1
     with _opened(file) as stream:
         names = split_header(stream.readline(), file)
+        more = "x" * (1 + max(map(len, names)))  # no column's name, not even an empty one
         for text in _whole_lines(stream, size):
-            beyond = parse_lines(text, [*names, ""], [""], file).to_series().is_not_null()
+            beyond = parse_lines(text, [*names, more], [more], file).to_series().is_not_null()
             if not found and beyond.any():
                 first = before + 1 + int(beyond.arg_max() or 0)
             found += int(beyond.sum())

@@ -23,7 +23,7 @@ from private_ate.service.desk import Desk, now
 from private_ate.service.heads import publish_heads, require_heads
 from private_ate.service.limits import Limits
 from private_ate.service.policy import Policy
-from private_ate.service.sources import open_source
+from private_ate.service.sources import name_of, open_source
 from private_ate.service.store.catalogue import (
     Dataset,
     add_dataset,
@@ -181,9 +181,15 @@ def add_file(  # noqa: PLR0913  # one value per fact about a data set
     folder = place.folder / str(place.worker()["data"])
     file = open_source(folder, source)
     if file is None:
-        msg = "there is no file of this name below the worker's folder of records"
+        msg = (
+            f"there is no file {name_of(source)!r} in the worker's folder of records "
+            f"({str(folder)!r}); put it there first"
+        )
         raise ArgumentError(msg)
-    columns = open_schema(file, level).names  # type: ignore[arg-type]  # checked with the population
+    schema = open_schema(file, level)  # type: ignore[arg-type]  # checked with the population
+    for column in domain.columns:
+        schema.require(column, "declared", domain.columns)
+    columns = schema.names
     public = [name for name in domain.public_columns if name in columns]
     rows = open_table(file, MEMORY_LIMIT, public, public=public).rows
     with store.transaction() as execute:

@@ -7,7 +7,7 @@ alone, the plan's hash in the web process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, cast
 
 from private_ate.arguments import shown, truth_value
@@ -20,6 +20,7 @@ from private_ate.estimators.options import options_from_values, with_deviations
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request, among_arm
 from private_ate.privacy.budget import parse_epsilon
+from private_ate.service.adjusting import judged_as
 from private_ate.service.store.catalogue import Dataset
 
 __all__ = ["LONGEST_PURPOSE", "Question", "Settled", "settle_question"]
@@ -160,7 +161,8 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
     bill = bill_for_columns(dataset.columns, request, method, domain, covariates)
     columns = tuple(one.column for one in Cells.of(domain, request.by).partitions)
     estimands = _possible_estimands(method, request, domain.treatment)
-    return Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
+    settled = Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
+    return replace(settled, estimands=judged_as(question, dataset, settled))
 
 
 def _possible_estimands(method: Method, request: Request, treatment: Treatment) -> tuple[str, ...]:

@@ -638,3 +638,24 @@ def test_wrong_arguments_are_refused():
         look(study(), person="nobody")
     with pytest.raises(SchemaError, match="no rows"):
         look(study().head(0))
+
+
+@pytest.mark.parametrize(
+    ("column", "rule", "level", "severity"),
+    [
+        ("drop", "public", "label", "note"),
+        ("drop", "private", "sample", "note"),
+        ("drop", None, "label", "bends"),
+        ("age", "public", "label", "note"),
+        ("age", "public", "sample", "bends"),
+    ],
+)
+def test_words_for_missing_are_as_good_as_empty_fields(column, rule, level, severity):
+    """R writes NA; what becomes of a missing entry is declared, or public."""
+    texts = [*map(str, replaced(column, 200, "NA"))]
+    domain = Domain(DOMAIN.treatment, Outcome("drop", Interval(-40, 40), rule), DOMAIN.covariates)
+    check = look(study(**{column: texts}), domain, level=level)
+
+    assert found(check, "unreadable", column).severity == severity
+    mixed = look(study(**{column: [*texts[:-1], "high"]}), domain, level=level)
+    assert found(mixed, "unreadable", column).severity == "bends"

@@ -137,3 +137,12 @@ def test_lines_with_more_fields_than_the_header_are_found(tmp_path, size):
     assert find_long_lines(CsvFile(path), size) == (2, 6)
     path.write_bytes(b"x,y\n1,2\n")
     assert find_long_lines(CsvFile(path), size) == (0, 0)
+
+
+def test_a_column_without_a_name_is_no_field_too_many(tmp_path):
+    path = tmp_path / "lines.csv"
+    path.write_bytes(b'"","y"\n"1",2\n"2",3\n')  # row names, as R and pandas write them
+
+    assert find_long_lines(CsvFile(path)) == (0, 0)
+    path.write_bytes(b'"","y",""\n"1",2,0\n"2",3,0,7\n')
+    assert find_long_lines(CsvFile(path)) == (1, 3)
