@@ -105,8 +105,8 @@ def encode(value: object) -> Any:  # noqa: ANN401  # whatever JSON knows
         }
     if isinstance(value, Mapping):
         return {name: encode(held) for name, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode(held) for held in value]
+    if isinstance(value, list | tuple | frozenset):
+        return [encode(held) for held in (sorted(value) if isinstance(value, frozenset) else value)]
     if isinstance(value, Fraction):
         return float(value)
     if isinstance(value, str | bool | int | float | NoneType):
@@ -250,6 +250,8 @@ def _read(kind: Any, plain: object, place: str, *, strict: bool) -> Any:  # noqa
         return plain if fits else _refuse(place, f"is not {_listed(arguments)}")
     if origin is tuple:
         return tuple(_read_list(arguments, plain, place, strict=strict))
+    if origin is frozenset:
+        return frozenset(_read_list((arguments[0], ...), plain, place, strict=strict))
     if origin is Mapping:
         return dict(_read_entries(arguments[1], plain, place, strict=strict))
     if is_dataclass(kind):

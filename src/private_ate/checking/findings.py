@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from private_ate.codec import OMITTED, encode, stored_as, write_json
 from private_ate.release import ArmOverlap, Overlap
 from private_ate.showing import show
 
@@ -42,18 +42,7 @@ class Finding:
     sentence: str = field(repr=False)
     remedy: str = field(default="", repr=False)
     counts: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    note: str = NOTE
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain values."""
-        return {
-            "topic": self.topic,
-            "column": self.column,
-            "severity": self.severity,
-            "sentence": self.sentence,
-            "remedy": self.remedy,
-            "counts": dict(self.counts),
-        }
+    note: str = field(default=NOTE, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,40 +84,25 @@ class Support:
 
     Attributes
     ----------
-    overlap : Overlap
-        Propensity scores by arm, in equal bins.
     effective_treated, effective_control : float
         Kish's effective sizes of the arms.
     outside_treated, outside_control : int
         Units whose score lies beyond every score of the other arm.
     balance : mapping
         Standardised mean differences of each feature before and after weighting.
+    overlap : Overlap
+        Propensity scores by arm, in equal bins.
     left_out : tuple of str
         Covariates that could not be encoded as they are.
     """
 
-    overlap: Overlap = field(repr=False)
     effective_treated: float = field(repr=False)
     effective_control: float = field(repr=False)
     outside_treated: int = field(repr=False)
     outside_control: int = field(repr=False)
     balance: Mapping[str, tuple[float, float]] = field(repr=False)
+    overlap: Overlap = field(repr=False, metadata=stored_as("scores"))
     left_out: tuple[str, ...] = field(default=(), repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain values."""
-        return {
-            "effective_treated": self.effective_treated,
-            "effective_control": self.effective_control,
-            "outside_treated": self.outside_treated,
-            "outside_control": self.outside_control,
-            "balance": {name: list(pair) for name, pair in self.balance.items()},
-            "scores": {
-                "treated": list(self.overlap.treated),
-                "control": list(self.overlap.control),
-            },
-            "left_out": list(self.left_out),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +111,6 @@ class ArmsSupport:
 
     Attributes
     ----------
-    overlap : ArmOverlap
-        The score of each arm among the units of each, in equal bins.
     effective : mapping
         Kish's effective size of each arm, by its label.
     outside : mapping
@@ -146,28 +118,24 @@ class ArmsSupport:
     balance : mapping
         For each feature the greatest standardised mean difference over all pairs of arms, before
         and after weighting.
+    overlap : ArmOverlap
+        The score of each arm among the units of each, in equal bins.
     left_out : tuple of str
         Covariates that could not be encoded as they are.
     """
 
-    overlap: ArmOverlap = field(repr=False)
     effective: Mapping[str, float] = field(repr=False)
     outside: Mapping[str, int] = field(repr=False)
     balance: Mapping[str, tuple[float, float]] = field(repr=False)
+    overlap: ArmOverlap = field(repr=False, metadata=stored_as("scores"))
     left_out: tuple[str, ...] = field(default=(), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain values."""
-        return {
-            "effective": dict(self.effective),
-            "outside": dict(self.outside),
-            "balance": {name: list(pair) for name, pair in self.balance.items()},
-            "scores": {
-                label: dict(zip(self.overlap.labels, map(list, panel), strict=True))
-                for label, panel in zip(self.overlap.labels, self.overlap.counts, strict=True)
-            },
-            "left_out": list(self.left_out),
-        }
+        """Return the numbers as plain values, scores by the arm whose they are and by arm."""
+        labels = self.overlap.labels
+        scores = [dict(zip(labels, panel, strict=True)) for panel in self.overlap.counts]
+        plain: dict[str, Any] = encode(self)
+        return plain | {"scores": encode(dict(zip(labels, scores, strict=True)))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +185,21 @@ class DataCheck:
             "rows": self.rows,
             "bends": len(self.bends),
             "arms": self.arms.to_dict(),
-            "findings": [finding.to_dict() for finding in self.findings],
-            "overlap": None if self.support is None else self.support.to_dict(),
+            "findings": encode(self.findings),
+            "overlap": self._overlap(),
             "proposed": self.proposed,
         }
 
+    def _overlap(self) -> dict[str, Any] | None:
+        held = self.support
+        plain: dict[str, Any] | None = (
+            held.to_dict() if isinstance(held, ArmsSupport) else encode(held)
+        )
+        return plain
+
     def to_json(self) -> str:
         """Return everything as one JSON object."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        return write_json(self.to_dict())
 
     def to_text(self, width: int = 80) -> str:
         """Return what a terminal shows, between two lines that say that it is not private."""

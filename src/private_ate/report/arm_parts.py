@@ -18,6 +18,7 @@ from private_ate.report.several import (
     arms_in_order,
     contrast_cells,
     mean_error,
+    phone_table,
     shown_contrasts,
 )
 from private_ate.report.words import assumption, headline, noun, number_text, pair_text, percent
@@ -52,7 +53,9 @@ def several_part(release: Release, scope: Scope = "all", *, monotone: bool = Fal
     if others:
         figure = _forest(release, others, "between the other arms")
         parts.append(_folded(figure, "The other pairs", fold=len(others) > _MOST_PAIRS))
-    table = _table(contrast_cells(release, scope), _caption(release, scope))
+    cells = contrast_cells(release, scope)
+    names = [[f"{row[0]} against {row[1]}"] for row in cells.rows]
+    table = phone_table("contrast", cells, names, 2, _caption(release, scope))
     parts.append(_folded(table, "All contrasts as a table", fold=len(rows) > _MOST_PAIRS))
     facts = release.facts
     covers = facts.interval_covers if release.interval else facts.noise_interval_covers
@@ -92,39 +95,6 @@ def _caption(release: Release, scope: Scope) -> str:
         f"In units of the outcome. Intervals “all at once” cover {which} together with "
         f"{percent(release)} confidence{wider}."
     )
-
-
-def _table(cells: Cells, caption: str) -> Markup:
-    """Return a table that fits a phone: both intervals of a row are below each other."""
-    texts = [place for place, is_number in enumerate(cells.numbers) if not is_number]
-    numbers = [place for place, is_number in enumerate(cells.numbers) if is_number]
-    ranges = _below([cells.head[place] for place in numbers[1:]])
-    head = [
-        element("th", "contrast", scope="col"),
-        element("th", cells.head[numbers[0]], scope="col", class_="number"),
-        element("th", *ranges, scope="col", class_="number"),
-    ]
-    rows = [
-        element("tr",
-            element("th", " against ".join(row[place] for place in texts), scope="row"),
-            element("td", row[numbers[0]], class_="number"),
-            element("td", *_below([row[place] for place in numbers[1:]]), class_="number"))
-        for row in cells.rows
-    ]  # fmt: skip
-    return element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-    )
-
-
-def _below(texts: Sequence[str]) -> list[Markup]:
-    first, *others = texts
-    parts = [element("span", first)]
-    for text in others:
-        parts += [element("br"), element("span", text, class_="soft")]
-    return parts
 
 
 def _folded(part: Markup, title: str, *, fold: bool) -> Markup:

@@ -11,6 +11,7 @@ from private_ate.privacy.levels import private_part
 from private_ate.report.combined_parts import effects_table, forest_figure, sites_table
 from private_ate.report.html import short_lists
 from private_ate.report.markup import Markup, card, element, page
+from private_ate.report.several import in_brackets
 from private_ate.report.words import estimand_text, number_text, pair_text
 
 if TYPE_CHECKING:
@@ -123,18 +124,21 @@ def _rows(combined: Combined) -> Iterator[tuple[str, str]]:
     if combined.estimand == "difference":
         yield "  assumes", "nothing was adjusted for: an effect only if treatment was random"
     yield "standard error", number_text(error, error)
-    yield f"{share} interval", _pair(head.interval, error)
+    yield f"{share} interval", in_brackets(head.interval, error)
     yield "  covers", _COVERED
     if head.prediction_interval is not None:
-        yield f"{share} prediction", f"{_pair(head.prediction_interval, error)} for another site"
-    yield f"{share} noise interval", _pair(head.noise_interval, error)
+        yield (
+            f"{share} prediction",
+            f"{in_brackets(head.prediction_interval, error)} for another site",
+        )
+    yield f"{share} noise interval", in_brackets(head.noise_interval, error)
     yield "model", _MODELS[combined.model]
     if len(combined.sites) > 1:
         yield "heterogeneity", _heterogeneity(head)
     yield from _site_rows(combined, head)
     for effect in combined.effects[1:]:
         pooled = f"{number_text(effect.estimate, effect.standard_error)} "
-        yield row_name(effect), pooled + _pair(effect.interval, effect.standard_error)
+        yield row_name(effect), pooled + in_brackets(effect.interval, effect.standard_error)
     yield "guarantee", combined.guarantee
     yield "  neighbours", combined.adjacency
     yield "  means", _meaning(combined)
@@ -148,7 +152,7 @@ def _site_rows(combined: Combined, head: CombinedEffect) -> Iterator[tuple[str, 
             number_text(math.sqrt(part), math.sqrt(part))
             for part in (told.sampling_variance, told.noise_variance)
         )
-        text = f"{number_text(told.estimate, error)} {_pair(told.interval, error)}, "
+        text = f"{number_text(told.estimate, error)} {in_brackets(told.interval, error)}, "
         text += f"n {site.n:,}, ε {float(site.epsilon):g}, {site.level} level, "
         text += f"sd {sampling} sampling and {noise} noise, weight {100 * told.weight:.3g} %"
         yield f"  {site.name[:40]}", text
@@ -185,10 +189,6 @@ def _meaning(combined: Combined) -> str:
 
 def _share(combined: Combined) -> str:
     return f"{100 * combined.confidence:g} %"
-
-
-def _pair(pair: tuple[float, float], error: float) -> str:
-    return f"[{number_text(pair[0], error)}, {number_text(pair[1], error)}]"
 
 
 def _warning_boxes(combined: Combined) -> list[Markup]:

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from private_ate.release.metadata import OutcomeNote
 from private_ate.report.markup import Markup, element, stacked
-from private_ate.report.several import Cells, smallest_error
-from private_ate.report.words import column_title, noun, number_text, outcome_names, percent
+from private_ate.report.several import (
+    Cells,
+    cells_of,
+    effect_columns,
+    phone_table,
+    smallest_error,
+)
+from private_ate.report.words import column_title, outcome_names
 from private_ate.settings import OutcomeFacts, settings_of_outcome
 
 if TYPE_CHECKING:
@@ -57,25 +63,21 @@ def _headline(release: Release, rows: tuple[Effect, ...]) -> Effect:
 
 def outcome_cells(release: Release) -> Cells:
     """Return a row per outcome and contrast of all units; of several arms with the reference."""
-    paid = release.interval is not None
-    kind = "interval" if paid else "noise interval"
-    head = ["outcome", *(["arms"] if release.arms else []), noun(release),
-            f"{percent(release)} {kind}", *(["all at once"] if paid else [])]  # fmt: skip
-    rows: list[tuple[str, ...]] = []
+    names: list[str] = []
+    rows: list[Effect] = []
+    errors: list[float] = []
     for view in by_outcome(release):
         told = [row for row in view.effects if row.subgroup is None]
         told = [row for row in told if row.against == told[0].against]
         error = smallest_error(release, [(row.interval, row.noise_interval) for row in told])
         unit = "" if view.outcome is None or not view.outcome.unit else f" ({view.outcome.unit})"
-        for row in told:
-            texts = [f"{column_title(release, row.outcome)}{unit}"]
-            texts += [f"{row.arm} against {row.against}"] if release.arms else []
-            texts += [number_text(row.estimate, error)]
-            texts += [_pair(row.interval if paid else row.noise_interval, error)]
-            rows.append((*texts, *([_pair(row.simultaneous, error)] if paid else [])))
-    names = 2 if release.arms else 1
-    numbers = (*(False,) * names, *(True,) * (len(head) - names))
-    return Cells(tuple(head), tuple(rows), numbers)
+        names += [f"{column_title(release, row.outcome)}{unit}" for row in told]
+        errors += [error] * len(told)
+        rows += told
+    columns = [("outcome", False, names)]
+    if release.arms:
+        columns.append(("arms", False, [f"{row.arm} against {row.against}" for row in rows]))
+    return cells_of([*columns, *effect_columns(release, rows, errors)])
 
 
 def outcome_part(release: Release) -> list[Markup]:
@@ -84,33 +86,8 @@ def outcome_part(release: Release) -> list[Markup]:
         return []
     cells = outcome_cells(release)
     names = cells.numbers.index(True)
-    rows = [
-        element(
-            "tr",
-            element("th", *stacked(row[:names]), scope="row"),
-            element("td", row[names], class_="number"),
-            element("td", *stacked(row[names + 1 :]), class_="number"),
-        )
-        for row in cells.rows
-    ]
-    head = [
-        element("th", "outcome", scope="col"),
-        element("th", cells.head[names], scope="col", class_="number"),
-        element("th", *stacked(cells.head[names + 1 :]), scope="col", class_="number"),
-    ]
+    heads = [stacked(row[:names]) for row in cells.rows]
     caption = "Each in units of its own outcome."
     if release.interval is not None:
         caption += " Intervals “all at once” cover all rows of all outcomes together."
-    return [
-        element("h2", "Outcomes"),
-        element(
-            "table",
-            element("caption", caption),
-            element("thead", element("tr", *head)),
-            element("tbody", *rows),
-        ),
-    ]
-
-
-def _pair(pair: tuple[float, float] | None, error: float) -> str:
-    return "" if pair is None else f"[{number_text(pair[0], error)}, {number_text(pair[1], error)}]"
+    return [element("h2", "Outcomes"), phone_table("outcome", cells, heads, names, caption)]

@@ -1,4 +1,4 @@
-"""Three arms or more as cells of tables, the same in a terminal, on pages and in notebooks."""
+"""Effects as cells of tables, the same in a terminal, on pages and in notebooks."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
+from private_ate.report.markup import Markup, element, stacked
 from private_ate.report.words import noun, number_text, percent
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
-    from private_ate.release.metadata import Arm, Contrast, Pair
+    from private_ate.release.metadata import Arm, Contrast, Effect, Pair
 
 __all__ = [
     "Cells",
+    "Column",
     "Scope",
     "arm_cells",
     "arms_in_order",
+    "cells_of",
     "contrast_cells",
+    "effect_columns",
+    "in_brackets",
     "mean_error",
+    "phone_table",
     "shown_contrasts",
     "smallest_error",
 ]
@@ -36,6 +42,65 @@ class Cells:
     rows: tuple[tuple[str, ...], ...]
     numbers: tuple[bool, ...]
     title: str = ""
+
+
+Column = tuple[str, bool, list[str]]
+"""A column's name, whether it holds numbers, and its texts."""
+
+
+def cells_of(columns: Sequence[Column], title: str = "") -> Cells:
+    """Return columns of texts as a table."""
+    return Cells(
+        tuple(name for name, _, _ in columns),
+        tuple(zip(*(texts for _, _, texts in columns), strict=True)),
+        tuple(is_number for _, is_number, _ in columns),
+        title,
+    )
+
+
+def effect_columns(
+    release: Release, rows: Sequence[Effect], errors: Sequence[float]
+) -> list[Column]:
+    """Return the numbers of rows, each with the digits of its standard error, and intervals."""
+    told = list(zip(rows, errors, strict=True))
+    numbers = [number_text(row.estimate, error) for row, error in told]
+    pairs = [(row.interval, row.noise_interval) for row in rows]
+    columns = [
+        (noun(release), True, numbers),
+        _interval_column(release, pairs, errors, paid=release.interval is not None),
+    ]
+    if release.interval is not None:
+        columns.append(("all at once", True, [in_brackets(row.simultaneous, e) for row, e in told]))
+    return columns
+
+
+def phone_table(
+    kind: str, cells: Cells, names: Sequence[Sequence[Markup | str]], first: int, caption: str
+) -> Markup:
+    """Return a table that fits a phone: intervals of a row are below each other.
+
+    ``names`` head the rows, ``first`` is the place of the number among the cells.
+    """
+    head = [
+        element("th", kind, scope="col"),
+        element("th", cells.head[first], scope="col", class_="number"),
+        element("th", *stacked(cells.head[first + 1 :]), scope="col", class_="number"),
+    ]
+    rows = [
+        element(
+            "tr",
+            element("th", *name, scope="row"),
+            element("td", row[first], class_="number"),
+            element("td", *stacked(row[first + 1 :]), class_="number"),
+        )
+        for name, row in zip(names, cells.rows, strict=True)
+    ]
+    return element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+    )
 
 
 def shown_contrasts(release: Release, scope: Scope = "all") -> tuple[Contrast, ...]:
@@ -84,9 +149,10 @@ def arm_cells(release: Release) -> Cells:
         means = ["" if arm.mean is None else number_text(arm.mean, error) for arm in release.arms]
         columns.append(("mean", True, means))
         pairs = [(arm.interval, arm.noise_interval) for arm in release.arms]
-        columns.append(_interval_column(release, pairs, error))
+        paid = any(arm.interval is not None for arm in release.arms)
+        columns.append(_interval_column(release, pairs, [error] * len(pairs), paid=paid))
     marks = ["reference", *[""] * (len(release.arms) - 1)]
-    return _cells([*columns, ("", False, marks)])
+    return cells_of([*columns, ("", False, marks)])
 
 
 def _size(arm: Arm, facts: Facts, n: int) -> str:
@@ -99,17 +165,19 @@ def _size(arm: Arm, facts: Facts, n: int) -> str:
 def contrast_cells(release: Release, scope: Scope = "all") -> Cells:
     """Return a row per contrast: both arms, the effect, its interval and the simultaneous one."""
     rows = shown_contrasts(release, scope)
-    error = smallest_error(release, [(row.interval, row.noise_interval) for row in rows])
+    pairs = [(row.interval, row.noise_interval) for row in rows]
+    error = smallest_error(release, pairs)
+    paid = any(row.interval is not None for row in rows)
     columns = [
         (f"{noun(release)} of", False, [row.arm for row in rows]),
         ("against", False, [row.against for row in rows]),
         (noun(release), True, [number_text(row.effect, error) for row in rows]),
-        _interval_column(release, [(row.interval, row.noise_interval) for row in rows], error),
+        _interval_column(release, pairs, [error] * len(rows), paid=paid),
     ]
     if rows[0].simultaneous is not None:
-        together = [_pair(row.simultaneous, error) for row in rows]
+        together = [in_brackets(row.simultaneous, error) for row in rows]
         columns.append(("all at once", True, together))
-    return _cells(columns)
+    return cells_of(columns)
 
 
 def mean_error(release: Release) -> float:
@@ -127,21 +195,18 @@ def smallest_error(release: Release, pairs: Iterable[tuple[Pair | None, Pair | N
 
 
 def _interval_column(
-    release: Release, pairs: Sequence[tuple[Pair | None, Pair | None]], error: float
-) -> tuple[str, bool, list[str]]:
+    release: Release,
+    pairs: Sequence[tuple[Pair | None, Pair | None]],
+    errors: Sequence[float],
+    *,
+    paid: bool,
+) -> Column:
     """Return the column of intervals; where none was paid for, of the noise alone."""
-    paid = any(interval is not None for interval, _ in pairs)
     name = f"{percent(release)} interval" if paid else f"{percent(release)} noise interval"
-    return name, True, [_pair(interval if paid else noise, error) for interval, noise in pairs]
+    told = zip(pairs, errors, strict=True)
+    return name, True, [in_brackets(pair[0] if paid else pair[1], error) for pair, error in told]
 
 
-def _pair(pair: Pair | None, error: float) -> str:
+def in_brackets(pair: Pair | None, error: float) -> str:
+    """Write an interval; nothing for none."""
     return "" if pair is None else f"[{number_text(pair[0], error)}, {number_text(pair[1], error)}]"
-
-
-def _cells(columns: Sequence[tuple[str, bool, list[str]]]) -> Cells:
-    return Cells(
-        tuple(name for name, _, _ in columns),
-        tuple(zip(*(texts for _, _, texts in columns), strict=True)),
-        tuple(is_number for _, is_number, _ in columns),
-    )

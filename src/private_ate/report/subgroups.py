@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.drawings import ForestMark, draw_forest, short_name
 from private_ate.report.markup import Markup, element, stacked
-from private_ate.report.several import Cells, smallest_error
-from private_ate.report.words import noun, number_text, percent
+from private_ate.report.several import (
+    Cells,
+    cells_of,
+    effect_columns,
+    phone_table,
+    smallest_error,
+)
+from private_ate.report.words import noun, percent
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -40,28 +46,14 @@ def subgroup_cells(release: Release) -> Cells:
         whole = sum(cell.units for cell in note.cells if cell.estimated)
         sizes[_ALL] = f"{about}{whole:,}"
     error = smallest_error(release, [(row.interval, row.noise_interval) for row in rows])
-    paid = release.interval is not None
     names = [row.subgroup or _ALL for row in rows]
     columns = [("subgroup", False, [marked_subgroup(release, row) for row in rows])]
     if release.arms:
         columns.append(("arms", False, [f"{row.arm} against {row.against}" for row in rows]))
-    columns += [
-        ("units", True, [sizes.get(name) or _margin_units(release, name) for name in names]),
-        (noun(release), True, [number_text(row.estimate, error) for row in rows]),
-        (
-            f"{percent(release)} {'interval' if paid else 'noise interval'}",
-            True,
-            [_pair(row.interval if paid else row.noise_interval, error) for row in rows],
-        ),
-    ]
-    if paid:
-        columns.append(("all at once", True, [_pair(row.simultaneous, error) for row in rows]))
-    return Cells(
-        tuple(name for name, _, _ in columns),
-        tuple(zip(*(texts for _, _, texts in columns), strict=True)),
-        tuple(is_number for _, is_number, _ in columns),
-        _of_outcome(release, "{}"),
-    )
+    units = [sizes.get(name) or _margin_units(release, name) for name in names]
+    columns.append(("units", True, units))
+    columns += effect_columns(release, rows, [error] * len(rows))
+    return cells_of(columns, _of_outcome(release, "{}"))
 
 
 def _margin_units(release: Release, margin: str) -> str:
@@ -138,35 +130,12 @@ def marked_subgroup(release: Release, row: Effect) -> str:
     return f"{name} ({'not adjusted' if row.estimand == 'difference' else 'adjusted'})"
 
 
-def _pair(pair: tuple[float, float] | None, error: float) -> str:
-    if pair is None:
-        return ""
-    return f"[{number_text(pair[0], error)}, {number_text(pair[1], error)}]"
-
-
 def _table(cells: Cells) -> Markup:
-    """Return a table that fits a phone: sizes below names, intervals below each other."""
-    texts = cells.numbers.index(True)
-    head = [
-        element("th", "subgroup", scope="col"),
-        element("th", cells.head[texts + 1], scope="col", class_="number"),
-        element("th", *stacked(cells.head[texts + 2 :]), scope="col", class_="number"),
+    """Return a table that fits a phone, with sizes below names."""
+    place = cells.numbers.index(True)
+    names = [
+        stacked((*row[:place], *([f"{row[place]} units"] if row[place] else [])))
+        for row in cells.rows
     ]
-    rows = []
-    for row in cells.rows:
-        units = [f"{row[texts]} units"] if row[texts] else []
-        rows.append(
-            element(
-                "tr",
-                element("th", *stacked((row[0], *row[1:texts], *units)), scope="row"),
-                element("td", row[texts + 1], class_="number"),
-                element("td", *stacked(row[texts + 2 :]), class_="number"),
-            )
-        )
     caption = "In units of the outcome. Intervals “all at once” cover all rows together."
-    return element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-    )
+    return phone_table("subgroup", cells, names, place + 1, caption)

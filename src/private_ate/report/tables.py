@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from private_ate.effects import p_value_of
 from private_ate.report.frames import effects_frame
-from private_ate.report.several import Cells, Scope, shown_contrasts, smallest_error
+from private_ate.report.several import (
+    Cells,
+    Column,
+    Scope,
+    cells_of,
+    shown_contrasts,
+    smallest_error,
+)
 from private_ate.report.words import (
     assumption,
     noun,
@@ -48,7 +55,7 @@ def effect_cells(release: Release, scope: Scope = "all", *, p_values: bool = Fal
     rows = shown_effects(release, scope)
     errors = _errors(release, rows)
     paid = any(row.interval is not None for row in rows)
-    columns: list[tuple[str, bool, list[str]]] = []
+    columns: list[Column] = []
     if len({row.outcome for row in rows}) > 1:
         columns.append(("outcome", False, [row.outcome for row in rows]))
     if any(row.subgroup is not None for row in rows):
@@ -71,8 +78,7 @@ def effect_cells(release: Release, scope: Scope = "all", *, p_values: bool = Fal
         columns.append(("all at once", True, together))
     if p_values:
         columns.append(("p", True, [p_text(p_value_of(release, row)) for row in rows]))
-    names, numbers, texts = zip(*columns, strict=True)
-    return Cells(names, tuple(zip(*texts, strict=True)), numbers)
+    return cells_of(columns)
 
 
 def _errors(release: Release, rows: list[Effect]) -> dict[str, float]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from private_ate.codec import decode, encode
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import Entry, canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
@@ -50,20 +51,21 @@ class Binding:
     @classmethod
     def read(cls, body: str) -> Binding:
         """Read back what :attr:`text` wrote."""
-        plain = read_body(body)
+        held = {item.name for item in fields(cls)}  # a charge's body says more than its binding
+        known = {name: value for name, value in read_body(body).items() if name in held}
+        if not {"columns", "declared"} <= known.keys():
+            raise _altered()
         try:
-            roles = Roles.read(plain["roles"]) if "roles" in plain else None
-            return cls(plain["columns"], dict(plain["declared"]), roles, plain.get("uncapped"))
-        except (ValueError, TypeError, KeyError) as cause:
+            return decode(cls, known, "a binding")
+        except ValueError as cause:
             raise _altered() from cause
 
     @property
     def plain(self) -> dict[str, Any]:
         """The binding as plain JSON values."""
-        columns = None if self.columns is None else dict(self.columns)
-        plain: dict[str, Any] = {"columns": columns, "declared": dict(self.declared)}
-        if self.roles is not None:
-            plain |= {"roles": self.roles.plain, "uncapped": self.uncapped}
+        plain: dict[str, Any] = encode(self)
+        if self.roles is None:
+            del plain["roles"], plain["uncapped"]
         return plain
 
     @property
@@ -220,8 +222,8 @@ def _as_before(declaration: str) -> str:
 def _declare(binding: Binding, entry: Entry) -> Binding:
     plain = read_body(entry.body)
     try:
-        wanted, uncapped = Roles.read(plain["roles"]), plain["uncapped"]
-    except (TypeError, KeyError) as cause:
+        wanted, uncapped = decode(Roles, plain["roles"], "roles"), plain["uncapped"]
+    except (KeyError, ValueError) as cause:
         raise _altered() from cause
     bound = binding.declare(wanted, entry.dataset)
     if "public_gaps" not in plain["roles"] and (binding.roles or UNBOUND).level is None:
@@ -245,7 +247,7 @@ def _admit(
     """Return the binding after a charge; what an earlier version has shown is public."""
     try:
         use = None if plain is None else Use.read(plain)
-    except (TypeError, KeyError) as cause:
+    except (TypeError, ValueError) as cause:
         raise _altered() from cause
     if use is not None and use.public_gaps is None:
         use = use.recalled(charge.declared)

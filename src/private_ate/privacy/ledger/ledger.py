@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, get_args
 
+from private_ate.codec import encode
 from private_ate.errors import ArgumentError, BudgetError, LedgerError
 from private_ate.privacy.budget import Level
 from private_ate.privacy.ledger.accounts import (
@@ -188,7 +189,7 @@ class Ledger:
             _bind(execute, dataset, replace(bound, uncapped=chosen))
             _, end = last_hash(execute)
             entry = Charge(dataset, end, "", NOTHING)  # the hash makes the entry's key unique
-            _write(execute, "bind", entry, {"roles": said.plain, "uncapped": uncapped})
+            _write(execute, "bind", entry, {"roles": encode(said), "uncapped": uncapped})
         return bound.roles or UNBOUND
 
     def roles(self, dataset: str) -> Roles:

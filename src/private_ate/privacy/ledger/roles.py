@@ -12,9 +12,10 @@ an outcome out in public shows exact sizes of what is left.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
+from private_ate.codec import OMITTED, decode, encode
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.privacy.levels import Level, has_public_covariates
 
@@ -37,7 +38,7 @@ class Use:
     outcome: str
     covariates: tuple[str, ...] = ()
     rows_per_person: int = 1
-    further: tuple[str, ...] = ()  # outcomes after the first
+    further: tuple[str, ...] = field(default=(), metadata=OMITTED)  # outcomes after the first
     public_gaps: tuple[str, ...] | None = ()
 
     @property
@@ -48,26 +49,12 @@ class Use:
     @property
     def plain(self) -> dict[str, Any]:
         """The use as plain JSON values; one outcome as every ledger before said it."""
-        plain: dict[str, Any] = {
-            "level": self.level,
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "covariates": list(self.covariates),
-            "rows_per_person": self.rows_per_person,
-        }
-        if self.further:
-            plain["further"] = list(self.further)
-        return plain if self.public_gaps is None else {**plain, "public_gaps": [*self.public_gaps]}
+        return {name: held for name, held in encode(self).items() if held is not None}
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Use:
-        """Read back what :attr:`plain` gave."""
-        gaps = plain.get("public_gaps")
-        return cls(
-            plain["level"], plain["treatment"], plain["outcome"], tuple(plain["covariates"]),
-            plain["rows_per_person"], tuple(plain.get("further", ())),
-            None if gaps is None else tuple(gaps),
-        )  # fmt: skip
+        """Read back what :attr:`plain` gave; a version that did not say gaps left them out."""
+        return decode(cls, {"public_gaps": None, **plain}, "the use of a data set")
 
     def recalled(self, declared: Mapping[str, str]) -> Use:
         """Return the use of an earlier version with the public gaps that its declarations tell."""
@@ -104,31 +91,7 @@ class Roles:
     private: frozenset[str] = _NONE
     unclear: frozenset[str] = _NONE
     rows_per_person: int | None = None
-    public_gaps: frozenset[str] | None = None
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The roles as plain JSON values."""
-        plain: dict[str, Any] = {
-            "level": self.level,
-            "public": sorted(self.public),
-            "private": sorted(self.private),
-            "unclear": sorted(self.unclear),
-            "rows_per_person": self.rows_per_person,
-        }
-        if self.public_gaps is not None:
-            plain["public_gaps"] = sorted(self.public_gaps)
-        return plain
-
-    @classmethod
-    def read(cls, plain: Mapping[str, Any]) -> Roles:
-        """Read back what :attr:`plain` gave."""
-        gaps = plain.get("public_gaps")
-        return cls(
-            plain["level"], frozenset(plain["public"]), frozenset(plain["private"]),
-            frozenset(plain["unclear"]), plain["rows_per_person"],
-            None if gaps is None else frozenset(gaps),
-        )  # fmt: skip
+    public_gaps: frozenset[str] | None = field(default=None, metadata=OMITTED)
 
     def admit(self, use: Use, dataset: str) -> Roles:
         """Return the roles after a request, or say which column or number it cannot have."""
