@@ -29,16 +29,6 @@ from private_ate.release.intervals import (
 )
 from private_ate.release.metadata import Arm, Contrast, Pair
 
-__all__ = [
-    "ALL_PAIRS",
-    "TO_REFERENCE",
-    "around",
-    "compare_arms",
-    "contrast_row",
-    "pairs_in_order",
-    "within",
-]
-
 ALL_PAIRS: Final = "all pairs"
 TO_REFERENCE: Final = "against the reference"
 

@@ -24,8 +24,6 @@ from private_ate.release.metadata import (
 from private_ate.release.spending import list_unprotected, warn_of_epsilon
 from private_ate.settings import Facts, Settings, plain_settings
 
-__all__ = ["ArmEstimate", "Comparison", "Estimate", "SubgroupRow", "release_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ArmEstimate:

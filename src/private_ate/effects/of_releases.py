@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from private_ate.domain.kinds import Label
     from private_ate.release import Arm, Contrast, Effect, Release
 
-__all__ = [
-    "ArmMeans",
-    "EValue",
-    "arm_means",
-    "e_value",
-    "monotone_means",
-    "number_needed_to_treat",
-    "odds_ratio",
-    "odds_ratio_interval",
-    "p_value",
-    "p_value_of",
-    "risk_ratio",
-    "risk_ratio_interval",
-    "standard_error",
-]
-
 # A standardised difference d of a continuous outcome acts like a risk ratio of exp(0.91 d)
 # (VanderWeele and Ding 2017, after Chinn 2000).
 _RISK_PER_DEVIATION = 0.91

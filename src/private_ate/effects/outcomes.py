@@ -20,8 +20,6 @@ from private_ate.settings import (
     OutcomeFacts,
 )
 
-__all__ = ["merge_outcomes"]
-
 _TOGETHER: Final = (
     "effects on {0} outcomes of the same people, {2}; the headline is {1}, and settings that "
     "outcomes have of their own are its"

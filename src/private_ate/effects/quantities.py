@@ -27,17 +27,6 @@ from private_ate.release.intervals import (
     noise_variance,
 )
 
-__all__ = [
-    "DRAWS",
-    "Heterogeneity",
-    "Quantity",
-    "ReleasedSubgroups",
-    "RowWeights",
-    "sampling_draws",
-    "simultaneous_factor",
-    "weighted_errors",
-]
-
 DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
 
 

@@ -28,8 +28,6 @@ from private_ate.release.intervals import (
 )
 from private_ate.release.metadata import Step
 
-__all__ = ["RowVariances", "chance_of_effect", "row_variances"]
-
 # Steps whose noise is that of the effect itself; several of them are one draw an arm. Those of the
 # second kind have noise intervals that are normal by definition.
 _LAST_STEPS: Final = ("effect", "mean effect", "outcome sum", "outcome sums")

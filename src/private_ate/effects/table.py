@@ -23,19 +23,6 @@ from private_ate.release.intervals import half_width
 from private_ate.release.metadata import Arm
 from private_ate.settings import EqualEffects
 
-__all__ = [
-    "PrivateTable",
-    "ReleasedEffect",
-    "Row",
-    "TableRow",
-    "arm_of_subgroups",
-    "equal_effects",
-    "private_table",
-    "rolled_up",
-    "rows_of_subgroups",
-    "table_rows",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -13,8 +13,6 @@ from private_ate.release.metadata import Arm, Combination, Contrast, Pair
 if TYPE_CHECKING:
     from private_ate.release.intervals import Rule
 
-__all__ = ["combine_arms", "scale_contrast"]
-
 
 def combine_arms(
     arms: Sequence[Arm],

@@ -10,8 +10,6 @@ from private_ate.release.public_facts import ArmOverlap, Overlap, TableOne
 from private_ate.release.release import Release
 from private_ate.showing import show
 
-__all__ = ["ArmDiagnostics", "Diagnostics", "LostValues", "WithoutNoise"]
-
 
 @dataclass(frozen=True, slots=True)
 class LostValues:

@@ -13,8 +13,6 @@ from private_ate.errors import ArgumentError
 from private_ate.release.metadata import DESIGNS, Arm, Effect, released_estimand
 from private_ate.settings import Facts
 
-__all__ = ["ARM_FIELDS", "FIELDS", "OLD_FIELDS", "SCHEMA", "read_plain", "refuse_contradictions"]
-
 SCHEMA: Final = 2
 OLD_FIELDS: Final = (
     "ate", "interval", "noise_interval", "epsilon", "delta", "level", "adjacency",

@@ -26,18 +26,6 @@ from private_ate.privacy.quantiles import (
     two_staircase_quantile,
 )
 
-__all__ = [
-    "Rule",
-    "chance_beyond",
-    "expected_size",
-    "fixed_uniforms",
-    "half_width",
-    "noise_draws",
-    "noise_half_width",
-    "noise_quantile",
-    "noise_variance",
-]
-
 Rule = Literal["convolved", "in_squares"]
 Cdf = Callable[[Floats], Floats]
 

@@ -10,23 +10,6 @@ from private_ate.codec import NOT_NEGATIVE, Rule, at_least
 from private_ate.domain import Domain
 from private_ate.privacy.distributions import NoiseDistribution
 
-__all__ = [
-    "ARMS",
-    "DESIGNS",
-    "About",
-    "Arm",
-    "Combination",
-    "Contrast",
-    "Design",
-    "Effect",
-    "OutcomeNote",
-    "Pair",
-    "ReleasedEstimand",
-    "Step",
-    "TreatmentNote",
-    "released_estimand",
-]
-
 Pair = tuple[float, float]
 ReleasedEstimand = Literal["ate", "att", "atc", "ato", "difference"]
 DESIGNS: Final = ("unknown", "observational", "randomized")

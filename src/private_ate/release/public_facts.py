@@ -11,16 +11,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final, Literal
 
-__all__ = [
-    "ArmOverlap",
-    "CovariateRow",
-    "Moments",
-    "Overlap",
-    "PublicFacts",
-    "TableOne",
-    "Verdict",
-]
-
 Verdict = Literal["balanced", "nearly", "not balanced"]
 _BALANCED: Final = 0.1  # standardised difference that is usually called balanced
 _NEARLY: Final = 0.25

@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["NumberNeeded", "invert_effect", "odds_interval", "risk_interval"]
-
 Pair = tuple[float, float]
 
 

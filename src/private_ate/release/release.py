@@ -41,8 +41,6 @@ from private_ate.showing import show
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Release"]
-
 
 @dataclass(frozen=True, slots=True)
 class Release:

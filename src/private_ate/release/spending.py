@@ -21,8 +21,6 @@ from private_ate.privacy.objective import radius_tail
 from private_ate.privacy.quantiles import staircase_variance
 from private_ate.release.metadata import Step
 
-__all__ = ["list_steps", "list_unprotected", "tell_rounding", "warn_of_epsilon"]
-
 _LARGE: Final = 10
 _SOLVED: Final = (Metric.GRADIENT, Metric.ARM_GRADIENT)  # steps that a solver answers
 

@@ -10,6 +10,7 @@ from private_ate.effects import monotone_means, risk_ratio, risk_ratio_interval
 from private_ate.report.drawings import ForestMark, draw_curve, draw_forest, short_name
 from private_ate.report.glance import span_text
 from private_ate.report.markup import Markup, element
+from private_ate.report.numbers import number_text, pair_text
 from private_ate.report.parts import balance_table
 from private_ate.report.several import (
     Cells,
@@ -21,20 +22,11 @@ from private_ate.report.several import (
     phone_table,
     shown_contrasts,
 )
-from private_ate.report.words import assumption, headline, noun, number_text, pair_text, percent
+from private_ate.report.words import assumption, headline, noun, percent
 
 if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.metadata import Contrast, Pair
-
-__all__ = [
-    "arms_part",
-    "balance_parts",
-    "card_tables",
-    "plain_table",
-    "several_part",
-    "spread_part",
-]
 
 _MOST_PAIRS = 15  # other pairs that are drawn without being asked for, and tables of balance
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from private_ate.planning.plan import Plan
     from private_ate.release import ArmDiagnostics, Diagnostics
 
-__all__ = ["diagnostics_card", "plan_card"]
-
 
 def plan_card(plan: Plan) -> str:
     """Return a plan: the answer, a row per ε, and what the columns mean, folded."""

@@ -11,13 +11,12 @@ from private_ate.privacy.levels import private_part
 from private_ate.report.combined_parts import effects_table, forest_figure, sites_table
 from private_ate.report.html import short_lists
 from private_ate.report.markup import Markup, card, element, page
+from private_ate.report.numbers import number_text, pair_text
 from private_ate.report.several import in_brackets
-from private_ate.report.words import estimand_text, number_text, pair_text
+from private_ate.report.words import estimand_text
 
 if TYPE_CHECKING:
     from private_ate.sites.values import Combined, CombinedEffect
-
-__all__ = ["combined_card", "combined_page", "combined_text"]
 
 _WIDTH = 88
 _MODELS = {

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from private_ate.report.drawings import Mark, draw_sites
 from private_ate.report.markup import Markup, element
-from private_ate.report.words import number_text, pair_text
+from private_ate.report.numbers import number_text, pair_text
 
 if TYPE_CHECKING:
     from private_ate.sites.values import Combined, CombinedEffect
-
-__all__ = ["effects_table", "forest_figure", "sites_table"]
 
 _LONGEST = 40  # letters of a name that fit beside each other on a phone
 

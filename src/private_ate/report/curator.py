@@ -6,26 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.report.markup import Markup, element, page
+from private_ate.report.numbers import number_text, pair_text
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import balance_table, warning_boxes
 from private_ate.report.table_one import table_one_part
-from private_ate.report.words import estimand_name, noun, number_text, pair_text, uncertainty
+from private_ate.report.words import estimand_name, noun, uncertainty
 
 if TYPE_CHECKING:
     from private_ate.release import Diagnostics, Release
     from private_ate.release.curator import LostValues, WithoutNoise
-
-__all__ = [
-    "INTRODUCTION",
-    "MARK",
-    "TITLE",
-    "curator_page",
-    "lost_part",
-    "refused_page",
-    "released_part",
-    "weights_table",
-    "without_noise_note",
-]
 
 TITLE = "Curator's page"
 MARK = "Not private, do not share"

@@ -16,16 +16,15 @@ from private_ate.report.curator import (
     without_noise_note,
 )
 from private_ate.report.markup import Markup, element, page
+from private_ate.report.numbers import number_text
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import warning_boxes
-from private_ate.report.words import noun, number_text, uncertainty
+from private_ate.report.words import noun, uncertainty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from private_ate.release import ArmDiagnostics, Release
-
-__all__ = ["arms_page"]
 
 
 def arms_page(diagnostics: ArmDiagnostics, release: Release | None = None) -> str:

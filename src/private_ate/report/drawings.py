@@ -9,21 +9,6 @@ from itertools import pairwise
 
 from private_ate.report.markup import Markup, element
 
-__all__ = [
-    "Box",
-    "ForestMark",
-    "Mark",
-    "draw_bar",
-    "draw_boxes",
-    "draw_curve",
-    "draw_forest",
-    "draw_histogram",
-    "draw_intervals",
-    "draw_sites",
-    "draw_track",
-    "short_name",
-]
-
 _DEEP, _WARM, _SOFT, _LINE = "#0b4f8a", "#9a3b00", "#55606c", "#d5dae0"
 _EDGE = 3.0  # per cent left free on either side, so that no mark is cut
 

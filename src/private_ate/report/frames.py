@@ -13,17 +13,6 @@ if TYPE_CHECKING:
     from private_ate.release import ArmOverlap, Overlap, Release
     from private_ate.sites.values import Combined
 
-__all__ = [
-    "arms_frame",
-    "balance_frame",
-    "budget_frame",
-    "combined_frame",
-    "effects_frame",
-    "error_frame",
-    "overlap_frame",
-    "plan_frame",
-]
-
 
 def balance_frame(balance: Mapping[str, Sequence[float]]) -> pl.DataFrame:
     """Return a row per covariate: standardised differences before and after weighting."""

@@ -13,14 +13,13 @@ from private_ate.effects import (
     risk_ratio_interval,
 )
 from private_ate.report.markup import Markup, element
-from private_ate.report.words import number_text, percent, sampling_words, uncertainty
+from private_ate.report.numbers import number_text
+from private_ate.report.words import percent, sampling_words, uncertainty
 from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.ratios import NumberNeeded
-
-__all__ = ["glance_table", "needed_text", "ratio_rows", "span_text"]
 
 
 def glance_table(

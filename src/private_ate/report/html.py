@@ -48,14 +48,6 @@ from private_ate.report.words import (
 if TYPE_CHECKING:
     from private_ate.release import Release
 
-__all__ = [
-    "balance_table",
-    "release_card",
-    "release_page",
-    "releases_page",
-    "short_lists",
-]
-
 _MOST_COVARIATES = 16  # rows of Table 1 that leave a printed report at two pages
 
 

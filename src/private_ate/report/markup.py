@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from html import escape
 
-__all__ = ["STYLE", "Markup", "card", "element", "join", "page", "stacked", "words_apart"]
-
 _VOID = frozenset({"meta", "br", "wbr", "line", "rect", "circle", "path", "input", "link"})
 
 # No request may leave a page: nothing is loaded, and the policy forbids it should a text slip in.

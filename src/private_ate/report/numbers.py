@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["number_text", "pair_text"]
-
 
 def number_text(value: float, error: float) -> str:
     """Write a number with the digits that its standard error supports: two of the error's own.

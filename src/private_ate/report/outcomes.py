@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.metadata import Effect
 
-__all__ = ["by_outcome", "has_outcomes", "outcome_cells", "outcome_part"]
-
 
 def has_outcomes(release: Release) -> bool:
     """Say whether the table of effects has rows of several outcomes."""

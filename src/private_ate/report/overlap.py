@@ -9,8 +9,6 @@ from private_ate.release import ArmOverlap, Overlap
 from private_ate.report.drawings import Box, draw_boxes, draw_histogram, short_name
 from private_ate.report.markup import Markup, element
 
-__all__ = ["overlap_figure"]
-
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.report.drawings import Mark, draw_bar, draw_intervals, draw_track
 from private_ate.report.markup import Markup, element, words_apart
+from private_ate.report.numbers import number_text, pair_text
 from private_ate.report.words import (
     assumption,
     estimand_name,
@@ -15,8 +16,6 @@ from private_ate.report.words import (
     headline,
     noise_error,
     noun,
-    number_text,
-    pair_text,
     percent,
     plain_promise,
     uncertainty,
@@ -24,8 +23,6 @@ from private_ate.report.words import (
 
 if TYPE_CHECKING:
     from private_ate.release import Release
-
-__all__ = ["balance_table", "budget_part", "effect_part", "promise_part", "warning_boxes"]
 
 
 def warning_boxes(release: Release) -> list[Markup]:

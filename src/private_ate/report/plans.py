@@ -5,12 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from private_ate.report.words import number_text
+from private_ate.report.numbers import number_text
 
 if TYPE_CHECKING:
     from private_ate.planning.plan import Plan, PlanRow
-
-__all__ = ["plan_cells", "plan_legend", "plan_text"]
 
 _WIDTH = 80
 

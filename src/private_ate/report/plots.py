@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from private_ate.release import ArmOverlap, Effect, Overlap, Release
     from private_ate.report.several import Scope
 
-__all__ = [
-    "draw_balance",
-    "draw_contrasts",
-    "draw_effects",
-    "draw_errors",
-    "draw_means",
-    "draw_overlap",
-    "draw_plan",
-]
-
 _DOTS = 200  # to the inch, for slides
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
 

@@ -8,28 +8,13 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from private_ate.report.markup import Markup, element, stacked
-from private_ate.report.words import noun, number_text, percent
+from private_ate.report.numbers import number_text
+from private_ate.report.words import noun, percent
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.metadata import Arm, Contrast, Effect, Pair
-
-__all__ = [
-    "Cells",
-    "Column",
-    "Scope",
-    "arm_cells",
-    "arms_in_order",
-    "cells_of",
-    "contrast_cells",
-    "effect_columns",
-    "in_brackets",
-    "mean_error",
-    "phone_table",
-    "shown_contrasts",
-    "smallest_error",
-]
 
 Scope = Literal["all", "reference"]
 

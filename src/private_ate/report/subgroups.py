@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.metadata import Effect
 
-__all__ = [
-    "equal_effects_lines",
-    "has_subgroups",
-    "marked_subgroup",
-    "subgroup_cells",
-    "subgroup_part",
-]
-
 _ALL = "all units"
 
 

@@ -12,8 +12,6 @@ from private_ate.report.numbers import number_text
 if TYPE_CHECKING:
     from private_ate.release.public_facts import CovariateRow, Moments, TableOne
 
-__all__ = ["table_one_part"]
-
 _MOST_ARMS = 4  # whose means fit side by side
 
 

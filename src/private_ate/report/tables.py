@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.effects import p_value_of
 from private_ate.report.frames import effects_frame
+from private_ate.report.numbers import number_text, pair_text
 from private_ate.report.several import (
     Cells,
     Column,
@@ -16,28 +17,10 @@ from private_ate.report.several import (
     shown_contrasts,
     smallest_error,
 )
-from private_ate.report.words import (
-    assumption,
-    noun,
-    number_text,
-    outcome_names,
-    pair_text,
-    percent,
-)
+from private_ate.report.words import assumption, noun, outcome_names, percent
 
 if TYPE_CHECKING:
     from private_ate.release import Effect, Release
-
-__all__ = [
-    "csv_table",
-    "effect_cells",
-    "latex_table",
-    "markdown_table",
-    "p_text",
-    "promise_text",
-    "shown_effects",
-    "table_note",
-]
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",

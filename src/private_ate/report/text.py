@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from private_ate.effects import standard_error
 from private_ate.privacy.levels import private_part
 from private_ate.report.glance import ratio_rows
+from private_ate.report.numbers import number_text
 from private_ate.report.outcomes import by_outcome, has_outcomes, outcome_cells
 from private_ate.report.several import (
     Cells,
@@ -23,7 +24,6 @@ from private_ate.report.words import (
     compared_line,
     headline,
     noise_error,
-    number_text,
     sampling_words,
     uncertainty,
 )
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from private_ate.release import Release
-
-__all__ = ["release_table", "summarize", "summary_rows"]
 
 _WIDTH = 88
 _LEVELS = {

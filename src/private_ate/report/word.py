@@ -20,8 +20,6 @@ from private_ate.report.words import compared_line, headline
 if TYPE_CHECKING:
     from private_ate.release import Release
 
-__all__ = ["word_table"]
-
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _OPEN: Final = "http://schemas.openxmlformats.org"
 _DOCUMENT: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main"

@@ -15,31 +15,6 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.metadata import ReleasedEstimand
 
-__all__ = [
-    "PAPER",
-    "assumption",
-    "column_title",
-    "compared_line",
-    "estimand_name",
-    "estimand_text",
-    "formal_promise",
-    "headline",
-    "listed",
-    "noise_error",
-    "noun",
-    "number_text",
-    "outcome_names",
-    "outcome_unit",
-    "pair_text",
-    "percent",
-    "plain_promise",
-    "publishable_sentence",
-    "python_call",
-    "sampling_words",
-    "titled_balance",
-    "uncertainty",
-]
-
 PAPER = (
     "Quan Yuan, Xiaochen Li, Linkang Du, Min Chen, Mingyang Sun, Yunjun Gao, Shibo He, Jiming Chen "
     "and Zhikun Zhang, PrivATE: Differentially Private Average Treatment Effect Estimation for "

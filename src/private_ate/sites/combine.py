@@ -16,8 +16,6 @@ from private_ate.sites.guarantee import promise_together
 from private_ate.sites.rows import pool_rows
 from private_ate.sites.values import Combined, CombinedEffect, Model, Site
 
-__all__ = ["combine"]
-
 _FEW = 5  # sites below which their differences are hardly known
 _SUSPECT = 0.1  # p-value of Q below which one effect for all sites is doubted
 

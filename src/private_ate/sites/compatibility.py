@@ -14,8 +14,6 @@ from private_ate.release.metadata import Effect, TreatmentNote
 if TYPE_CHECKING:
     from private_ate.release import Release
 
-__all__ = ["Key", "refuse_disagreement", "refuse_unsound", "row_key", "warn_of_differences"]
-
 Key = tuple[str, str | None, str, str, str]
 
 

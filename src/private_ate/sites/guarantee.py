@@ -18,8 +18,6 @@ from private_ate.privacy.levels import Level, has_public_covariates
 if TYPE_CHECKING:
     from private_ate.release import Release
 
-__all__ = ["Promise", "promise_together"]
-
 
 @dataclass(frozen=True, slots=True)
 class Promise:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.metadata import Effect, Pair
 
-__all__ = ["Reading", "read_site"]
-
 _LARGEST: Final = 1e100  # whose square and its sums are still numbers
 _SLACK: Final = 1e-9  # by which rounding may make ends differ
 

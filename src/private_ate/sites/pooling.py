@@ -16,15 +16,6 @@ from scipy.special import chdtrc, ndtri, stdtrit
 
 from private_ate.arrays import Floats
 
-__all__ = [
-    "Heterogeneity",
-    "Pooled",
-    "pool_fixed",
-    "pool_random",
-    "quantile",
-    "reml_variance",
-]
-
 _SCAN: Final = 400  # places at which the restricted likelihood is looked at
 
 

@@ -19,8 +19,6 @@ from private_ate.sites.values import CombinedEffect, Model, SiteEffect
 if TYPE_CHECKING:
     from private_ate.release import Release
 
-__all__ = ["pool_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Coverage:

@@ -16,8 +16,6 @@ from private_ate.sites.pooling import Heterogeneity
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SCHEMA", "Combined", "CombinedEffect", "Model", "Site", "SiteEffect"]
-
 Model = Literal["fixed", "random"]
 SCHEMA: Final = 1
 
