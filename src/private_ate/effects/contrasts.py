@@ -27,7 +27,7 @@ from private_ate.release.intervals import (
     noise_draws,
     noise_half_width,
 )
-from private_ate.release.metadata import Arm, Contrast, Pair
+from private_ate.release.metadata import Arm, Contrast, Pair, around, within
 
 ALL_PAIRS: Final = "all pairs"
 TO_REFERENCE: Final = "against the reference"
@@ -105,18 +105,6 @@ def contrast_row(
         simultaneous=around(effect, wider, ends),
         noise_interval=around(effect, noise, ends),
     )  # fmt: skip
-
-
-def around(center: float, half: float | None, ends: Pair) -> Pair | None:
-    """Return the interval of a half-width around a number, within what the number can be."""
-    if half is None:
-        return None
-    return within(center - half, ends), within(center + half, ends)
-
-
-def within(value: float, ends: Pair) -> float:
-    """Return the value, or the end that it lies beyond."""
-    return min(max(value, ends[0]), ends[1])
 
 
 def _released_arm(

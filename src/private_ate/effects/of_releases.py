@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError
+from private_ate.release.metadata import longer_half
 from private_ate.release.ratios import NumberNeeded, invert_effect, odds_interval, risk_interval
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def number_needed_to_treat(
 def _half(release: Release, arm: Label | None, against: Label | None) -> float | None:
     """Return the longer half of an effect's interval."""
     effect, interval = _effect(release, arm, against)
-    return None if interval is None else _longer_half(effect, interval)
+    return None if interval is None else longer_half(effect, interval)
 
 
 def monotone_means(release: Release) -> dict[str, float]:
@@ -253,7 +254,7 @@ def standard_error(
 
 def interval_error(effect: float, interval: tuple[float, float], confidence: float) -> float:
     """Return the standard error of a normal estimate whose interval would be as wide."""
-    return _longer_half(effect, interval) / NormalDist().inv_cdf((1 + confidence) / 2)
+    return longer_half(effect, interval) / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def p_value(release: Release, *, arm: Label | None = None, against: Label | None = None) -> float:
@@ -302,8 +303,8 @@ def p_value_of(release: Release, effect: Effect) -> float:
         return chance_beyond(abs(effect.estimate), laws, variances, rule)
     from private_ate.effects.row_errors import chance_of_effect  # as above
 
-    quantile = _longer_half(effect.estimate, effect.noise_interval)
-    half = _longer_half(effect.estimate, effect.interval)
+    quantile = longer_half(effect.estimate, effect.noise_interval)
+    half = longer_half(effect.estimate, effect.interval)
     if half <= 0:
         return 1.0 if effect.estimate == 0 else 0.0
     return chance_of_effect(release, effect, facts.confidence, quantile=quantile, half=half)
@@ -318,11 +319,6 @@ def _is_cut(release: Release, effect: Effect) -> bool:
         return False
     reach = (bounds[1] - bounds[0]) * (1 - 1e-9)
     return effect.interval[0] <= -reach and effect.interval[1] >= reach
-
-
-def _longer_half(effect: float, pair: tuple[float, float]) -> float:
-    """Return the longer half of an interval: the shorter one may have been cut at the range."""
-    return max(pair[1] - effect, effect - pair[0])
 
 
 def e_value(

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from private_ate.domain import Domain
-from private_ate.effects.contrasts import within
 from private_ate.effects.estimate import Estimate, SubgroupRow
 from private_ate.release.intervals import half_width
-from private_ate.release.metadata import Contrast, Pair
+from private_ate.release.metadata import Contrast, Pair, longer_half, within
 from private_ate.settings import (
     ABSENT,
     Absent,
@@ -90,8 +89,7 @@ def _wider(effect: float, interval: Pair, coverage: float, at_once: float) -> fl
     their sums are, the logarithm of its tail falls ever faster, so that quantiles grow at most
     like these logarithms.
     """
-    half = max(interval[1] - effect, effect - interval[0])
-    return half * math.log(1 - at_once) / math.log(1 - coverage)
+    return longer_half(effect, interval) * math.log(1 - at_once) / math.log(1 - coverage)
 
 
 def _facts(run: Estimate, domain: Domain, place: int, *, bounds_are_declared: bool) -> OutcomeFacts:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from private_ate.domain import Interval
-from private_ate.effects.contrasts import around, contrast_row, pairs_in_order, within
+from private_ate.effects.contrasts import contrast_row, pairs_in_order
 from private_ate.effects.estimate import SubgroupRow
 from private_ate.effects.quantities import (
     Heterogeneity,
@@ -20,7 +20,7 @@ from private_ate.effects.quantities import (
     weighted_errors,
 )
 from private_ate.release.intervals import half_width
-from private_ate.release.metadata import Arm
+from private_ate.release.metadata import Arm, around, within
 from private_ate.settings import EqualEffects
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release.metadata import Arm, Combination, Contrast, Pair
+from private_ate.release.metadata import Arm, Combination, Contrast, Pair, around
 
 if TYPE_CHECKING:
     from private_ate.release.intervals import Rule
@@ -34,21 +34,18 @@ def combine_arms(
     held = [(arm, weights[arm.label]) for arm in arms if weights.get(arm.label, 0.0) != 0]
     whole = math.fsum(weights.values())
     levels = _adds_up_to_zero(weights)
-    laws = [_scaled(_law_of(arm), weight) for arm, weight in held]
+    noises = [_noise_of(arm).scaled(weight) for arm, weight in held]
     shared = arms[0].mean_noise
     if not levels and shared is not None:
-        laws.append(_scaled(shared, whole))
+        noises.append(shared.scaled(whole))
     variances = [[weight**2 * value for value in arm.variances] for arm, weight in held]
     estimate = _from_contrasts(arms, contrasts, weights) if levels else _from_means(held)
     ends = _reach(weights, bounds)
-    noise = noise_half_width(coverage, laws)
-    interval = None
+    half = None
     if rule is not None and all(variances):
-        half = half_width(coverage, laws, variances, rule)
-        interval = (_within(estimate - half, ends), _within(estimate + half, ends))
-    return Combination(
-        estimate, interval, (_within(estimate - noise, ends), _within(estimate + noise, ends))
-    )
+        half = half_width(coverage, noises, variances, rule)
+    noise = noise_half_width(coverage, noises)
+    return Combination(estimate, around(estimate, half, ends), around(estimate, noise, ends))
 
 
 def scale_contrast(contrast: Contrast, weights: Mapping[str, float]) -> Combination:
@@ -84,7 +81,7 @@ def _adds_up_to_zero(weights: Mapping[str, float]) -> bool:
     return abs(math.fsum(weights.values())) <= 1e-9 * size
 
 
-def _law_of(arm: Arm) -> NoiseDistribution:
+def _noise_of(arm: Arm) -> NoiseDistribution:
     if arm.noise is None:
         msg = (
             "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
@@ -92,10 +89,6 @@ def _law_of(arm: Arm) -> NoiseDistribution:
         )
         raise ArgumentError(msg, parameter="weights")
     return arm.noise
-
-
-def _scaled(law: NoiseDistribution, weight: float) -> NoiseDistribution:
-    return law.scaled(weight)
 
 
 def _from_contrasts(
@@ -122,7 +115,3 @@ def _reach(weights: Mapping[str, float], bounds: Pair | None) -> Pair:
         return -math.inf, math.inf
     products = [(weight * bounds[0], weight * bounds[1]) for weight in weights.values()]
     return math.fsum(map(min, products)), math.fsum(map(max, products))
-
-
-def _within(value: float, ends: Pair) -> float:
-    return min(max(value, ends[0]), ends[1])

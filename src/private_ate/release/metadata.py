@@ -285,5 +285,22 @@ def released_estimand(asked: str, design: str, *, adjusted: bool) -> ReleasedEst
     return cast("ReleasedEstimand", asked) if asked in get_args(ReleasedEstimand) else "ate"
 
 
+def within(value: float, ends: Pair) -> float:
+    """Return the value, or the end that it lies beyond."""
+    return min(max(value, ends[0]), ends[1])
+
+
+def around(center: float, half: float | None, ends: Pair) -> Pair | None:
+    """Return the interval of a half-width around a number, within what the number can be."""
+    if half is None:
+        return None
+    return within(center - half, ends), within(center + half, ends)
+
+
+def longer_half(value: float, pair: Pair) -> float:
+    """Return the longer half of an interval: the shorter one may have been cut at the range."""
+    return max(pair[1] - value, value - pair[0])
+
+
 def _flip(pair: Pair | None) -> Pair | None:
     return None if pair is None else (0.0 - pair[1], 0.0 - pair[0])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
+from private_ate.release.metadata import around, longer_half
 from private_ate.report.markup import Markup, element, stacked
 from private_ate.report.numbers import number_text
 from private_ate.report.words import noun, percent
@@ -109,9 +110,8 @@ def shown_contrasts(release: Release, scope: Scope = "all") -> tuple[Contrast, .
 def _widened(row: Contrast, factor: float | None, width: float) -> Pair | None:
     if row.interval is None or factor is None:
         return row.simultaneous
-    # The longer side: the shorter one may have been cut at the outcome's range.
-    half = factor * max(row.interval[1] - row.effect, row.effect - row.interval[0])
-    return max(row.effect - half, -width), min(row.effect + half, width)
+    half = factor * longer_half(row.effect, row.interval)
+    return around(row.effect, half, (-width, width))
 
 
 def arms_in_order(release: Release) -> tuple[Arm, ...]:

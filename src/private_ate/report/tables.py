@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from private_ate.effects import p_value_of
+from private_ate.effects.of_releases import interval_error
 from private_ate.report.frames import effects_frame
 from private_ate.report.numbers import number_text, pair_text
 from private_ate.report.several import (
@@ -176,9 +176,8 @@ def shown_effects(release: Release, scope: Scope) -> list[Effect]:
 def _error(release: Release, row: Effect, error: float) -> str:
     if row.interval is None:
         return ""
-    half = max(row.interval[1] - row.estimate, row.estimate - row.interval[0])
-    coverage = release.facts.confidence
-    return number_text(half / NormalDist().inv_cdf((1 + coverage) / 2), error)
+    own = interval_error(row.estimate, row.interval, release.facts.confidence)
+    return number_text(own, error)
 
 
 def _pair(pair: tuple[float, float] | None, error: float) -> str:

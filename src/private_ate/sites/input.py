@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from private_ate.effects.row_errors import row_variances
 from private_ate.errors import ArgumentError
+from private_ate.release.metadata import longer_half
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -70,14 +71,14 @@ def _coverage(name: str, release: Release) -> float:
 
 
 def _half_width(name: str, estimate: float, pair: Pair, *, least: float = 1 / _LARGEST) -> float:
-    """Return the longer half: the shorter one may have been cut at the outcome's range.
+    """Return the longer half of an interval that holds its estimate.
 
     The interval of the noise may be a point, at a very large ε.
     """
     if not all(math.isfinite(number) and abs(number) <= _LARGEST for number in (estimate, *pair)):
         msg = f"{name} holds numbers that are not finite or beyond {_LARGEST:g}"
         raise ArgumentError(msg)
-    half = max(pair[1] - estimate, estimate - pair[0])
+    half = longer_half(estimate, pair)
     if not pair[0] <= estimate <= pair[1] or half < least:
         msg = f"{name} has an interval that does not hold its estimate, or of no width"
         raise ArgumentError(msg)

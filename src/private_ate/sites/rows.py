@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_ate.errors import ArgumentError
-from private_ate.release.metadata import Effect, Pair
+from private_ate.release.metadata import Effect, Pair, longer_half
 from private_ate.sites.compatibility import Key, row_key
 from private_ate.sites.input import Reading, read_site
 from private_ate.sites.pooling import Pooled, pool_fixed, pool_random, quantile
@@ -118,8 +118,7 @@ def _pooled_numbers(pooled: Pooled, readings: list[Reading], coverages: _Coverag
 
 def _own_numbers(effect: Effect, reading: Reading, coverages: _Coverage) -> _Numbers:
     """Return the numbers of one site alone: its own."""
-    low, high = reading.interval
-    half = max(high - reading.estimate, reading.estimate - low)
+    half = longer_half(reading.estimate, reading.interval)
     return _Numbers(
         estimate=reading.estimate,
         standard_error=half / quantile(coverages.single, None),
