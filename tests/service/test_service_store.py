@@ -14,9 +14,10 @@ from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.estimators.registry import METHODS
+from private_ate.service.adjusting import settle_question
 from private_ate.service.heads import publish_heads, require_heads, visible_heads
 from private_ate.service.policy import Policy, Wish
-from private_ate.service.question import Question, settle_question
+from private_ate.service.question import Question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,

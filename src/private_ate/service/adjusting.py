@@ -6,18 +6,17 @@ numbers, so a policy can know it before anything is spent, whatever the request 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from private_ate.errors import PrivateAteError
 from private_ate.privacy.levels import has_public_covariates
+from private_ate.service.planner import expect
+from private_ate.service.question import Question, Settled, check_question
+from private_ate.service.store.catalogue import Dataset
 
-if TYPE_CHECKING:
-    from private_ate.service.question import Question, Settled
-    from private_ate.service.store.catalogue import Dataset
-
-__all__ = ["judged_as"]
+__all__ = ["settle_question"]
 
 # Methods without a planner that compare arms as they are, or do where their noise is wide.
 _MAY_NOT_ADJUST: Final = frozenset({"difference_in_means", "published"})
@@ -35,7 +34,13 @@ class _Case:
     settled: Settled = field(compare=False)
 
 
-def judged_as(question: Question, dataset: Dataset, settled: Settled) -> tuple[str, ...]:
+def settle_question(question: Question, dataset: Dataset) -> Settled:
+    """Check a question against a data set without opening it, and what its release may be about."""
+    settled = check_question(question, dataset)
+    return replace(settled, estimands=_judged_as(question, dataset, settled))
+
+
+def _judged_as(question: Question, dataset: Dataset, settled: Settled) -> tuple[str, ...]:
     """Return all that a release may turn out to be about, a mere difference of arms included.
 
     Follows from n, ε, the domain and what is asked alone.
@@ -54,8 +59,6 @@ def judged_as(question: Question, dataset: Dataset, settled: Settled) -> tuple[s
 @lru_cache(maxsize=_REMEMBERED)
 def _adjusts(case: _Case) -> bool:
     """Ask the planner, which takes the steps of the method; remembered, as charges ask again."""
-    from private_ate.service.planner import expect  # it is about questions itself
-
     try:
         row = expect(case.question, case.about, case.settled, None).row
     except PrivateAteError:  # refused by the estimate too, before it is charged

@@ -18,10 +18,11 @@ from private_ate.privacy.ledger.chain import canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.ledger.store import Execute, Store, find_entry
+from private_ate.service.adjusting import settle_question
 from private_ate.service.checks import Checks
 from private_ate.service.limits import Limits
 from private_ate.service.policy import Wish
-from private_ate.service.question import Question, Settled, settle_question
+from private_ate.service.question import Question, Settled
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,

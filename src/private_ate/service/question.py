@@ -7,7 +7,7 @@ alone, the plan's hash in the web process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, cast
 
 from private_ate.arguments import shown, truth_value
@@ -20,10 +20,9 @@ from private_ate.estimators.options import options_from_values, with_deviations
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request, among_arm
 from private_ate.privacy.budget import parse_epsilon
-from private_ate.service.adjusting import judged_as
 from private_ate.service.store.catalogue import Dataset
 
-__all__ = ["LONGEST_PURPOSE", "Question", "Settled", "settle_question"]
+__all__ = ["LONGEST_PURPOSE", "Question", "Settled", "check_question"]
 
 LONGEST_PURPOSE: Final = 300
 _MOST_COVARIATES: Final = 1000
@@ -130,7 +129,7 @@ class Settled:
         }
 
 
-def settle_question(question: Question, dataset: Dataset) -> Settled:
+def check_question(question: Question, dataset: Dataset) -> Settled:
     """Check a question against a data set without opening it."""
     covariates, domain = question.covariates, dataset.domain
     unknown = next((name for name in covariates or () if name not in domain.covariates), None)
@@ -161,8 +160,7 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
     bill = bill_for_columns(dataset.columns, request, method, domain, covariates)
     columns = tuple(one.column for one in Cells.of(domain, request.by).partitions)
     estimands = _possible_estimands(method, request, domain.treatment)
-    settled = Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
-    return replace(settled, estimands=judged_as(question, dataset, settled))
+    return Settled(request, method, bill, tuple(dict.fromkeys(columns)), estimands)
 
 
 def _possible_estimands(method: Method, request: Request, treatment: Treatment) -> tuple[str, ...]:
