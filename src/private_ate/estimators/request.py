@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from private_ate.arguments import real_number, settle
 from private_ate.domain import Treatment, label_text
 from private_ate.domain.subgroups import subgroup_names
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
-from private_ate.parameters import Bounds, Design, Estimand, Target, checked
+from private_ate.parameters import Bounds, Design, Estimand, Target, checked, of_door
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
@@ -104,6 +104,11 @@ class Request:
         if not isinstance(self.probability, str):
             chance = real_number("the probability of treatment", self.probability, 0.001, 0.999)
             settle(self, probability=chance)
+
+    def arguments(self, function: str) -> dict[str, Any]:
+        """Return what a function of the library is asked with: `estimate_ate` or `plan_ate`."""
+        held = {item.name for item in fields(self)}
+        return {one.name: getattr(self, one.name) for one in of_door(function) if one.name in held}
 
     @property
     def coverage(self) -> float:
