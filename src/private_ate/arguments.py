@@ -13,7 +13,7 @@ import operator
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import NoReturn, SupportsIndex, cast
+from typing import Literal, NoReturn, SupportsIndex, cast
 
 from private_ate.errors import ArgumentError
 
@@ -22,6 +22,13 @@ __all__ = [
     "exact_number",
     "exact_shares",
     "one_of",
+    "read_confidence",
+    "read_covariates",
+    "read_deviations",
+    "read_list",
+    "read_names",
+    "read_probability",
+    "read_shares",
     "real_number",
     "settle",
     "shown",
@@ -105,6 +112,65 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse what is not among the allowed words."""
     if not isinstance(value, str) or value not in allowed:
         _refuse(name, " or ".join(repr(word) for word in allowed), value)
+
+
+def read_confidence(text: str) -> float | None:
+    """Read a coverage, or none."""
+    if text.strip().lower() == "none":
+        return None
+    return real_number("confidence (or none)", text, 0.5, 0.9999)
+
+
+def read_probability(text: str | None) -> float | str | None:
+    """Read a probability: a number, or the name of a column."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def read_deviations(texts: list[str] | None) -> float | dict[str, float] | None:
+    """Read a guessed standard deviation, or those of several outcomes as COL=SD."""
+    if not texts:
+        return None
+    pairs = [text.rpartition("=") for text in texts]
+    if len(texts) == 1 and not pairs[0][1]:
+        return real_number("the outcome's standard deviation", texts[0], 1e-150, 1e150)
+    if not all(name and sign for name, sign, _ in pairs):
+        msg = "of several outcomes write the standard deviation of each as COL=SD"
+        raise ArgumentError(msg)
+    return {
+        name: real_number(f"the standard deviation of {name!r}", value, 1e-150, 1e150)
+        for name, _, value in pairs
+    }
+
+
+def read_shares(text: str | None) -> list[float] | None:
+    """Read the shares of several arms."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as cause:
+        msg = f"write a share for each arm, such as 0.6,0.3,0.1, not {text[:60]!r}"
+        raise ArgumentError(msg, parameter="arm shares") from cause
+
+
+def read_list(text: str | None) -> list[str]:
+    """Split a text at commas; an empty entry stays one, so that somebody refuses it."""
+    return [] if text is None else [part.strip() for part in text.split(",")]
+
+
+def read_names(text: str | None) -> list[str] | None:
+    """Split a list of names at commas; None where there is none."""
+    return None if text is None else [name for name in read_list(text) if name]
+
+
+def read_covariates(text: str | None) -> list[str] | Literal["all"] | None:
+    """Read a list of column names, or the word all."""
+    return "all" if text is not None and text.strip() == "all" else read_names(text)
 
 
 def settle(value: object, **checked: object) -> None:

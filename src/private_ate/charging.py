@@ -312,8 +312,8 @@ def bill_for(
 ) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked.
 
-    ``person`` says which public column told how many rows a person has; without an outline the
-    domain is that of an encoded study.
+    ``person`` is the public column of ids by which a person's rows were counted; without an
+    outline the domain is that of an encoded study.
     """
     public = tuple(domain.covariates) if outline is None else outline.covariates
     binding = binding_of(domain, None if outline is None else outline.table)
@@ -376,7 +376,8 @@ def _asked(request: Request, arms: int) -> dict[str, Any]:
         fields["options"] = of_two_arms()
     if request.design == "unknown":
         del fields["design"]  # so that requests of older ledgers keep their hash
-    # How many outcomes there are follows from the domain; the others are told apart elsewhere.
+    # The number of outcomes follows from the domain; the plan has its own entry for left-out rows,
+    # and bounds from data are never charged.
     for name in ("outcomes", "leave_out_undeclared", "bounds"):
         del fields[name]
     for name in ("among", "probability", "by", "overall", "spreads"):

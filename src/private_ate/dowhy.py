@@ -23,6 +23,7 @@ from private_ate.effects import standard_error
 from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimation import estimate_ate
 from private_ate.estimators.request import Design, Estimand
+from private_ate.parameters import of_door
 from private_ate.privacy.budget import Level
 from private_ate.release import Pair, Release
 from private_ate.report.words import estimand_name
@@ -92,6 +93,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
         confidence_intervals: bool | str = False,
         **_: Any,  # noqa: ANN401  # DoWhy passes the estimator's name again
     ) -> None:
+        given = dict(locals())
         if evaluate_effect_strength:
             message = "the strength of effect uses an estimate without noise; leave it out"
             raise ArgumentError(message)
@@ -106,13 +108,8 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
             confidence_level=confidence or 0.95,
             need_conditional_estimates=False,
         )
-        self._request: dict[str, Any] = {
-            "level": level, "epsilon": epsilon, "domain": domain, "method": method,
-            "estimand": estimand, "among": among, "design": design, "confidence": confidence,
-            "rows_per_person": rows_per_person, "person": person,
-            "leave_out_undeclared": leave_out_undeclared, "by": by, "overall": overall,
-            "options": options, "dataset": dataset, "dataset_version": dataset_version,
-        }  # fmt: skip
+        self._request = {one.name: given[one.name] for one in of_door("dowhy")}
+        del self._request["ledger"]
         self._ledger = None if ledger is None else str(ledger)
         # What DoWhy's refits ask an estimator for.
         self._effect_modifier_names: list[str] = []

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import cast
 
 from private_ate._version import VERSION
-from private_ate.arguments import one_of, whole_number
 from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
 from private_ate.data.inputs import resolve_domain, unasked_outcomes
 from private_ate.data.persons import refuse_person
@@ -33,6 +32,7 @@ from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Bounds, Design, Estimand, Request, Target, among_arm
 from private_ate.estimators.subgroups.method import estimate_subgroups
 from private_ate.estimators.trial.probability import probability_note
+from private_ate.parameters import checked
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
@@ -195,8 +195,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         options, design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
         leave_out_undeclared=leave_out_undeclared, bounds=bounds,
     )  # fmt: skip
-    one_of("engine", engine, ("auto", "local", "spark"))
-    _seed(seed)
+    seed = cast("int | None", checked({"engine": engine, "seed": seed})["seed"])
     for role, name in (("data set", dataset), ("data set's version", dataset_version)):
         if name is not None:
             check_name(role, name)
@@ -279,7 +278,7 @@ def estimate_study(
     refuse_gaps(method, request, study.domain)
     _refuse_looked_over(study, request)
     require_rows(study.size)
-    noise = Noise(entropy_for(_seed(seed)), recorder, authorize)
+    noise = Noise(entropy_for(seed), recorder, authorize)
     with single_threaded_blas():
         if len(outcomes) > 1:
             estimate = estimate_outcomes(
@@ -382,7 +381,3 @@ def _person_note(person: str | None, request: Request) -> tuple[str, ...]:
     if person is None:
         return ()
     return (f"no person has more than {request.rows_per_person} rows, by the ids in {person!r}",)
-
-
-def _seed(seed: int | None) -> int | None:
-    return None if seed is None else whole_number("a seed", seed, 0)

@@ -18,7 +18,7 @@ from private_ate.data.entries import label_of, numbers_of
 from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.estimation import estimate_ate
-from private_ate.privacy.budget import Level
+from private_ate.parameters import shared
 from private_ate.release import Pair, Release
 
 try:
@@ -183,24 +183,11 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
         """Make the release; an error that is not one of ours counts as one."""
         before, self._has_released = self._has_released, True
         try:
-            return estimate_ate(
-                frame,
-                domain=self._domain(covariates),
-                covariates=covariates,
-                level=cast("Level", self.level),
-                epsilon=self.epsilon,
-                method=self.method,
-                among=cast("Any", self.among),
-                by=() if self.by is None else self.by,
-                overall=self.overall,
-                design=cast("Any", self.design),
-                confidence=self.confidence,
-                rows_per_person=self.rows_per_person,
-                leave_out_undeclared=self.leave_out_undeclared,
-                dataset_version=self.dataset_version,
-                seed=self.seed,
-                **self._account(),
-            )
+            names = [one.name for one in shared("sklearn", "estimate_ate")]
+            asked: dict[str, Any] = {name: getattr(self, name) for name in names}
+            asked["by"] = () if self.by is None else self.by
+            domain = self._domain(covariates)
+            return estimate_ate(frame, domain=domain, covariates=covariates, **asked)
         except PrivateAteError:
             self._has_released = before
             raise
@@ -260,9 +247,6 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
             message = f"covariate_bounds declares {len(pairs)} columns, X has {len(names)}"
             raise ArgumentError(message)
         return {name: Interval(*pair) for name, pair in zip(names, pairs, strict=True)}
-
-    def _account(self) -> dict[str, Any]:
-        return {"ledger": self.ledger, "dataset": self.dataset}
 
 
 class _Clone(PrivateATE):

@@ -37,6 +37,28 @@ def estimate(**kwargs: object):
 
 
 @pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"treatment": "t", "outcome": "y", "covariates": ["x"]},
+        {"domain": Domain("t", ("y", Interval(0, 10))), "covariates": "all"},
+        {"domain": Domain(Treatment("t"), ("y", Interval(0, 10))), "covariates": ["x"],
+         "treatment": Treatment("t", 1, 0)},
+        {"domain": Domain("t", [("y", Interval(0, 10)), ("z", Interval(0, 10))]),
+         "outcome": ["z", "y"], "covariates": ["x"], "method": "auto"},
+    ],
+)  # fmt: skip
+def test_a_domain_is_built_at_most_twice_in_an_estimate(monkeypatch, asked):
+    built = []
+    check = Domain._check
+    monkeypatch.setattr(Domain, "_check", lambda self: built.append(self) or check(self))
+
+    estimate(data=draw_frame().with_columns(z=pl.col("y") / 2), **asked)
+
+    assert len(built) <= 2
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         {"level": "labels"}, {"level": None}, {"epsilon": 0}, {"epsilon": "x"}, {"neighbors": 0},

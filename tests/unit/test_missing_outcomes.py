@@ -155,17 +155,15 @@ def test_the_command_line_takes_the_rule(tmp_path, flag, expected):
 
 
 def test_the_command_line_keeps_a_declared_number_when_bounds_are_given(tmp_path):
-    from private_ate.cli.arms import ArmFlags
     from private_ate.cli.estimate import declared_domain
+    from private_ate.parameters import of_door
 
     path = tmp_path / "domain.toml"
     domain_with(None, Interval(0, 10, missing=3)).write(path)
-    asked = {"binary": False, "bounds": [], "categories": [], "arms": ArmFlags()}
+    asked = {one.name: one.default for one in of_door("check")} | {"domain": path}
 
-    wider = declared_domain(None, None, path, outcome_bounds=(0.0, 40.0), **asked)
-    other = declared_domain(
-        None, None, path, outcome_bounds=(5.0, 40.0), missing="private", **asked
-    )
+    wider = declared_domain({**asked, "outcome_bounds": (0.0, 40.0)})
+    other = declared_domain({**asked, "outcome_bounds": (5.0, 40.0), "missing_outcomes": "private"})
 
     assert wider.bounds == Interval(0, 40, missing=3)
     assert other.outcome == Outcome("y", Interval(5, 40), "private")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
 
 import numpy as np
 
-from private_ate.arguments import one_of, truth_value, whole_number
 from private_ate.arrays import Integers, Words
 from private_ate.checking.arms import judge_arms, judge_support
 from private_ate.checking.columns import judge_covariate, judge_declarations
@@ -56,6 +54,7 @@ from private_ate.engines.local import Progress
 from private_ate.engines.on_disk import tell_rows
 from private_ate.engines.spark import is_spark_frame
 from private_ate.errors import ArgumentError, SchemaError
+from private_ate.parameters import checked
 from private_ate.privacy.levels import Level
 
 __all__ = ["check_data"]
@@ -108,10 +107,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     DataCheck
         Findings with a severity, a sentence and a remedy; its repr shows no value.
     """
-    if level is not None:
-        one_of("level", level, get_args(Level))
-    whole_number("rows_per_person", rows_per_person, 1)
-    truth_value("leave_out_undeclared", leave_out_undeclared)
+    given = {"rows_per_person": rows_per_person, "leave_out_undeclared": leave_out_undeclared}
+    checked(given if level is None else {**given, "level": level})
     memory = parse_memory(memory_limit)
     named = resolve_domain(domain, treatment, outcome)
     subgroups = subgroup_names(by)

@@ -7,7 +7,7 @@ the command line; the file can.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,6 +58,12 @@ class ArmFlags:
     arms: str | None = None
     reference: str | None = None
     bins: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ArmFlags:
+        """Return what a command's flags say of arms."""
+        names = ("treated", "control", "arms", "reference", "treatment_bins")
+        return cls(*(given[name] for name in names))
 
     def declare(self, base: Treatment) -> Treatment:
         """Return a treatment with what flags say of it in place of what a file says.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from private_ate.cli import flags
-from private_ate.cli.arms import ArmFlags
+from private_ate.parameters import keywords_of
 
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 
+@flags.takes_flags("check")
 def check(
     data: Annotated[
         Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
@@ -23,78 +24,34 @@ def check(
     level: Annotated[
         str | None, typer.Option(help="The level that is planned: label or sample.")
     ] = None,
-    treatment: flags.TreatmentColumn = None,
-    outcome: flags.OutcomeColumn = None,
-    covariates: flags.Covariates = None,
-    domain: flags.DomainFile = None,
-    outcome_bounds: flags.OutcomeBounds = None,
-    binary_outcome: flags.IsBinary = False,
-    event_label: flags.EventLabel = None,
-    missing_outcomes: flags.MissingOutcomes = None,
-    bounds: flags.Bounds = None,
-    categories: flags.Categories = None,
-    treated: flags.Treated = None,
-    control: flags.Control = None,
-    arms: flags.Arms = None,
-    reference: flags.Reference = None,
-    treatment_bins: flags.TreatmentBins = None,
-    by: flags.By = None,
-    person: flags.Person = None,
-    rows_per_person: flags.RowsPerPerson = 1,
     leave_out_undeclared: Annotated[
         bool,
         typer.Option("--leave-out-undeclared", help="Rows of no arm are left out on purpose."),
     ] = False,
-    memory_limit: Annotated[
-        str, typer.Option(help="Memory above which a file is streamed.", metavar="SIZE")
-    ] = "1GB",
-    sep: flags.Separator = None,
-    decimal: flags.DecimalSign = None,
-    encoding: flags.EncodingName = None,
-    header_row: flags.HeaderRow = None,
-    skip_rows: flags.SkippedRows = None,
-    sheet: flags.SheetName = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    html: Annotated[
-        Path | None, typer.Option(help="Curator only: also write a page.", metavar="OUT.html")
-    ] = None,
-    quiet: flags.Quiet = False,
+    **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Compare a file with its domain before estimating. NOT private: for the curator alone.
 
     Exits with 1 if something would bend the estimate, 0 otherwise. Spends and stores nothing.
     """
     from private_ate.checking.check import check_data  # keeps --help fast
-    from private_ate.cli.estimate import declared_domain, named_covariates  # as above
+    from private_ate.cli.estimate import declared_domain, described  # as above
     from private_ate.cli.pages import require_folder  # as above
     from private_ate.cli.progress import watch  # as above
-    from private_ate.data.files import described_file, write_whole  # as above
+    from private_ate.data.files import write_whole  # as above
 
+    html = given["html"]
     require_folder(html)
-    known = declared_domain(
-        treatment, outcome, domain, outcome_bounds=outcome_bounds, binary=binary_outcome,
-        event_label=event_label, missing=missing_outcomes,
-        bounds=bounds or [], categories=categories or [],
-        arms=ArmFlags(treated, control, arms, reference, treatment_bins),
-    )  # fmt: skip
-    file = described_file(
-        data, sep=sep, decimal=decimal, encoding=encoding, header_row=header_row,
-        skip_rows=skip_rows, sheet=sheet,
-    )  # fmt: skip
-    with watch("checking", quiet=quiet or json) as progress:
+    known = declared_domain(given)
+    asked = {**given, "level": level, "leave_out_undeclared": leave_out_undeclared}
+    with watch("checking", quiet=given["quiet"] or given["json"]) as progress:
         found = check_data(
-            file,
+            described(data, given),
             domain=known,
-            level=cast("Any", level),
-            covariates=named_covariates(covariates),
-            by=[] if by is None else [text.strip() for text in by.split(",")],
-            person=person,
-            rows_per_person=rows_per_person,
-            leave_out_undeclared=leave_out_undeclared,
-            memory_limit=memory_limit,
             progress=progress,
+            **keywords_of("check", "check_data", asked),
         )
-    _show(found, as_json=json)
+    _show(found, as_json=given["json"])
     if html is not None:
         write_whole(html, found.to_html())
     if found.bends:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from private_ate.arguments import one_of
+from private_ate.arguments import one_of, read_covariates
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["domain"]
 
 
+@flags.takes_flags("domain")
 def domain(
     data: Annotated[
         Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
@@ -43,38 +44,22 @@ def domain(
             help="What will be private: label leaves covariates to be looked up.", metavar="LEVEL"
         ),
     ] = "sample",
-    treated: flags.Treated = None,
-    control: flags.Control = None,
-    arms: flags.Arms = None,
-    reference: flags.Reference = None,
-    treatment_bins: flags.TreatmentBins = None,
-    sep: flags.Separator = None,
-    decimal: flags.DecimalSign = None,
-    encoding: flags.EncodingName = None,
-    header_row: flags.HeaderRow = None,
-    skip_rows: flags.SkippedRows = None,
-    sheet: flags.SheetName = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
     from private_ate.cli.draft import Draft  # keeps --help fast
-    from private_ate.cli.estimate import named_covariates  # as above
+    from private_ate.cli.estimate import READING  # as above
     from private_ate.data.files import described_file, read_schema, write_whole  # as above
     from private_ate.data.tables import require_column  # as above
 
     one_of("level", level, ("label", "sample"))
-    declared = _declared_arms(
-        treatment, ArmFlags(treated, control, arms, reference, treatment_bins)
-    )
-    if out.exists() and not force:
+    declared = _declared_arms(treatment, ArmFlags.of(given))
+    if out.exists() and not given["force"]:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
-    reading: dict[str, Any] = {
-        "sep": sep, "decimal": decimal, "encoding": encoding, "header_row": header_row,
-        "skip_rows": skip_rows, "sheet": sheet,
-    }  # fmt: skip
+    reading = {name: given[name] for name in READING}
     schema = read_schema(described_file(data, **reading))
-    named = named_covariates(covariates)
+    named = read_covariates(covariates)
     asked = [("treatment", treatment), ("outcome", outcome)]
     asked += [("covariate", name) for name in named or () if named != "all"]
     for role, name in asked:

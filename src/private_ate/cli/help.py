@@ -6,36 +6,16 @@ from typing import Any, Final
 
 from typer.core import TyperCommand, TyperGroup
 
+from private_ate.parameters import PARAMETERS
+
 __all__ = ["GROUPS", "GroupedCommand", "PlainCommand", "PlainGroup"]
 
-# Panels of the commands that read a study, in this order, with their parameters in this order. A
+# Panels of the commands that read a study, and their parameters, in the order of the table. A
 # newcomer needs the first panel alone.
 GROUPS: Final = {
-    "To begin with": (
-        "treatment", "treated", "control", "outcome", "outcome_bounds", "covariates", "domain",
-        "level", "epsilon",
-    ),
-    "What is asked": (
-        "epsilons", "half_width", "solve", "estimand", "among", "arms", "reference",
-        "treatment_bins", "by", "overall", "design", "probability", "confidence", "means", "method",
-    ),
-    "Data": (
-        "binary_outcome", "event_label", "missing_outcomes", "bounds", "categories", "weights",
-        "person", "rows_per_person", "leave_out_undeclared", "sep", "decimal", "encoding",
-        "header_row", "skip_rows", "sheet", "rows", "dimension", "treated_share", "arm_shares",
-        "overlap", "mean_weight", "explained",
-    ),
-    "Privacy and budget": (
-        "ledger", "head", "dataset", "dataset_version", "analyst", "request_id", "bounds_from_data",
-    ),
-    "Output": (
-        "out", "report", "json", "html", "plot", "contrasts", "diagnostics", "force", "quiet",
-        "help",
-    ),
-    "For experts": (
-        "outcome_sd", "target", "neighbors", "settings", "engine", "master", "memory_limit", "seed",
-    ),
-}  # fmt: skip
+    panel: tuple(one.name for one in PARAMETERS if one.group == panel)
+    for panel in dict.fromkeys(one.group for one in PARAMETERS if one.group)
+}
 _PANELS: Final = {name: panel for panel, names in GROUPS.items() for name in names}
 _PLACES: Final = {name: place for place, name in enumerate(_PANELS)}
 

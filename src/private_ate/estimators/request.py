@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import Any, Protocol, TypeVar
 
-from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.arguments import real_number, settle
 from private_ate.domain import Treatment, label_text
 from private_ate.domain.subgroups import subgroup_names
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
+from private_ate.parameters import Bounds, Design, Estimand, Target, checked, of_door
 from private_ate.privacy.budget import Level, parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
@@ -27,10 +28,6 @@ __all__ = [
     "options_for",
 ]
 
-Estimand = Literal["ate", "att", "atc", "ato"]
-Target = Literal["balance", "track"]
-Design = Literal["unknown", "observational", "randomized"]
-Bounds = Literal["declared", "from-data"]
 Options = TypeVar("Options")
 
 
@@ -66,20 +63,8 @@ class Request:
     bounds: Bounds = "declared"
 
     def __post_init__(self) -> None:
-        one_of("level", self.level, get_args(Level))
-        one_of("estimand", self.estimand, get_args(Estimand))
-        one_of("target", self.target, get_args(Target))
-        one_of("design", self.design, get_args(Design))
-        one_of("bounds", self.bounds, get_args(Bounds))
-        settle(
-            self,
-            epsilon=parse_epsilon(self.epsilon),
-            neighbors=whole_number("neighbors", self.neighbors, 1, 1000),
-            rows_per_person=whole_number("rows_per_person", self.rows_per_person, 1, 10**6),
-        )
-        if self.confidence is not None:
-            share = real_number("confidence (None for no interval)", self.confidence, 0.5, 0.9999)
-            settle(self, confidence=share)
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        settle(self, **checked(given), epsilon=parse_epsilon(self.epsilon))
         self._check_probability()
         self._check_subgroups()
         self._check_left_out()
@@ -92,16 +77,14 @@ class Request:
     def _check_subgroups(self) -> None:
         """Refuse subgroups that are no different texts, or an overall effect beside none."""
         by = subgroup_names(self.by)
-        settle(self, by=by, overall=truth_value("overall", self.overall))
+        settle(self, by=by)
         if self.overall and not by:
             msg = "overall pays for all units beside subgroups; name these too: by=['…']"
             raise ArgumentError(msg, parameter="by")
 
     def _check_left_out(self) -> None:
         """Refuse to leave out rows where that would depend on private entries."""
-        left_out = truth_value("leave_out_undeclared", self.leave_out_undeclared)
-        settle(self, leave_out_undeclared=left_out)
-        if left_out and not has_public_covariates(self.level):
+        if self.leave_out_undeclared and not has_public_covariates(self.level):
             msg = (
                 "leave_out_undeclared belongs to label level, where treatment and covariates are "
                 "public; at sample level nothing may depend on which rows those are"
@@ -121,6 +104,11 @@ class Request:
         if not isinstance(self.probability, str):
             chance = real_number("the probability of treatment", self.probability, 0.001, 0.999)
             settle(self, probability=chance)
+
+    def arguments(self, function: str) -> dict[str, Any]:
+        """Return what a function of the library is asked with: `estimate_ate` or `plan_ate`."""
+        held = {item.name for item in fields(self)}
+        return {one.name: getattr(self, one.name) for one in of_door(function) if one.name in held}
 
     @property
     def coverage(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, cast
+from typing import Final
 
 from private_ate.domain import Domain
 from private_ate.domain.subgroups import Cells
@@ -68,14 +68,11 @@ def _plan(
     share = _GUESSED_SHARE if used.weights is not None and is_private else 1.0
     sizes = StudySizes.declared(min(rows, _MOST_ROWS), len(used.features), used.bounds, share)
     epsilon = request.epsilon / 2 if request.overall else request.epsilon
+    asked = request.arguments("plan_ate") | {"by": (), "overall": False, "options": options}
+    domain = replace(used, weights=None)
     return plan_ate(
-        sizes, level=request.level, epsilons=[Fraction(epsilon)],
-        domain=replace(used, weights=None), among=request.among, probability=request.probability,
-        half_width=half_width, target=request.target, neighbors=request.neighbors,
-        estimand=request.estimand, confidence=request.confidence,
-        rows_per_person=request.rows_per_person, design=request.design,
-        options=cast("Any", options),
-    )  # fmt: skip
+        sizes, epsilons=[Fraction(epsilon)], domain=domain, half_width=half_width, **asked
+    )
 
 
 def _used(domain: Domain, names: tuple[str, ...] | None) -> Domain:

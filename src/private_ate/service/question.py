@@ -93,6 +93,12 @@ class Question:
         return values
 
 
+# What a question hands on to a request as it is; an arm and options are settled first.
+_HANDED_ON: Final = {item.name for item in fields(Question)} & {
+    item.name for item in fields(Request)
+} - {"among", "options"}
+
+
 @dataclass(frozen=True, slots=True)
 class Settled:
     """A question about a data set, checked: its request, its method, and what it would cost."""
@@ -145,14 +151,11 @@ def check_question(question: Question, dataset: Dataset) -> Settled:
     options = None
     if question.options:
         options = options_from_values(question.method, dataset.level, question.options)
-    request = Request(
-        dataset.level, parse_epsilon(question.epsilon), question.neighbors,
-        cast("Any", question.estimand), cast("Any", question.target), question.confidence,
-        dataset.rows_per_person, options, cast("Any", question.design),
-        probability=question.probability, by=question.by, overall=question.overall,
-        leave_out_undeclared=question.leave_out_undeclared,
-    )  # fmt: skip
-    request = among_arm(request, domain.treatment, question.among)
+    asked: dict[str, Any] = {
+        "level": dataset.level, "rows_per_person": dataset.rows_per_person,
+        **{name: getattr(question, name) for name in _HANDED_ON}, "options": options,
+    }  # fmt: skip
+    request = among_arm(Request(**asked), domain.treatment, question.among)
     method = method_for(question.method, request, domain.treatment.size)
     request = with_deviations(request, question.outcome_sd, domain, method)
     # What the estimate would refuse from the request and the domain alone is refused here.

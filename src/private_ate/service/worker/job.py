@@ -114,15 +114,9 @@ def _estimate(order: Order) -> Report:
             row = find_request(execute, order.request)
             dataset = find_dataset(execute, row.dataset)
         settled = settle_question(row.asked, dataset)
-        question, request = row.asked, settled.request
-        asked: dict[str, Any] = {
-            "domain": dataset.domain, "level": dataset.level, "epsilon": request.epsilon,
-            "method": settled.method.name, "target": request.target,
-            "neighbors": request.neighbors, "estimand": request.estimand, "among": request.among,
-            "design": request.design, "probability": request.probability, "by": request.by,
-            "overall": request.overall, "confidence": request.confidence,
-            "rows_per_person": request.rows_per_person, "covariates": question.covariates,
-            "options": request.options, "leave_out_undeclared": question.leave_out_undeclared,
+        asked = settled.request.arguments("estimate_ate") | {
+            "domain": dataset.domain, "covariates": row.asked.covariates,
+            "method": settled.method.name,
         }  # fmt: skip
         if row.dummy:
             return Report("done", body=_dummy_release(dataset, asked))
