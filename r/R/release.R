@@ -100,12 +100,34 @@ effects_text <- function(x) {
   shown
 }
 
+# Means of both arms and what follows of a binary outcome; intervals are in `private-ate report`.
+ratios_text <- function(x) {
+  settings <- x$settings
+  number <- function(value) formatC(value, digits = 3, format = "fg", flag = "#")
+  told <- c(
+    if (length(settings$means) == 2 && !is.null(settings$means$treated)) {
+      paste0("means: ", number(settings$means$treated), " if treated, ",
+             number(settings$means$control), " if not")
+    },
+    if (!is.null(settings$risk_ratio)) paste("risk ratio:", number(settings$risk_ratio)),
+    if (!is.null(settings$odds_ratio)) paste("odds ratio:", number(settings$odds_ratio))
+  )
+  effect <- x$effects$estimate
+  if (isTRUE(settings$binary_outcome) && length(effect) == 1 && x$estimand != "difference" && effect != 0) {
+    told <- c(told, paste("needed to treat:", number(1 / abs(effect)), "for one event",
+                          if (effect > 0) "more" else "less"))
+  }
+  told
+}
+
 print.private_ate <- function(x, ...) {
   for (text in x$warnings) cat(strwrap(paste("WARNING:", text)), sep = "\n")
   unit <- x$outcome$unit
   cat(headline(x), if (!is.null(unit)) paste0(" (", unit, ")"), "\n", sep = "")
   cat(x$formula, "\n\n", sep = "")
   print(effects_text(x), right = FALSE)
+  ratios <- ratios_text(x)
+  if (length(ratios)) cat("\n", paste0(ratios, "\n"), sep = "")
   cat("\nguarantee: ", x$guarantee, "\n", sep = "")
   cat("method: ", x$method, ", n = ", format(x$n, big.mark = ","), "\n", sep = "")
   if (!is.null(x$missing$outcome)) {

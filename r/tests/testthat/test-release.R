@@ -19,6 +19,17 @@ test_that("a number that adjusts for nothing is not called an effect", {
   expect_output(print(ask(y ~ treat)), "Difference in means, not adjusted")
 })
 
+test_that("a binary outcome is shown with what follows from its effect", {
+  data <- study()
+  data$died <- factor(ifelse(data$y > 20, "dead", "alive"))
+  died <- ask(died ~ treat | age + sex, data, outcome_bounds = NULL, event_label = "dead", means = TRUE)
+
+  for (words in c("means: 0", "risk ratio: ", "odds ratio: ", "needed to treat: [0-9.]+ for one event")) {
+    expect_output(print(died), words)
+  }
+  expect_false(any(grepl("needed to treat", capture.output(print(released())))))
+})
+
 test_that("several arms and subgroups have a row each", {
   data <- study(900)
   data$dose <- factor(sample(c("none", "low", "high"), 900, TRUE), c("none", "low", "high"))

@@ -28,6 +28,7 @@ _FEW_ROWS: Final = 20
 _SAME: Final = 0.99  # rank correlation, or share of rows, from which on a column tells another
 _CLOSE: Final = 0.95  # rank correlation from which on a covariate is worth a question
 _BIN: Final = 5  # neighbours by rank of a column of numbers that stand for one value
+_FEWEST_CLASSED: Final = 10  # rows outside of the most frequent class
 _FEWEST_OTHERS: Final = 5  # rows that lack the most frequent outcome
 
 
@@ -137,6 +138,8 @@ def _judge_pair(sample: RowSample, name: str, outcome: str) -> Iterator[Finding]
         is_same = rows is not None
         if rows is not None:
             how = f"it tells {quoted(outcome)} in {share(rows, outcomes.size)} of the rows"
+        elif _are_classes(told, outcomes):
+            is_same, how = True, f"its values are classes of {quoted(outcome)}"
     if is_same:
         yield Finding(
             "tells the outcome", name, "bends",
@@ -190,6 +193,23 @@ def _told_rows(told: _Values, outcomes: _Values) -> float | None:
     missed = outcomes.size - int(most.sum())
     allowed = (1 - _SAME) * outcomes.size + tolerated
     return outcomes.size - missed if missed <= allowed and missed < 0.1 * others else None
+
+
+def _are_classes(told: _Values, outcomes: _Values) -> bool:
+    """Say whether each value of a column stands for a range of outcomes that no other shares.
+
+    A few rows can be apart by chance, so that ten have to lie outside of the most frequent class.
+    """
+    codes = told.codes
+    others = told.size - int(np.bincount(codes).max())
+    if others < _FEWEST_CLASSED or not told.is_coarse or not np.isfinite(outcomes.numbers).all():
+        return False
+    kinds = int(codes.max()) + 1
+    low, high = np.full(kinds, np.inf), np.full(kinds, -np.inf)
+    np.minimum.at(low, codes, outcomes.numbers)
+    np.maximum.at(high, codes, outcomes.numbers)
+    order = np.argsort(low)
+    return bool((high[order][:-1] < low[order][1:]).all())
 
 
 def _repeated(sample: RowSample, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -64,6 +64,7 @@ Covariates = Sequence[str] | Literal["all"] | None  # named, every other column,
 
 MOST_LABELS = 200  # of a column whose labels are looked up
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 _MOST_NAMES = 20  # that an error lists
 _ANSWERS = {"yes": 1.0, "no": 0.0}
 _FEW_LABELS = 10  # fewer never look like names
@@ -233,9 +234,12 @@ def require_column(names: Sequence[str], name: str, role: str, asked: Collection
     if any(one in names for one in asked):
         more = f", … {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         msg += f"found: {', '.join(map(repr, names[:_MOST_NAMES]))}{more}"
+        if any(_NO_TEXT in one for one in names):
+            msg += "; some letters are not of this encoding: say which one it is"
+            raise SchemaError(msg, parameter="encoding")
         raise SchemaError(msg)
     msg += "the first line of a file is taken for its header: check that it is one, and the name"
-    raise SchemaError(msg)
+    raise SchemaError(msg, parameter="header row")
 
 
 def require_numbers(columns: Columns, name: str) -> None:

@@ -56,6 +56,8 @@ def topics(check, column="x"):
             AGES // 10, Interval(0, 10), [f"group {age // 10}" for age in AGES],
             id="one to one with five labels",
         ),
+        pytest.param(SCORES, Interval(-50, 50), np.floor(SCORES / 10), id="classes"),
+        pytest.param(SCORES, Interval(-50, 50), np.where(SCORES > 8, "high", "low"), id="a cut"),
     ],
 )  # fmt: skip
 def test_a_covariate_that_is_the_outcome_in_another_form_is_an_error(outcome, bounds, covariate):
@@ -80,8 +82,13 @@ def test_a_covariate_that_is_the_outcome_in_another_form_is_an_error(outcome, bo
         pytest.param(RNG.random(ROWS) < 0.02, Binary(), RNG.normal(size=ROWS), id="rare event"),
         pytest.param(DIED * 1, Binary(), [f"street {i}" for i in range(ROWS)], id="address"),
         pytest.param(SCORES, Interval(-50, 50), RNG.choice(["a", "b"], ROWS), id="label"),
+        pytest.param(SCORES, Interval(-50, 50), np.sort(SCORES)[-6] < SCORES, id="few at one end"),
+        pytest.param(
+            SCORES, Interval(-50, 50), np.floor((SCORES + RNG.normal(0, 5, ROWS)) / 10),
+            id="classes of a pre-test",
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_covariate_that_only_predicts_the_outcome_is_no_error(outcome, bounds, covariate):
     assert "tells the outcome" not in topics(checked(outcome, bounds, covariate))
 

@@ -321,6 +321,7 @@ def test_tables_without_rows_or_columns_are_refused():
         (["ann", "red", "king"], "the first line of a file is taken for its header"),
         (["41", "red", "5.5"], "the first line of a file is taken for its header"),
         (["drug", *(f"c{place}" for place in range(24))], "… 5 more"),
+        (["drug", "gr\ufffd\ufffde"], "not of this encoding: say which one it is"),
     ],
 )
 def test_a_column_that_is_not_there_is_told_with_those_that_are(names, words):
