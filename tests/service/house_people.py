@@ -26,6 +26,7 @@ OLGA = Actor("olga", "auditor")
 WIDE = Policy(
     epsilon_per_month="1000", epsilon_at_least="0.000001", requests_per_day=10**6,
     methods=("calibrated", "published"),
+    estimands=("ate", "att", "atc", "ato", "difference"),  # what `published` may turn to
 )  # fmt: skip
 CLINIC = Dataset(
     "clinic", "patients", "label", DOMAIN, COLUMNS, 400, 1, "clinic.csv", "", False,
