@@ -31,7 +31,7 @@ def publish(results: Path) -> None:
     """Copy every experiment's page and figures, then renew the index."""
     names = re.findall(r"\]\(([\w-]+)/page\.md\)", (results / "README.md").read_text("utf-8"))
     for stale in PAGES.iterdir():
-        if stale.name != "index.md" and not stale.name.startswith("accuracy-"):
+        if stale.name.startswith(tuple(f"{name}{end}" for name in names for end in (".", "-"))):
             stale.unlink()
     for name in names:
         renew(results, name)
