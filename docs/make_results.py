@@ -24,6 +24,11 @@ from pathlib import Path
 PAGES = Path(__file__).resolve().parent / "results"
 MARKER = "<!-- measured -->\n"
 LONGEST = 8  # rows of a table that stays on its page
+# Sentences that every page of a run repeats; docs/results/index.md says them once.
+_REPEATED = (
+    re.compile(r"\*\*Nothing on this page is private\.\*\* Every release was drawn.*?\n\n", re.DOTALL),
+    re.compile(r"\n\nEvery repetition is in `results\.csv`.*?\.(?=\n*\Z)", re.DOTALL),
+)
 _PIXELS = re.compile(r" ?As\s+pixels: (?:\[[\w.-]+\]\([\w.-]+\.png\)(?:, )?)+\.?")
 
 
@@ -59,6 +64,8 @@ def renew(results: Path, name: str) -> None:
 def fold(name: str, page: str, folder: str = "") -> str:
     """Return the page without its long tables, which become CSV files named after it."""
     summary = f"{name}-summary.csv" if f"({name}-summary.csv)" in page else ""
+    for repeated in _REPEATED:
+        page = repeated.sub("", page)
     heading, parts = name, []
     taken: Counter[str] = Counter()
     for is_table, group in groupby(_PIXELS.sub("", page).split("\n"), lambda line: line[:1] == "|"):
@@ -75,7 +82,7 @@ def fold(name: str, page: str, folder: str = "") -> str:
         slug = _slug(heading)
         taken[slug] += 1
         file = f"{name}-{slug}{'' if taken[slug] == 1 else f'-{taken[slug]}'}.csv"
-        _write(PAGES / file, [cells[0], *cells[2:]])
+        _write(PAGES / file, [cells[0], *_filled(cells[2:])])
         parts.append(f"Numbers: [{file}]({folder}{file}), {len(lines) - 2} rows.")
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
     return _without_empty_sections(text, f"Numbers: [{summary}]({folder}{summary}).")
@@ -97,6 +104,15 @@ def _is_folded(header: Sequence[str]) -> bool:
 
 def _cells(line: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+
+
+def _filled(rows: Sequence[list[str]]) -> list[list[str]]:
+    """Repeat the first two cells of a row where a row below leaves them out."""
+    filled: list[list[str]] = []
+    for row in rows:
+        above = filled[-1] if filled else row
+        filled.append([cell or above[place] if place < 2 else cell for place, cell in enumerate(row)])
+    return filled
 
 
 def _slug(heading: str) -> str:

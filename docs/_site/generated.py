@@ -1,4 +1,4 @@
-"""Fills in what is written by code: commands, fields of a release, modules.
+"""Fills in what is written by code: commands, fields of a release, modules, notebooks.
 
 A page with such a part holds a marker; the site has the part in its place.
 """
@@ -6,6 +6,7 @@ A page with such a part holds a marker; the site has the part in its place.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +19,14 @@ MAKERS: dict[str, tuple[str, str]] = {  # marker: script below docs/, function t
     "<!-- generated: fields -->": ("make_schema", "tables"),
     "<!-- generated: modules -->": ("make_architecture", "tables"),
 }
+NOTEBOOK = re.compile(r"<!-- generated: notebook ([\w-]+) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace each marker by what its script writes."""
+    """Replace each marker by what its script writes; of a notebook, the whole page."""
+    notebook = NOTEBOOK.search(markdown)
+    if notebook:
+        return str(load("make_notebooks").page(notebook[1]))
     for marker, (script, function) in MAKERS.items():
         if marker in markdown:
             write: Callable[[], str] = getattr(load(script), function)
