@@ -41,7 +41,11 @@ def tables() -> str:
     front = [name for name in found if name in ("private_ate", "private_ate.__main__")]
     for title, members in [("the package itself", front), *_by_layer(found)]:
         rows = [f"| `{name}` | {_escape(found[name])} |" for name in members]
-        pieces += [f"## {title}\n\n| module | what it holds |\n|---|---|\n", "\n".join(rows), "\n\n"]
+        pieces += [
+            f"## {title}\n\n| module | what it holds |\n|---|---|\n",
+            "\n".join(rows),
+            "\n\n",
+        ]
     return "".join(pieces)
 
 

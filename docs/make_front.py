@@ -7,6 +7,8 @@ run, so a test compares the words and not the digits.
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 from private_ate import estimate_ate
@@ -17,6 +19,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md")
 # Rows of the text that a front page shows, in its order; what belongs to a row comes with it.
 SHOWN = ("effect of", "effect (", "95 % interval", "units", "arms", "balance", "guarantee")
 LEFT_OUT = ("  neighbours", "  means")
+WIDTH, _LABEL = 72, 21
 _BLOCK = re.compile(r"(<!-- output -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 
 
@@ -31,7 +34,19 @@ def output() -> str:
         elif not line.startswith("   "):  # a line about the row above, not its continuation
             shown = row and not line.startswith(LEFT_OUT)
         kept += [line.rstrip()] if shown else []
-    return "\n".join(kept) + "\n"
+    return "\n".join(_narrow(kept)) + "\n"
+
+
+def _narrow(lines: list[str]) -> Iterator[str]:
+    """Yield the lines, wrapped so that a page of the site shows them as they are."""
+    rows: list[str] = []
+    for line in lines:
+        if line.startswith(" " * _LABEL):
+            rows[-1] += " " + line.strip()
+        else:
+            rows.append(line)
+    for row in rows:
+        yield from textwrap.wrap(row, WIDTH, subsequent_indent=" " * _LABEL)
 
 
 def block(page: Path) -> str:

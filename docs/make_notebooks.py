@@ -47,7 +47,9 @@ def read_cells(name: str) -> list[Cell]:
     for found, end in zip(starts, ends, strict=True):
         source = text[found.end() : end].strip()
         if found["text"]:
-            source = "\n".join(line.removeprefix("#").removeprefix(" ") for line in source.split("\n"))
+            source = "\n".join(
+                line.removeprefix("#").removeprefix(" ") for line in source.split("\n")
+            )
         cells.append(Cell(source, bool(found["text"])))
     return cells
 

@@ -6,7 +6,7 @@ docs/results, and the table of docs/results/index.md is written anew below its m
 verdicts counted again.
 
 A page keeps its findings and figures; each of its long tables becomes a CSV file beside it. Of a
-page that links to ``summary.csv`` the long tables are left out, because that file has their numbers.
+page that links to ``summary.csv`` the long tables are left out, because it has their numbers.
 Any other page: ``python docs/make_results.py --fold docs/accuracy.md``.
 """
 
@@ -23,10 +23,12 @@ from pathlib import Path
 
 PAGES = Path(__file__).resolve().parent / "results"
 MARKER = "<!-- measured -->\n"
-LONGEST = 8  # rows of a table that stays on its page
+LONGEST = 5  # rows of a table that stays on its page
 # Sentences that every page of a run repeats; docs/results/index.md says them once.
 _REPEATED = (
-    re.compile(r"\*\*Nothing on this page is private\.\*\* Every release was drawn.*?\n\n", re.DOTALL),
+    re.compile(
+        r"\*\*Nothing on this page is private\.\*\* Every release was drawn.*?\n\n", re.DOTALL
+    ),
     re.compile(r"\n\nEvery repetition is in `results\.csv`.*?\.(?=\n*\Z)", re.DOTALL),
 )
 _PIXELS = re.compile(r" ?As\s+pixels: (?:\[[\w.-]+\]\([\w.-]+\.png\)(?:, )?)+\.?")
@@ -44,6 +46,8 @@ def publish(results: Path) -> None:
     said, _, _ = index.read_text("utf-8").partition(MARKER)
     measured = (results / "README.md").read_text("utf-8").partition("\n\n")[2]
     measured = re.sub(r"\]\(([\w-]+)/page\.md\)", r"](\1.md)", measured)
+    for repeated in _REPEATED:
+        measured = repeated.sub("", measured)
     index.write_text(said + MARKER + "\n" + measured, "utf-8")
 
 
@@ -80,8 +84,7 @@ def fold(name: str, page: str, folder: str = "") -> str:
             parts.append(f"Numbers: [{summary}]({folder}{summary}).")
             continue
         slug = _slug(heading)
-        taken[slug] += 1
-        file = f"{name}-{slug}{'' if taken[slug] == 1 else f'-{taken[slug]}'}.csv"
+        file = _free_name(f"{name}-{slug}", page, taken)
         _write(PAGES / file, [cells[0], *_filled(cells[2:])])
         parts.append(f"Numbers: [{file}]({folder}{file}), {len(lines) - 2} rows.")
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
@@ -95,6 +98,15 @@ def _without_empty_sections(page: str, pointer: str) -> str:
     page = page.replace("errors above ten effects are in the table only.", "errors above ten "
                         "effects are in the CSV file only.")  # fmt: skip
     return re.sub(rf"Mean error ± standard error\.\n\n{pointer}\n\n", "", page)
+
+
+def _free_name(stem: str, page: str, taken: Counter[str]) -> str:
+    """Return a name that no table of the page has, one that was folded before included."""
+    while True:
+        taken[stem] += 1
+        file = f"{stem}{'' if taken[stem] == 1 else f'-{taken[stem]}'}.csv"
+        if file not in page:
+            return file
 
 
 def _is_folded(header: Sequence[str]) -> bool:
@@ -111,7 +123,9 @@ def _filled(rows: Sequence[list[str]]) -> list[list[str]]:
     filled: list[list[str]] = []
     for row in rows:
         above = filled[-1] if filled else row
-        filled.append([cell or above[place] if place < 2 else cell for place, cell in enumerate(row)])
+        filled.append(
+            [cell or above[place] if place < 2 else cell for place, cell in enumerate(row)]
+        )
     return filled
 
 

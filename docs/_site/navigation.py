@@ -40,6 +40,7 @@ _SECTIONS = {
         "how-to/scikit-learn.md",
         "how-to/dowhy.md",
         "how-to/large-files.md",
+        "how-to/spark.md",
     ],
     "Service": [
         "how-to/serve-a-hospital.md",
