@@ -31,6 +31,7 @@ _REPEATED = (
     ),
     re.compile(r"\n\nEvery repetition is in `results\.csv`.*?\.(?=\n*\Z)", re.DOTALL),
 )
+_BIASES = re.compile(r" \(bias [^|)]*\)(?= \|)")  # summary.csv has bias and spread of each cell
 _PIXELS = re.compile(r" ?As\s+pixels: (?:\[[\w.-]+\]\([\w.-]+\.png\)(?:, )?)+\.?")
 
 
@@ -70,6 +71,7 @@ def fold(name: str, page: str, folder: str = "") -> str:
     summary = f"{name}-summary.csv" if f"({name}-summary.csv)" in page else ""
     for repeated in _REPEATED:
         page = repeated.sub("", page)
+    page = _BIASES.sub("", page)
     heading, parts = name, []
     taken: Counter[str] = Counter()
     for is_table, group in groupby(_PIXELS.sub("", page).split("\n"), lambda line: line[:1] == "|"):
