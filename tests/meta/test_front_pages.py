@@ -14,7 +14,7 @@ PAGES = sorted(DOCS.rglob("*.md"))
 OUTSIDE = [ROOT / name for name in (
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "r/README.md",
 )]  # fmt: skip
-MOST_WORDS_OF_README, MOST_LINES_OF_ARCHITECTURE, MOST_WORDS_OF_DOCS = 650, 150, 70_000
+MOST_WORDS_OF_README, MOST_LINES_OF_ARCHITECTURE, MOST_WORDS_OF_DOCS = 650, 150, 71_000
 # Private words for which the field has its own: spline term, bias bound, distribution, says.
 PRIVATE_WORDS = re.compile(
     r"\b(bend(?:s|ing)?|bent|doubt(?:s|ed)?|likeness|tilt(?:s|ed)?|laws?|told|desk|(?<!back-)doors?|till)\b",
