@@ -1,6 +1,7 @@
-"""Write ARCHITECTURE.md and its picture: the import layers of pyproject.toml, and their modules.
+"""Draw the import layers of pyproject.toml, and list their modules for the site.
 
-Run ``python docs/make_architecture.py`` after adding or renaming a module or a layer.
+Run ``python docs/make_architecture.py`` after adding or renaming a layer; it writes
+docs/architecture.svg. The list of modules is written when the site is built.
 """
 
 from __future__ import annotations
@@ -12,52 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "private_ate"
-PAGE = ROOT / "ARCHITECTURE.md"
 PICTURE = ROOT / "docs" / "architecture.svg"
-
-_INTRODUCTION = """\
-# Architecture
-
-One idea: **records stay behind a boundary and only paid-for numbers cross it.**
-
-A `Study` answers folds: a kernel is a pure function of a block of rows that returns a small value
-which adds up, and the engine hands back the sum. Methods never hold an array with a row per person,
-engines never know ε, and all noise is drawn at one choke point, `Noise`, which writes down what
-each call costs and on which sensitivity it rests. What a method hands over becomes a `Release`,
-which holds paid-for numbers and public facts only.
-
-## How to read the code
-
-Follow one request, `private-ate estimate study.csv --level label --epsilon 1 …`:
-
-1. `cli.estimate` turns flags into arguments and calls one function, `estimation.estimate_ate`.
-2. It makes a `Request` (`estimators.request`), which checks itself with the readers in `arguments`.
-3. `data.inputs.settle_names` knows the columns from the schema and the `domain`: no record yet.
-4. With a ledger, `charging` looks at the balance now and charges at step 8, before any noise.
-5. `data.inputs.prepare_table` reads the file; one line is one record, whatever it holds.
-6. `LocalStudy.encode` (`engines.local`) puts the rows behind the boundary that `study` describes.
-7. `estimate_study` makes the choke point, `privacy.noise.Noise`, and hands both to a method.
-8. The method asks for sums (`Study.fold`, `models`) and for noise. Read `estimators.published`
-   first: [docs/the-paper.md](docs/the-paper.md) maps it to the paper's algorithms.
-9. What was paid is compared with what was asked; only then `release.Release` is made.
-10. `report` turns it into text, JSON or a page. `audit` repeats 7 to 9 on neighbours and compares.
-
-"""
-
-_LAYERS = """\
-## Layers
-
-A layer imports from those below it, never upwards, and packages of one layer do not know each
-other. A release, a plan or a combination shows itself through one table of names, `showing`.
-`lint-imports` checks the contracts in `pyproject.toml`; `docs/make_architecture.py` draws the
-picture and orders the tables by them.
-
-![The layers from top to bottom: {names}.](docs/architecture.svg)
-
-## Modules
-
-Layer by layer from the top, each module with the first line of its docstring.
-"""
 
 # Which part of the house a layer belongs to, for the picture's colours; a new layer is grey.
 _PARTS = {
@@ -79,18 +35,16 @@ _WIDTH, _ROW, _GAP, _TOP = 980, 34, 8, 46
 _LETTERS = 'font-family="system-ui, sans-serif" font-size="14" fill="#444444" role="img"'
 
 
-def render() -> str:
-    """Return the page as it should be."""
-    found = modules()
-    names = "; ".join(", ".join(layer) for layer in layers())
-    pieces = [_INTRODUCTION, _LAYERS.format(names=names)]
+def tables() -> str:
+    """Return every module with the first line of its docstring, layer by layer from the top."""
+    found, pieces = modules(), []
     front = [name for name in found if name in ("private_ate", "private_ate.__main__")]
     for title, members in [("the package itself", front), *_by_layer(found)]:
         rows = [f"| `{name}` | {_escape(found[name])} |" for name in members]
         pieces += [
-            f"\n### {title}\n\n| module | what it holds |\n|---|---|\n",
+            f"## {title}\n\n| module | what it holds |\n|---|---|\n",
             "\n".join(rows),
-            "\n",
+            "\n\n",
         ]
     return "".join(pieces)
 
@@ -195,5 +149,4 @@ def _escape(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(), "utf-8")
     PICTURE.write_text(draw(), "utf-8")

@@ -1,8 +1,8 @@
-"""Run the notebooks of the gallery and write them with their output, for Jupyter and for the site.
+"""Run the notebooks of the gallery and write them with their output.
 
 A notebook is written as ``docs/notebooks/NAME.py``, with cells that begin with ``# %%``, or with
 ``# %% [markdown]`` for text. ``python docs/make_notebooks.py`` runs each in this process and
-writes ``NAME.ipynb`` and ``NAME.md``. All data in them are simulated.
+writes ``NAME.ipynb``, from which the site makes a page. All data in them are simulated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def read_cells(name: str) -> list[Cell]:
     for found, end in zip(starts, ends, strict=True):
         source = text[found.end() : end].strip()
         if found["text"]:
-            source = "\n".join(line.removeprefix("#").removeprefix(" ") for line in source.split("\n"))
+            source = "\n".join(
+                line.removeprefix("#").removeprefix(" ") for line in source.split("\n")
+            )
         cells.append(Cell(source, bool(found["text"])))
     return cells
 
@@ -117,26 +119,23 @@ def _plain_cell(cell: Cell, index: int) -> dict[str, Any]:
     return plain | {"execution_count": None, "outputs": outputs}
 
 
-def page(name: str, cells: list[Cell]) -> str:
-    """Return a notebook as a page of the site."""
+def page(name: str) -> str:
+    """Return a notebook, with its output, as a page of the site."""
     parts = []
-    for cell in cells:
-        if cell.is_text:
-            parts.append(cell.source)
-            continue
-        parts.append(f"```python\n{cell.source}\n```")
-        if cell.printed:
-            parts.append(f"```text\n{cell.printed.rstrip()}\n```")
-        if cell.html:  # a block of raw HTML ends at an empty line
-            parts.append(re.sub(r"\n\s*\n", "\n", cell.html))
-        elif cell.value:
-            parts.append(f"```text\n{cell.value}\n```")
+    for cell in json.loads((FOLDER / f"{name}.ipynb").read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "text/html" in data:  # a block of raw HTML ends at an empty line
+                parts.append(re.sub(r"\n\s*\n", "\n", "".join(data["text/html"])))
+            else:
+                shown = "".join(output.get("text", data.get("text/plain", ())))
+                parts.append(f"```text\n{shown.rstrip()}\n```")
     parts.append(f"[This page as a notebook]({name}.ipynb){{ download }}")
     return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":
     for each in names():
-        done = run_cells(read_cells(each))
-        (FOLDER / f"{each}.ipynb").write_text(notebook(done), "utf-8")
-        (FOLDER / f"{each}.md").write_text(page(each, done), "utf-8")
+        (FOLDER / f"{each}.ipynb").write_text(notebook(run_cells(read_cells(each))), "utf-8")

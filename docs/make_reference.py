@@ -1,6 +1,6 @@
-"""Write docs/reference/command-line.md from the commands themselves.
+"""Write the commands of docs/reference/command-line.md, from the commands themselves.
 
-Run ``python docs/make_reference.py`` after a command, a flag or an exit code has changed.
+The site calls it when it is built; ``python docs/make_reference.py`` prints the same.
 """
 
 from __future__ import annotations
@@ -8,36 +8,20 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
 
-from private_ate.cli.app import EXIT_CODES, app
-
-PAGE = Path(__file__).resolve().parent / "reference" / "command-line.md"
-_HEAD = """# The command line
-
-Made from the commands themselves. `private-ate COMMAND --help` shows the same in a terminal, and
-`private-ate --install-completion` teaches a shell to complete commands, methods and levels.
-"""
+from private_ate.cli.app import app
 
 
-def render() -> str:
-    """Return the whole page."""
+def commands() -> str:
+    """Return every command with its arguments, flags and an example."""
     root: Any = get_command(app)
-    parts = [_HEAD, _exit_codes(), "## All commands\n\n", _options(root)]
+    parts = ["## All commands\n\n", _options(root)]
     for name, command in root.commands.items():
         parts += _sections(f"private-ate {name}", command)
     return "\n".join(part.rstrip() + "\n" for part in parts)
-
-
-def _exit_codes() -> str:
-    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
-    return (
-        "## Exit codes\n\nWhat a command returns to the shell; an error is one sentence on standard "
-        f"error.\n\n| code | meaning |\n|---|---|\n{rows}"
-    )
 
 
 def _sections(name: str, command: Any) -> Iterator[str]:
@@ -106,4 +90,4 @@ def _example(command: Any) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(), "utf-8")
+    print(commands())

@@ -1,7 +1,8 @@
-"""Write the JSON Schema of a release and its reference page from the types of the settings.
+"""Write the JSON Schema of a release from the types of the settings.
 
 Run ``python docs/make_schema.py`` after a method's settings have changed. The schema is written
-twice: into the package, which ships it, and beside the page that explains it.
+twice: into the package, which ships it, and beside the page that explains it. The site takes the
+tables of that page from here when it is built.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ from private_ate.settings import Absent, LedgerNote, Settings
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "src" / "private_ate" / "release.schema.json"
 PUBLISHED = ROOT / "docs" / "reference" / "release.schema.json"
-PAGE = ROOT / "docs" / "reference" / "release.md"
-MARK = "<!-- what follows is written by docs/make_schema.py -->\n"
 
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
@@ -368,13 +367,6 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def page_text() -> str:
-    """Return the page: what stands there by hand, then the tables."""
-    by_hand, _, _ = PAGE.read_text("utf-8").partition(MARK)
-    return f"{by_hand}{MARK}\n{tables()}"
-
-
 if __name__ == "__main__":
     for path in (SHIPPED, PUBLISHED):
         path.write_text(schema_text(), "utf-8")
-    PAGE.write_text(page_text(), "utf-8")

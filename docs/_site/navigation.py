@@ -6,52 +6,66 @@ from pathlib import Path
 from typing import Any
 
 _SECTIONS = {
-    "Tutorial": ["tutorial.md", "tutorial-birth-weight.md"],
-    "Notebooks": ["notebooks/index.md", "notebooks/"],
-    "How to": [
+    "Start here": [
         "how-to/install.md",
-        "how-to/choose-epsilon.md",
+        "tutorial.md",
+        "explanation/levels.md",
         "how-to/declare-bounds.md",
-        "how-to/messy-data.md",
         "how-to/check-your-data.md",
-        "how-to/missing-outcomes.md",
+        "how-to/choose-epsilon.md",
         "how-to/read-the-interval.md",
+        "how-to/ledger.md",
+        "explanation/pitfalls.md",
+        "threat-model.md",
+    ],
+    "Questions": [
+        "how-to/several-arms.md",
+        "how-to/subgroups.md",
+        "how-to/several-outcomes.md",
         "how-to/binary-outcomes.md",
         "how-to/trials.md",
-        "how-to/sampling-weights.md",
-        "how-to/several-arms.md",
-        "how-to/several-outcomes.md",
-        "how-to/several-sites.md",
         "how-to/before-and-after.md",
+        "how-to/sampling-weights.md",
+        "how-to/missing-outcomes.md",
         "how-to/repeated-rows.md",
+        "how-to/several-sites.md",
+        "how-to/reports.md",
+        "tutorial-birth-weight.md",
+        "notebooks/index.md",
+        "notebooks/",
+    ],
+    "Tools and files": [
         "how-to/file-formats.md",
         "how-to/r.md",
+        "how-to/scikit-learn.md",
+        "how-to/dowhy.md",
         "how-to/large-files.md",
         "how-to/spark.md",
-        "how-to/ledger.md",
+    ],
+    "Service": [
         "how-to/serve-a-hospital.md",
         "how-to/ask-a-service.md",
         "how-to/audit-a-service.md",
-        "how-to/reports.md",
-    ],
-    "Explanation": [
-        "explanation/levels.md",
-        "explanation/matching.md",
-        "explanation/several-arms.md",
-        "explanation/several-arms-sample.md",
-        "explanation/several-arms-intervals.md",
-        "explanation/blocks.md",
-        "explanation/published-sample-level.md",
-        "explanation/intervals.md",
-        "explanation/p-values.md",
-        "explanation/several-sites.md",
-        "explanation/pitfalls.md",
         "explanation/service.md",
-        "explanation/unmeasured-confounding.md",
     ],
-    "Experiments": ["experiments.md", "accuracy.md", "scale.md", "results/index.md", "results/"],
+    "How it works": ["methods.md", "explanation/", "the-paper.md"],
+    "How well it works": [
+        "results/index.md",
+        "accuracy.md",
+        "scale.md",
+        "experiments.md",
+        "results/",
+        "baselines/",
+    ],
     "Proofs": ["proofs/"],
-    "Baselines": ["baselines/"],
+    "Reference": [
+        "reference/command-line.md",
+        "api.md",
+        "reference/domain-toml.md",
+        "reference/release.md",
+        "glossary.md",
+        "reference/modules.md",
+    ],
     "Decisions": ["adr/"],
 }
 
@@ -63,25 +77,14 @@ def on_config(config: Any) -> Any:
     navigation: list[Any] = [{"Home": "index.md"}]
     used = {"index.md"}
     for title, wanted in _SECTIONS.items():
-        listed = list(dict.fromkeys(page for entry in wanted for page in _matching(entry, pages)))
-        if title == "How to":
-            rest = sorted(page for page in pages if page.startswith("how-to/"))
-            listed += [page for page in rest if page not in listed]
+        listed = [page for entry in wanted for page in _matching(entry, pages)]
+        listed = [page for page in dict.fromkeys(listed) if page not in used]
         used.update(listed)
         if listed:
             navigation.append({title: listed})
-    reference = [
-        page for page in (
-            "api.md",
-            "reference/command-line.md",
-            "reference/domain-toml.md",
-            "reference/release.md",
-            "methods.md",
-            "the-paper.md",
-            "glossary.md",
-        ) if page in pages]
-    others = sorted(pages - used - set(reference))
-    navigation.append({"Reference": [*reference, *others]})
+    others = sorted(pages - used)
+    if others:
+        navigation.append({"More": others})
     config["nav"] = navigation
     return config
 

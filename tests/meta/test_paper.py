@@ -81,7 +81,7 @@ def test_an_equation_that_is_computed_is_named_in_the_published_method(number):
 
 def test_the_glossary_has_every_symbol_of_the_papers_first_table():
     glossary = (ROOT / "docs" / "glossary.md").read_text("utf-8")
-    first = glossary.partition("Words of our own")[0]
+    first = glossary.partition("## Symbols of the paper")[2]
     cells = re.findall(r"^\| ([^|]+) \|", first, re.MULTILINE)
     symbols = {symbol.strip() for cell in cells for symbol in cell.split(",")}
     assert symbols >= {*"D T X Y Y₁ Y₀ ε n n_t n_c d k N B w e τ".split()}  # noqa: SIM905  # short

@@ -26,10 +26,24 @@ def load(name):
     return module
 
 
-def test_the_page_of_the_command_line_is_current():
-    script = load("make_reference")
+def test_every_generated_part_has_one_page_and_can_be_written():
+    hook = load("_site/generated")
+    pages = {path: path.read_text("utf-8") for path in DOCS.rglob("*.md")}
 
-    assert script.PAGE.read_text("utf-8") == script.render(), "run python docs/make_reference.py"
+    for marker in hook.MAKERS:
+        assert len([path for path, text in pages.items() if marker in text]) == 1, marker
+        assert hook.on_page_markdown(marker).count("\n| `") > 40, marker
+
+
+def test_the_page_of_the_command_line_names_every_command():
+    from typer.main import get_command
+
+    from private_ate.cli.app import app
+
+    page = (DOCS / "reference/command-line.md").read_text("utf-8")
+    named = re.findall(r"`private-ate ([a-z]+)[^`]*`", page.partition("## Exit codes")[0])
+
+    assert set(get_command(app).commands) <= set(named)
 
 
 def test_every_exit_code_of_the_program_is_on_the_page():
@@ -99,7 +113,8 @@ def test_a_notebook_of_the_gallery_is_what_its_source_says_and_was_run(name):
     shown = [cell for cell in held["cells"] if cell.get("outputs")]
     assert len(shown) >= 2
     assert (script.FOLDER / f"{name}.ipynb").stat().st_size < 60_000
-    page = (script.FOLDER / f"{name}.md").read_text("utf-8")
+    stub = (script.FOLDER / f"{name}.md").read_text("utf-8")
+    page = load("_site/generated").on_page_markdown(stub)
     assert all(cell.source in page for cell in cells), "run python docs/make_notebooks.py"
     assert f"({name}.md)" in (script.FOLDER / "index.md").read_text("utf-8")
 

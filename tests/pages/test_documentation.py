@@ -82,6 +82,22 @@ def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch, capsys):
     capsys.readouterr()
 
 
+def notebooks():
+    spec = importlib.util.spec_from_file_location("make_notebooks", DOCS / "make_notebooks.py")
+    script = sys.modules["make_notebooks"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in DOCS.glob("notebooks/*.py")))
+def test_the_code_in_the_notebook_runs(name):
+    script = notebooks()
+
+    done = script.run_cells(script.read_cells(name))
+
+    assert any(cell.printed or cell.value for cell in done)
+
+
 def test_every_fence_is_closed_and_seen():
     for page in PAGES:
         fences = re.findall(r"^```", (DOCS / page).read_text("utf-8"), re.MULTILINE)
