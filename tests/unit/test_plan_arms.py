@@ -171,7 +171,7 @@ def test_the_command_line_plans_several_arms(tmp_path):
     found = runner.invoke(app, ["plan", *sizes, "--arms", "none,low,high"])
     assert "high against low" in found.output
     found = runner.invoke(app, ["plan", *sizes, "--arm-shares", "0.6,x"])
-    assert "write --arm-shares" in str(found.exception)
+    assert "write a share for each arm" in str(found.exception)
     found = runner.invoke(app, ["plan", *files, "--level", "label", "--arm-shares", "0.6,0.3,0.1"])
     assert "leave out their guessed shares" in str(found.exception)
 
