@@ -301,7 +301,7 @@ def test_the_command_prints_a_table_and_pictures_and_passes(monkeypatch, tmp_pat
     done = CliRunner().invoke(app, ["audit", "--runs", "100", "--out", str(folder)])
     assert done.exit_code == 0
     assert "no finding" in done.stdout
-    assert len(list(folder.glob("*.svg"))) >= 2
+    assert len(list(folder.glob("*.svg"))) == 4
 
 
 @pytest.mark.usefixtures("half_the_noise")
