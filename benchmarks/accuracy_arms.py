@@ -3,10 +3,9 @@
 The studies are ``private_ate.datasets.SeveralArms``: five covariates, arms by a multinomial logit
 with a square, outcomes in [0, 10]. An error is the mean over all contrasts of |error| divided by
 the mean size of the true ones; in brackets the same against non-private matching on each arm's
-score. Three tables:
+score. Two tables:
 
 - ``errors``: all methods at both levels;
-- ``fresh``: the sample-level method on more families, with constants fixed before;
 - ``intervals``: coverage of single contrasts / of all pairs at once, and the mean half-width over
   1.96 root-mean-square errors; every repetition has its own study.
 
@@ -35,7 +34,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from arms_figures import ERRORS, FRESH, INTERVALS, NOT_PRIVATE
+from arms_figures import ERRORS, INTERVALS, NOT_PRIVATE
 
 from private_ate import estimate_ate
 from private_ate.datasets import Dataset, SeveralArms, generate
@@ -70,8 +69,8 @@ REQUESTS = {
     "label, track": {"level": "label", "method": "calibrated", "target": "track"},
     "label, balance": {"level": "label", "method": "calibrated", "target": "balance"},
     "sample, published": {"level": "sample", "method": "published"},
-    "sample, plain": {"level": "sample", "method": "orthogonal", "adjust": False},
-    "sample, orthogonal": {"level": "sample", "method": "orthogonal"},
+    "sample, plain": {"level": "sample", "method": "blocks", "adjust": False},
+    "sample, blocks": {"level": "sample", "method": "blocks"},
 }
 FIRST_SEED = 51  # of the studies; those below were looked at while the method was designed
 DEVIATIONS = 3.0  # standard errors beyond which a figure is marked
@@ -96,7 +95,7 @@ class Job:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", choices=("errors", "fresh", "intervals"), default="errors")
+    parser.add_argument("--table", choices=("errors", "intervals"), default="errors")
     parser.add_argument(
         "--rows", help="studies by name, with commas; all of the table if not given"
     )
@@ -122,7 +121,7 @@ def main() -> None:
 
 def lines(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Job]]]:
     """Yield every line of a table with its jobs; a line is a study and a method."""
-    figures = {"errors": ERRORS, "fresh": FRESH, "intervals": INTERVALS}[arguments.table]
+    figures = {"errors": ERRORS, "intervals": INTERVALS}[arguments.table]
     rows = arguments.rows.split(",") if arguments.rows else None
     methods = arguments.methods.split(";") if arguments.methods else None
     for (row, method), told in figures.items():
@@ -217,7 +216,7 @@ def interval_runs(job: Job) -> list[dict[str, object]]:
 def release_of(job: Job, dataset: Dataset, draw: int, confidence: float | None):
     request = dict(REQUESTS[job.method])
     adjust = request.pop("adjust", None)
-    options = None if adjust is None else METHODS["orthogonal"].options(adjust=adjust)
+    options = None if adjust is None else METHODS["blocks"].options(adjust=adjust)
     text = hashlib.sha256(f"{job.key} {draw}".encode()).digest()
     return estimate_ate(
         dataset.frame, domain=dataset.domain, epsilon=job.epsilon, confidence=confidence,
@@ -251,7 +250,7 @@ def print_line(jobs: list[Job], store: Store) -> None:
 def tell_errors(job: Job, epsilon: str, runs: list[list[dict]]) -> str:
     mean, deviation = over_studies([[run["error"] for run in study] for study in runs])
     matching, spread = over_studies([[run["matching"] for run in study] for study in runs])
-    told = (ERRORS if job.table == "errors" else FRESH)[job.row, job.method][epsilon]
+    told = ERRORS[job.row, job.method][epsilon]
     text = f"{mean:.3f} ± {deviation:.3f}{paths(runs)} (design {told.error:.3f}{told.path})"
     text += mark(mean, told.error, deviation, job, len(runs))
     if told.matching is not None:

@@ -1,4 +1,4 @@
-"""Error and coverage of `blocks` beside `orthogonal` on generated families (`families.py`).
+"""Error and coverage of `blocks` beside `grouped` on generated families (`families.py`).
 
 Every study is released at every ε by every method. Each line shows a family, n, d, the treated
 share, an estimand and ε; then, for every method, the mean over fresh studies of
@@ -26,7 +26,7 @@ from families import FAMILIES, make_study
 
 from private_ate import estimate_ate
 
-METHODS = ("blocks", "orthogonal")
+METHODS = ("blocks", "grouped")
 
 
 class Place(NamedTuple):
@@ -121,7 +121,7 @@ def measure(
         )  # fmt: skip
         low, high = release.interval
         model = str(release.settings.get("model", "-"))
-        adjusted = bool(release.settings["adjusted"])
+        adjusted = bool(release.settings.get("adjusted", True))
         truth = study.effects[place.estimand]
         run = Run(seed, truth, release.ate, low, high, adjusted, model)
         found[place, method, epsilon].append(run)

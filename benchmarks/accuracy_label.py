@@ -16,12 +16,11 @@ import numpy as np
 from private_ate.data.tables import read_table
 from private_ate.datasets import load, synth
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.calibrated import method as calibrated
-from private_ate.estimators.calibrated.cap_path import fold_with_base, walk_caps
-from private_ate.estimators.calibrated.final_weights import settle_weights
-from private_ate.estimators.calibrated.kept_range import release_clip
-from private_ate.estimators.calibrated.method import CalibratedOptions, pose_caps
-from private_ate.estimators.calibrated.options import outcome_share, plan_clip
+from private_ate.estimators.calibrated.clipping import outcomes_of, release_clip
+from private_ate.estimators.calibrated.design import pose
+from private_ate.estimators.calibrated.options import CalibratedOptions, outcome_share, plan_clip
+from private_ate.estimators.calibrated.private import add_outcomes
+from private_ate.estimators.calibrated.weights import choose_cap, settle, try_caps
 from private_ate.estimators.published import method as published
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
@@ -48,15 +47,15 @@ def draws_calibrated(study, target, epsilon, draws, entropy):
     """Return noisy effects of the calibrated method for one public phase."""
     request = Request("label", Fraction(epsilon), target=target, confidence=None)
     public = study.public()
-    path = _paths(study, target)
+    design, points = _points(study, target)
     options, noise = CalibratedOptions(), Noise(entropy)
     spread = outcome_share(study.domain.bounds, options)
-    point = path.choose(staircase_variance(float(request.epsilon)), spread)
-    weights = settle_weights(public, path, point)
+    point = choose_cap(design, points, staircase_variance(float(request.epsilon)), spread)
+    weights = settle(public, design, [point])
     kept, _ = release_clip(study, plan_clip(study.domain.bounds, options), request, noise)
-    sums = fold_with_base(study, path.problem.base, calibrated._outcome_kernel(weights, kept))
-    largest = max(sums.largest_treated, sums.largest_control) << 30
-    value = sums.treated - sums.control
+    control, treated = add_outcomes(study, weights, lambda block: kept.centre(outcomes_of(block)))
+    largest = max(weights.largest) << 30
+    value = treated - control
     unit = study.domain.bounds.width / study.size / 2**55
     width = study.domain.bounds.width
     noisy = [
@@ -69,11 +68,12 @@ def draws_calibrated(study, target, epsilon, draws, entropy):
 _CACHE: dict = {}
 
 
-def _paths(study, target):
+def _points(study, target):
+    """Return the weight problems and all caps, once per data set."""
     key = (id(study), target)
     if key not in _CACHE:
-        request = Request("label", Fraction(1), target=target)
-        _CACHE[key] = walk_caps(study.public(), pose_caps(study.public(), request))
+        design = pose(study.public(), Request("label", Fraction(1), target=target))
+        _CACHE[key] = design, list(try_caps(design, (0, 1)))
     return _CACHE[key]
 
 

@@ -87,12 +87,6 @@ ERRORS = {
         "2": Figure(0.989),
         "4": Figure(0.99),
     },
-    ("3x1000", "sample, orthogonal"): {
-        "0.5": Figure(0.979, None, "-"),
-        "1": Figure(0.984, None, "-"),
-        "2": Figure(0.41, None, "p"),
-        "4": Figure(0.313, None, "p"),
-    },
     ("3x10000", "label, published"): {
         "0.5": Figure(0.147, 0.127),
         "1": Figure(0.113, 0.08),
@@ -122,12 +116,6 @@ ERRORS = {
         "1": Figure(0.96),
         "2": Figure(0.96),
         "4": Figure(0.96),
-    },
-    ("3x10000", "sample, orthogonal"): {
-        "0.5": Figure(0.216, None, "m"),
-        "1": Figure(0.087, None, "s"),
-        "2": Figure(0.077, None, "s"),
-        "4": Figure(0.096, None, "s"),
     },
     ("3x100000", "label, published"): {
         "0.5": Figure(0.113, 0.063),
@@ -159,12 +147,6 @@ ERRORS = {
         "2": Figure(0.972),
         "4": Figure(0.972),
     },
-    ("3x100000", "sample, orthogonal"): {
-        "0.5": Figure(0.078, None, "s"),
-        "1": Figure(0.087, None, "s"),
-        "2": Figure(0.05, None, "s"),
-        "4": Figure(0.033, None, "s"),
-    },
     ("4x1000", "label, published"): {
         "0.5": Figure(0.338, 0.275),
         "1": Figure(0.311, 0.18),
@@ -194,12 +176,6 @@ ERRORS = {
         "1": Figure(0.363),
         "2": Figure(0.328),
         "4": Figure(0.329),
-    },
-    ("4x1000", "sample, orthogonal"): {
-        "0.5": Figure(0.433, None, "-"),
-        "1": Figure(0.351, None, "-"),
-        "2": Figure(0.275, None, "p"),
-        "4": Figure(0.211, None, "p"),
     },
     ("4x10000", "label, published"): {
         "0.5": Figure(0.154, 0.087),
@@ -231,12 +207,6 @@ ERRORS = {
         "2": Figure(0.315),
         "4": Figure(0.316),
     },
-    ("4x10000", "sample, orthogonal"): {
-        "0.5": Figure(0.181, None, "p"),
-        "1": Figure(0.16, None, "s"),
-        "2": Figure(0.124, None, "s"),
-        "4": Figure(0.054, None, "s"),
-    },
     ("4x100000", "label, published"): {
         "0.5": Figure(0.119, 0.021),
         "1": Figure(0.117, 0.01),
@@ -266,12 +236,6 @@ ERRORS = {
         "1": Figure(0.324),
         "2": Figure(0.324),
         "4": Figure(0.324),
-    },
-    ("4x100000", "sample, orthogonal"): {
-        "0.5": Figure(0.055, None, "s"),
-        "1": Figure(0.022, None, "s"),
-        "2": Figure(0.016, None, "s"),
-        "4": Figure(0.008, None, "s"),
     },
     ("4x10000 skewed", "label, published"): {
         "0.5": Figure(0.189, 0.104),
@@ -303,12 +267,6 @@ ERRORS = {
         "2": Figure(0.334),
         "4": Figure(0.334),
     },
-    ("4x10000 skewed", "sample, orthogonal"): {
-        "0.5": Figure(0.352, None, "-"),
-        "1": Figure(0.235, None, "p"),
-        "2": Figure(0.224, None, "p"),
-        "4": Figure(0.088, None, "s"),
-    },
     ("6x10000", "label, published"): {
         "0.5": Figure(0.222, 0.188),
         "1": Figure(0.189, 0.123),
@@ -339,75 +297,6 @@ ERRORS = {
         "2": Figure(0.721),
         "4": Figure(0.721),
     },
-    ("6x10000", "sample, orthogonal"): {
-        "0.5": Figure(0.316, None, "p"),
-        "1": Figure(0.262, None, "m"),
-        "2": Figure(0.16, None, "s"),
-        "4": Figure(0.126, None, "s"),
-    },
-}
-
-FRESH = {
-    ("3x1000", "sample, orthogonal"): {
-        "0.5": Figure(1.02),
-        "1": Figure(1.0),
-        "2": Figure(0.4),
-        "4": Figure(0.33),
-    },
-    ("4x1000", "sample, orthogonal"): {
-        "0.5": Figure(0.466),
-        "1": Figure(0.366),
-        "2": Figure(0.266),
-        "4": Figure(0.206),
-    },
-    ("3x10000", "sample, orthogonal"): {
-        "0.5": Figure(0.266),
-        "1": Figure(0.131),
-        "2": Figure(0.085),
-        "4": Figure(0.103),
-    },
-    ("4x10000", "sample, orthogonal"): {
-        "0.5": Figure(0.153),
-        "1": Figure(0.145),
-        "2": Figure(0.119),
-        "4": Figure(0.049),
-    },
-    ("5x20000", "sample, orthogonal"): {
-        "0.5": Figure(0.258),
-        "1": Figure(0.154),
-        "2": Figure(0.136),
-        "4": Figure(0.081),
-    },
-    ("3x10000 binary", "sample, orthogonal"): {
-        "0.5": Figure(0.339),
-        "1": Figure(0.207),
-        "2": Figure(0.174),
-        "4": Figure(0.123),
-    },
-    ("3x10000 weak", "sample, orthogonal"): {
-        "0.5": Figure(0.095),
-        "1": Figure(0.049),
-        "2": Figure(0.041),
-        "4": Figure(0.034),
-    },
-    ("4x10000 skewed", "sample, orthogonal"): {
-        "0.5": Figure(0.372),
-        "1": Figure(0.243),
-        "2": Figure(0.22),
-        "4": Figure(0.082),
-    },
-    ("3x100000", "sample, orthogonal"): {
-        "0.5": Figure(0.086),
-        "1": Figure(0.086),
-        "2": Figure(0.05),
-        "4": Figure(0.046),
-    },
-    ("4x100000", "sample, orthogonal"): {
-        "0.5": Figure(0.031),
-        "1": Figure(0.019),
-        "2": Figure(0.019),
-        "4": Figure(0.011),
-    },
 }
 
 INTERVALS = {
@@ -426,26 +315,5 @@ INTERVALS = {
     ("4x10000", "label, balance"): {
         "1": Coverage(1.0, 1.0, 1.57, 50),
         "4": Coverage(1.0, 1.0, 1.66, 50),
-    },
-    ("3x1000 randomised", "sample, orthogonal"): {
-        "0.5": Coverage(0.974, None, None, 300),
-        "1": Coverage(0.982, None, 1.39, 300),
-        "4": Coverage(0.979, None, 1.40, 300),
-    },
-    ("3x10000 randomised", "sample, orthogonal"): {
-        "1": Coverage(0.990, None, 1.40, 100),
-        "4": Coverage(0.997, None, 1.48, 100),
-    },
-    ("3x10000", "sample, orthogonal"): {
-        "1": Coverage(0.84, None, None, 60),
-        "4": Coverage(0.84, None, None, 60),
-    },
-    ("4x10000", "sample, orthogonal"): {
-        "1": Coverage(0.94, None, None, 60),
-        "4": Coverage(0.95, None, None, 100),
-    },
-    ("4x100000", "sample, orthogonal"): {
-        "1": Coverage(0.96, None, None, 20),
-        "4": Coverage(1.0, None, None, 20),
     },
 }

@@ -51,7 +51,7 @@ METHODS = (
     ("calibrated balance, label", {"level": "label", "method": "calibrated"}),
     ("calibrated track, label", {"level": "label", "method": "calibrated", "target": "track"}),
     ("published, sample", {"level": "sample", "method": "published"}),
-    ("orthogonal, sample", {"level": "sample", "method": "orthogonal"}),
+    ("blocks, sample", {"level": "sample", "method": "blocks"}),
 )
 
 
@@ -148,7 +148,6 @@ def matching_ratios(rows):
         ("calibrated balance, label", {"level": "label"}),
         ("calibrated track, label", {"level": "label", "target": "track"}),
         ("blocks, sample", {"level": "sample"}),
-        ("orthogonal, sample", {"level": "sample", "method": "orthogonal"}),
     ):
         took = cpu(lambda r=request: estimate_ate(frame, domain=domain, epsilon=1, **r), 2)
         print(f"{name + f', {rows} rows':36} {took / sort:5.1f} argsorts ({took:.2f} s)")
@@ -157,7 +156,7 @@ def matching_ratios(rows):
 def growth(largest):
     """Measure each size in a process of its own, so that peak memory is its own too."""
     print(f"\n{'method':28}{'rows':>10}{'CPU s':>9}{'peak GB':>9}")
-    for name in ("published", "calibrated", "blocks", "orthogonal"):
+    for name in ("published", "calibrated", "blocks"):
         rows = min(10**4, largest)
         while rows <= largest:
             command = [sys.executable, __file__, "--one", name, "--rows", str(rows)]
@@ -168,7 +167,7 @@ def growth(largest):
 
 def one(name, rows):
     frame, domain = draw_frame(rows)
-    level = "sample" if name in {"blocks", "orthogonal"} else "label"
+    level = "sample" if name == "blocks" else "label"
     estimate_ate(frame[:1000], domain=domain, level=level, epsilon=1, method=name)
     start = time.process_time()
     estimate_ate(frame, domain=domain, level=level, epsilon=1, method=name)

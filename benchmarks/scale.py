@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "scale.md"
-OURS = ("private-ate exact_effect", "label level", "sample level", "sample level, orthogonal")
+OURS = ("private-ate exact_effect", "label level", "sample level")
 LIMITS = ("reading the file", "gradient pass", "argsort")
 R_SCRIPTS = {"MatchIt": "matchit.R", "Matching": "matching.R"}
 PEERS = (

@@ -182,7 +182,6 @@ JOBS = {
     "dense argsort": dense_argsort,
     "label level": private("label"),
     "sample level": private("sample"),
-    "sample level, orthogonal": private("sample", "orthogonal"),
     "reading the file": reading,
     "gradient pass": gradient_pass,
     "argsort": sorting,

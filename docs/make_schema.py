@@ -24,7 +24,8 @@ import private_ate
 from private_ate.codec import LARGEST
 from private_ate.release.metadata import DESIGNS, Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
 from private_ate.release.metadata import Arm
-from private_ate.release.format import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA
+from private_ate.release.format import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA, SURVIVAL_FIELDS
+from private_ate.release.survival import Curve, Risks
 from private_ate.settings import Absent, LedgerNote, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +35,7 @@ PUBLISHED = ROOT / "docs" / "reference" / "release.schema.json"
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _TEXT_OR_NULL: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-_VALUES = (TreatmentNote, OutcomeNote, Effect, Arm, Step, LedgerNote)
+_VALUES = (TreatmentNote, OutcomeNote, Effect, Arm, Step, LedgerNote, Curve, Risks)
 _DESCRIBED: dict[str, dict[str, Any]] = {
     "schema": {"const": SCHEMA, "description": "The version of this schema."},
     "warnings": _TEXTS | {"description": "What to know before the number is used."},
@@ -130,8 +131,31 @@ _DESCRIBED: dict[str, dict[str, Any]] = {
         "description": "How the number came about; the keys depend on the method and the level.",
     },
     "version": {"type": "string", "description": "The version of private-ate."},
+    "quantity": {
+        "enum": ["rmst", "risk"],
+        "description": "Of a time to an event: what the effect is a difference of, restricted mean "
+        "survival times or risks by the horizon; not there for other outcomes.",
+    },
+    "horizon": {
+        "$ref": "#/$defs/number",
+        "exclusiveMinimum": 0,
+        "description": "The time up to which survival is compared.",
+    },
+    "bins": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": LARGEST,
+        "description": "Bins of the survival curves.",
+    },
+    "curves": {
+        "type": "object",
+        "additionalProperties": {"$ref": "#/$defs/Curve"},
+        "minProperties": 1,
+        "description": "The survival curve of each arm, by its label, the reference first.",
+    },
+    "risks": {"$ref": "#/$defs/Risks", "description": "Risks of the event by the horizon."},
 }
-_FIELDS = {name: _DESCRIBED[name] for name in ARM_FIELDS}
+_FIELDS = {name: _DESCRIBED[name] for name in (*ARM_FIELDS, *SURVIVAL_FIELDS)}
 _OLD_FIELDS = {name: _DESCRIBED[name] for name in OLD_FIELDS}
 
 
@@ -146,7 +170,8 @@ def schema() -> dict[str, Any]:
         "$ref": "#/$defs/envelope",
         "allOf": [_condition(kind) for kind in kinds],
         "$defs": {
-            "envelope": _object(_FIELDS, list(FIELDS)),
+            "envelope": _object(_FIELDS, list(FIELDS))
+            | {"dependentRequired": dict.fromkeys(SURVIVAL_FIELDS, list(SURVIVAL_FIELDS))},
             "envelope_1": _object(_OLD_FIELDS, list(_OLD_FIELDS)),
             "number": {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
             "interval": {
@@ -317,6 +342,8 @@ def tables() -> str:
         "Arm": "An arm of several",
         "Step": "A step",
         "LedgerNote": "Note of a ledger",
+        "Curve": "A survival curve",
+        "Risks": "Risks by the horizon",
     }
     for kind, title in titles.items():
         parts += [f"## {title}\n", *_table(whole["$defs"][kind]), ""]

@@ -23,6 +23,7 @@ from scipy import stats
 
 from oracles import staircase_probabilities
 from private_ate.privacy.accounting import discrete_gaussian_variance, smoothing_rate
+from private_ate.privacy.joint import JointRule
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import LOGISTIC, Steepness
@@ -204,6 +205,10 @@ GAUSSIAN_DEVIATION = math.sqrt(
 RANKED = np.arange(-40, 41)
 MEDIAN = CentreRule(np.array([0, 32]), bound=100, trim=40)
 
+# Eighty blocks that agree on 0, of which 500 is 72 blocks away and 0 itself 17.
+AGREED = np.tile([0, 10, 0, 0, 0], (80, 1))
+JOINT = JointRule(CentreRule(np.array([0, 500]), 1000, 8), (10,), 1, False, False)
+
 MECHANISMS: dict[str, Mechanism] = {
     "laplace": Mechanism(
         Metric.L1,
@@ -355,6 +360,21 @@ MECHANISMS: dict[str, Mechanism] = {
         lambda drawn: share_law(1 / (1 + math.exp(2)))(drawn == 32),
         (RANKED, np.where(np.arange(81) < 8, 40, RANKED)),
         lambda noise, x, size: noise.trimmed_centre("x", x, rule=MEDIAN, changes=size, epsilon=ONE),
+    ),
+    "joint_centres": Mechanism(
+        Metric.ROWS,
+        8,
+        repeated(
+            lambda noise, size: noise.joint_centres(
+                "x", AGREED, rule=JOINT, changes=size, epsilon=ONE
+            ).centres[0],
+            2000,
+        ),
+        lambda drawn: share_law(1 / (1 + math.exp(55 / 16)))(drawn == 500),
+        (AGREED, np.where(np.arange(80)[:, None] < 8, [500, 10, 0, 0, 0], AGREED)),
+        lambda noise, x, size: noise.joint_centres(
+            "x", x, rule=JOINT, changes=size, epsilon=ONE
+        ).centres[0],
     ),
     "choose": Mechanism(
         Metric.LINF,

@@ -6,7 +6,7 @@
 domain_text <- function(asked, columns, declared, weights, level) {
   c(
     "[treatment]", entry("column", asked$treatment), arm_lines(asked, columns, declared, level),
-    "", "[outcome]", entry("column", asked$outcome), outcome_lines(asked, columns, declared),
+    "", "[outcome]", outcome_table(asked, columns, declared),
     covariate_lines(asked, columns, declared, weights, level)
   )
 }
@@ -84,6 +84,24 @@ refuse_levels <- function(name, remedy) {
          "are private at sample level: declare them from the code book, ", remedy)
 }
 
+outcome_table <- function(asked, columns, declared) {
+  if (is.null(asked$event)) {
+    return(c(entry("column", asked$outcome), outcome_lines(asked, columns, declared)))
+  }
+  if (is.null(declared$horizon)) refuse("survival is compared up to a `horizon`, from the protocol")
+  if (!is.null(declared$outcome_bounds) || isTRUE(declared$binary_outcome)) {
+    refuse("times run from 0 to the horizon: leave out `outcome_bounds` and `binary_outcome`")
+  }
+  # As in Surv(): 1 or TRUE is an event unless somebody says otherwise.
+  event <- if (is.null(declared$event_label)) "1" else label_texts(declared$event_label)
+  c(
+    entry("time", asked$outcome), entry("event", asked$event), entry("event_label", event),
+    paste("horizon =", toml_number(as.numeric(number_text(declared$horizon, "horizon")))),
+    if (!is.null(declared$bins)) paste("bins =", number_text(declared$bins, "bins")),
+    if (!is.null(declared$censoring_by)) entry("censoring_by", declared$censoring_by)
+  )
+}
+
 outcome_lines <- function(asked, columns, declared) {
   if (!is.null(declared$event_label)) return(entry("event_label", label_texts(declared$event_label)))
   is_truth <- columns[[asked$outcome]]$kind == "truth" && is.null(declared$outcome_bounds)
@@ -101,7 +119,7 @@ covariate_lines <- function(asked, columns, declared, weights, level) {
   for (name in setdiff(c(names(bounds), names(categories)), names(columns))) {
     refuse("`bounds` and `categories` speak of ", sQuote(name, FALSE), ", which is no column in use")
   }
-  unlist(lapply(setdiff(names(columns), c(asked$outcome, asked$treatment, weights)), function(name) {
+  unlist(lapply(setdiff(names(columns), c(asked$outcome, asked$event, asked$treatment, weights)), function(name) {
     lines <- if (!is.null(categories[[name]])) {
       category_line(label_texts(categories[[name]]))
     } else if (!is.null(bounds[[name]])) {

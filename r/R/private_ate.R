@@ -3,7 +3,7 @@
 private_ate <- function(
     formula, data, level, epsilon,
     outcome_bounds = NULL, binary_outcome = NULL, event_label = NULL, missing_outcomes = NULL,
-    bounds = NULL, categories = NULL, domain = NULL,
+    horizon = NULL, bins = NULL, censoring_by = NULL, quantity = NULL, bounds = NULL, categories = NULL, domain = NULL,
     treated = NULL, control = NULL, arms = NULL, reference = NULL, treatment_bins = NULL,
     method = "auto", options = NULL, estimand = "ate", among = NULL, target = NULL,
     neighbors = NULL, design = NULL, probability = NULL, by = NULL, overall = FALSE,
@@ -24,7 +24,7 @@ private_ate <- function(
   declared <- list(
     outcome_bounds = outcome_bounds, binary_outcome = binary_outcome, event_label = event_label, bounds = bounds,
     categories = categories, treated = treated, control = control, arms = arms,
-    treatment_bins = treatment_bins
+    treatment_bins = treatment_bins, horizon = horizon, bins = bins, censoring_by = censoring_by
   )
   takes_labels <- !is.null(event_label) || isTRUE(binary_outcome) || !is.null(domain)
   used <- columns_in_use(asked, data, by, weights, probability, domain, person)
@@ -49,7 +49,8 @@ private_ate <- function(
     "estimate", file, "--level", level, "--epsilon", number_text(epsilon, "epsilon"),
     "--domain", path.expand(domain), "--out", answer, "--json", "--quiet",
     if (length(asked$covariates)) flag("--covariates", joined(asked$covariates, "covariates")),
-    flag("--treatment", asked$treatment), flag("--outcome", asked$outcome),
+    flag("--treatment", asked$treatment), if (is.null(asked$event)) flag("--outcome", asked$outcome),
+    flag("--quantity", quantity),
     flag("--missing-outcomes", missing_outcomes), flag("--reference", reference),
     flag("--method", method), option_flags(options), flag("--estimand", estimand),
     flag("--among", among), flag("--target", target), flag("--neighbors", neighbors),

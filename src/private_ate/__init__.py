@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Outcome,
         SamplingWeights,
         StudyLabel,
+        Survival,
         Treatment,
     )
     from private_ate.effects import (
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from private_ate.estimators.calibrated.options import CalibratedOptions
     from private_ate.estimators.curator.table_one import describe_arms
     from private_ate.estimators.exact import diagnose_ate, exact_effect, exact_means
-    from private_ate.estimators.orthogonal.plan import OrthogonalOptions
+    from private_ate.estimators.orthogonal import OrthogonalOptions
     from private_ate.estimators.overlap import describe_overlap
     from private_ate.estimators.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
@@ -92,6 +93,7 @@ _HOMES = {
         "Outcome",
         "SamplingWeights",
         "StudyLabel",
+        "Survival",
         "Treatment",
     ),
     "checking.check": ("check_data",),
@@ -194,6 +196,7 @@ __all__ = [
     "SmoothMatchingOptions",
     "StudyLabel",
     "StudySizes",
+    "Survival",
     "Treatment",
     "UndeclaredError",
     "__version__",

@@ -12,15 +12,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from private_ate.data.inputs import Outline, settle_names
 from private_ate.data.tables import Columns, Covariates, schema_of
-from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
+from private_ate.domain import (
+    Categories,
+    Domain,
+    Interval,
+    Outcome,
+    Survival,
+    Treatment,
+    label_text,
+)
 from private_ate.errors import (
     ArgumentError,
     LedgerError,
@@ -189,18 +197,12 @@ class Till:
         return noted
 
 
-def payer_for(
-    ledger: Ledger | str | Path | None,
-    *,
-    dataset: str | None,
-    request_id: str | None,
-    analyst: str | None,
-    approval: Approval | None = None,
-    head: str | None = None,
-) -> Payer | None:
+def payer_for(request: Request) -> Payer | None:
     """Check where a request is to be charged; None without a ledger."""
+    ledger, approval = request.ledger, request.approval
     if ledger is None:
-        if any(each is not None for each in (request_id, analyst, approval, head)):
+        parts = (request.request_id, request.analyst, approval, request.ledger_head)
+        if any(each is not None for each in parts):
             msg = (
                 "request_id, analyst, ledger_head and approval belong to a ledger; give ledger= too"
             )
@@ -211,11 +213,11 @@ def payer_for(
         raise ArgumentError(msg)
     return Payer(
         ledger,
-        None if dataset is None else check_name("dataset", dataset),
-        uuid4().hex if request_id is None else check_name("request id", request_id),
-        "" if analyst is None else check_analyst(analyst),
-        approval,
-        head,
+        request.dataset,
+        uuid4().hex if request.request_id is None else check_name("request id", request.request_id),
+        "" if request.analyst is None else check_analyst(request.analyst),
+        cast("Approval | None", approval),
+        request.ledger_head,
     )
 
 
@@ -276,7 +278,11 @@ def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
     declared = {name: _declaration(kind) for name, kind in domain.covariates.items()}
     declared[domain.treatment.column] = _arms_declared(domain.treatment)
     for outcome in domain.outcomes:
-        if outcome.bounds is not None:
+        if isinstance(outcome, Survival):  # the horizon is part of the question, not of the data
+            rule = outcome.missing or "censored at 0"
+            declared[outcome.column] = f"time to {_event(outcome)}missing {rule}"
+            declared[outcome.event] = f"what ended {outcome.column!r}"
+        elif outcome.bounds is not None:
             declared[outcome.column] = _event(outcome) + _declaration(
                 outcome.bounds, outcome.missing
             )
@@ -307,13 +313,10 @@ def bill_for(
     options: type,
     domain: Domain,
     outline: Outline[Any] | None,
-    *,
-    person: str | None = None,
 ) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked.
 
-    ``person`` is the public column of ids by which a person's rows were counted; without an
-    outline the domain is that of an encoded study.
+    Without an outline the domain is that of an encoded study.
     """
     public = tuple(domain.covariates) if outline is None else outline.covariates
     binding = binding_of(domain, None if outline is None else outline.table)
@@ -328,20 +331,22 @@ def bill_for(
     }
     if domain.further:
         plan["outcome"] = [one.column for one in domain.outcomes]
+    if isinstance(domain.outcome, Survival):
+        plan["survival"] = _plain(domain.outcome.question)
     if domain.weights is not None:
         plan["weights"] = domain.weights.column
         public = (*public, domain.weights.column)
     if request.leave_out_undeclared:  # at its usual value it is no part of the hash, as before
         plan["leave_out_undeclared"] = True
-    if person is not None:
-        plan["person"] = person
-        public = (*public, person)
+    if request.person is not None:
+        plan["person"] = request.person
+        public = (*public, request.person)
     older = {**plan, "binding": binding.as_before().text}
     shows = has_public_covariates(request.level)
     gaps = tuple(one.column for one in domain.outcomes if shows and one.missing == "public")
     use = Use(
         request.level, domain.treatment.column, domain.outcome.column, public,
-        request.rows_per_person, tuple(one.column for one in domain.further), gaps,
+        request.rows_per_person, domain.private_columns[1:], gaps,
     )  # fmt: skip
     cost = BudgetUnits.of(request.epsilon, _delta_of(request, options))
     return Bill(digest(plan), cost, binding, use, plan, digest(older))
@@ -370,7 +375,7 @@ def bill_for_columns(
 
 def _asked(request: Request, arms: int) -> dict[str, Any]:
     """Return the fields of a request; one that came later is left out at its usual value."""
-    fields = asdict(request)
+    fields = request.hashed()
     of_two_arms = getattr(request.options, "of_two_arms", None)
     if arms == 2 and of_two_arms is not None:
         fields["options"] = of_two_arms()
@@ -383,6 +388,8 @@ def _asked(request: Request, arms: int) -> dict[str, Any]:
     for name in ("among", "probability", "by", "overall", "spreads"):
         if not getattr(request, name):
             del fields[name]
+    if request.quantity == "rmst":
+        del fields["quantity"]
     return fields
 
 

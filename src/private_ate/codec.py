@@ -34,6 +34,7 @@ from private_ate.errors import ArgumentError
 
 __all__ = [
     "ABSENT",
+    "DECIMAL",
     "EXACT",
     "LARGEST",
     "NOT_NEGATIVE",
@@ -70,6 +71,7 @@ LARGEST: Final = 1e150  # as for the bounds of a domain: a larger number has no 
 _DIGITS: Final = 150
 # Metadata of a field that is not written where it is its default.
 OMITTED: Final = {"omitted": True}
+DECIMAL: Final = "decimal"  # in Annotated: a number is read as its shortest decimal text
 EXACT: Final = "exact"  # in Annotated: entries of another shape are never left out of this value
 
 
@@ -175,12 +177,12 @@ def _shown(plain: Any) -> Any:  # noqa: ANN401  # whatever JSON knows
     return plain
 
 
-def decode(kind: type[Value], plain: object, what: str) -> Value:
+def decode(kind: type[Value], plain: object, what: str, form: str = "JSON") -> Value:
     """Return plain values as a dataclass; an error names the key that does not fit ``what``."""
     try:
         return cast("Value", _read(kind, plain, "it", strict=True))
     except _Mismatch as found:
-        msg = f"this is not {what} in JSON: {found}"
+        msg = f"this is not {what} in {form}: {found}"
         raise ArgumentError(msg) from None
 
 
@@ -275,6 +277,8 @@ def _read_annotated(
     arguments: tuple[Any, ...], plain: object, place: str, *, strict: bool
 ) -> object:
     kind, *marks = arguments
+    if DECIMAL in marks and _is_number(plain):
+        plain = str(plain)
     value = _read(kind, plain, place, strict=strict or EXACT in marks)
     for mark in marks:
         if isinstance(mark, Rule) and not mark.holds(value):

@@ -19,7 +19,7 @@ from private_ate.data.persons import refuse_person
 from private_ate.data.rules import Reading, neighbours_note, rule_notes
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.data.tables import Covariates
-from private_ate.domain import Domain, SamplingWeights, Treatment
+from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.estimate import Estimate, release_of
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.engines.opening import ColumnsAsked, OpenTable, open_table
@@ -31,12 +31,13 @@ from private_ate.estimators.outcomes.method import estimate_outcomes
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Bounds, Design, Estimand, Request, Target, among_arm
 from private_ate.estimators.subgroups.method import estimate_subgroups
-from private_ate.estimators.trial.probability import probability_note
-from private_ate.parameters import checked
+from private_ate.estimators.survival.method import estimate_survival
+from private_ate.estimators.trial.probability import probability_note, require_covariate
+from private_ate.parameters import SurvivalQuantity
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
-from private_ate.privacy.ledger.ledger import Ledger, check_name
+from private_ate.privacy.ledger.ledger import Ledger
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.sums import require_rows
@@ -74,6 +75,7 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     probability: float | str | None = None,
     by: str | Sequence[str] = (),
     overall: bool = False,
+    quantity: SurvivalQuantity = "rmst",
     confidence: float | None = 0.95,
     rows_per_person: int = 1,
     person: str | None = None,
@@ -143,6 +145,9 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     overall : bool
         With ``by``: pay half of ε for the effect of all units, by a run on all rows. At label
         level subgroups add up to it.
+    quantity : "rmst" or "risk"
+        Of a time to an event, declared by ``Survival``: whether restricted mean survival times are
+        compared or risks by the horizon.
     outcome_sd : float or mapping, optional
         A public guess of the outcome's standard deviation among people who are treated alike, in
         its own units, as in a plan; for methods that take one: "calibrated" at label level. Of
@@ -193,12 +198,12 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
-        leave_out_undeclared=leave_out_undeclared, bounds=bounds,
+        leave_out_undeclared=leave_out_undeclared, bounds=bounds, quantity=quantity, method=method,
+        covariates=covariates, person=person, engine=engine, master=master,
+        memory_limit=memory_limit, seed=seed, ledger=ledger, dataset=dataset,
+        dataset_version=dataset_version, request_id=request_id, analyst=analyst,
+        ledger_head=ledger_head, approval=approval,
     )  # fmt: skip
-    seed = cast("int | None", checked({"engine": engine, "seed": seed})["seed"])
-    for role, name in (("data set", dataset), ("data set's version", dataset_version)):
-        if name is not None:
-            check_name(role, name)
     refuse_person(person, request.level, rows_per_person, is_table=not isinstance(data, LocalStudy))
     if isinstance(data, LocalStudy):
         known = domain = _weights_of_study(data.domain, weights)
@@ -212,13 +217,10 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
     refuse_gaps(chosen, request, known, on_spark=on_cluster)
-    payer = payer_for(
-        ledger, dataset=dataset, request_id=request_id, analyst=analyst, approval=approval,
-        head=ledger_head,
-    )  # fmt: skip
+    payer = payer_for(request)
     asked_at = asked_at if approval is None else approval.asked_at
     void = "none" if request.bounds == "from-data" else ""
-    if payer is not None and (seed is not None or void):
+    if payer is not None and (request.seed is not None or void):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
         raise ArgumentError(msg)
     memory = parse_memory(memory_limit)
@@ -227,8 +229,11 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         "from_data": bool(void), "person": person, "unasked": unasked_outcomes(domain, known),
     }  # fmt: skip
     opened = None
-    if not isinstance(data, LocalStudy):
+    if isinstance(data, LocalStudy):
+        require_covariate(request.probability, known.covariates)
+    else:
         opened = open_table(data, asked, memory=memory, engine=engine, master=master)
+        require_covariate(request.probability, opened.outline.covariates)
         request = _with_persons(request, chosen, opened, payer)
 
     def make(authorize: Callable[[], None] | None) -> Release:
@@ -240,19 +245,21 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
             else opened.encoded(progress, reading)
         )
         with rows as study:
-            made = estimate_study(study, request, chosen, seed=seed, authorize=authorize, void=void)
+            made = estimate_study(
+                study, request, chosen, seed=request.seed, authorize=authorize, void=void
+            )
         return replace(
             made,
-            settings=plain_settings(with_notes(made.settings, _person_note(person, request))),
+            settings=plain_settings(with_notes(made.settings, _person_note(request))),
             dataset=dataset or made.dataset,
             dataset_version=dataset_version or made.dataset_version,
-            released_at=asked_at if seed is None else None,
+            released_at=asked_at if request.seed is None else None,
         )
 
     if payer is None:
         return make(None)
     outline = None if opened is None else opened.outline
-    bill = bill_for(request, chosen.name, chosen.options, known, outline, person=person)
+    bill = bill_for(request, chosen.name, chosen.options, known, outline)
     return charge_and_make(payer, bill, make)
 
 
@@ -284,6 +291,8 @@ def estimate_study(
             estimate = estimate_outcomes(
                 study, request, method, noise, bounds_are_declared=not void
             )
+        elif isinstance(study.domain.outcome, Survival):
+            estimate = estimate_survival(study, request, method, noise)
         elif request.by:
             estimate = estimate_subgroups(study, request, method, noise)
         else:
@@ -367,17 +376,17 @@ def _with_persons(
     request: Request, method: Method, opened: OpenTable, payer: Payer | None
 ) -> Request:
     """Return the request with as many rows for a person as public ids show, if there are any."""
-    person = opened.asked.get("person")
-    if person is None:
+    if request.person is None:
         return request
-    most = partial(opened.most_rows, person)
-    rows = most() if payer is None else person_held(payer, person, most)
+    most = partial(opened.most_rows, request.person)
+    rows = most() if payer is None else person_held(payer, request.person, most)
     request = replace(request, rows_per_person=rows)
     refuse_gaps(method, request, opened.outline.declared)
     return request
 
 
-def _person_note(person: str | None, request: Request) -> tuple[str, ...]:
-    if person is None:
+def _person_note(request: Request) -> tuple[str, ...]:
+    if request.person is None:
         return ()
-    return (f"no person has more than {request.rows_per_person} rows, by the ids in {person!r}",)
+    counted = f"no person has more than {request.rows_per_person} rows"
+    return (f"{counted}, by the ids in {request.person!r}",)

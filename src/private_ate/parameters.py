@@ -28,14 +28,15 @@ from private_ate.arguments import (
 from private_ate.privacy.levels import Level
 
 __all__ = [
-    "PARAMETERS", "Bounds", "Design", "Estimand", "Parameter", "Target", "checked", "keywords_of",
-    "of_door", "parameter_of", "shared",
+    "PARAMETERS", "Bounds", "Design", "Estimand", "Parameter", "SurvivalQuantity", "Target",
+    "checked", "keywords_of", "of_door", "parameter_of", "shared",
 ]  # fmt: skip
 
 Estimand = Literal["ate", "att", "atc", "ato"]
 Target = Literal["balance", "track"]
 Design = Literal["unknown", "observational", "randomized"]
 Bounds = Literal["declared", "from-data"]
+SurvivalQuantity = Literal["rmst", "risk"]
 Check = Callable[[str, object], object]
 
 REQUIRED: Final = ...
@@ -187,13 +188,30 @@ PARAMETERS: Final = (
     Parameter("means", "estimate plan r",
               "Release both arms' means: of a binary outcome risk and odds ratios follow.",
               _QUESTION, False, bool),
+    Parameter("quantity", "estimate_ate plan_ate estimate plan r",
+              "Of survival: rmst (mean time up to the horizon) or risk (by the horizon).",
+              _QUESTION, "rmst", str, check=_choice(get_args(SurvivalQuantity)),
+              defaults={"r": None}),
     Parameter("method", "estimate_ate estimate sklearn dowhy service ask r", "auto, {methods}.",
               _QUESTION, "auto", str, "METHOD"),
     Parameter("binary_outcome", f"{_COLUMNS} r", "Declare the outcome to be 0 or 1.", _DATA, False,
               bool, defaults={"r": None}),
-    Parameter("event_label", "estimate check r",
-              "Label that counts as 1 of an outcome of labels, such as yes; any other as 0.",
+    Parameter("event_label", "estimate plan check r",
+              "Label that counts as 1 of an outcome of labels, such as yes; any other as 0. Of "
+              "survival: the label of an event.",
               _DATA, metavar="LABEL"),
+    Parameter("time", _COLUMNS, "Column of follow-up times, in place of --outcome.", _DATA,
+              metavar="COLUMN"),
+    Parameter("event", _COLUMNS, "Column that says whether a time ended in an event.", _DATA,
+              metavar="COLUMN"),
+    Parameter("horizon", f"{_COLUMNS} r",
+              "Time up to which survival is compared, from the protocol.", _DATA,
+              kind=float | None, metavar="TIME"),
+    Parameter("bins", f"{_COLUMNS} r", "Bins of survival curves; default: by n and ε.", _DATA,
+              kind=int | None, metavar="J"),
+    Parameter("censoring_by", f"{_COLUMNS} r",
+              "Label level: strata with censoring curves of their own, such as centre or age<65.",
+              _DATA, metavar="COLUMN"),
     Parameter("missing_outcomes", "estimate check r",
               "Rows without an outcome: public, private (left out), or what they count as.", _DATA,
               metavar="RULE"),
@@ -239,6 +257,10 @@ PARAMETERS: Final = (
     Parameter("explained", "plan_ate plan",
               "Guessed share of the outcome's variance that covariates explain.", _DATA,
               kind=float | None),
+    Parameter("risk", "plan_ate plan", "Of survival: guessed risk of the event by the horizon.",
+              _DATA, 0.4, float),
+    Parameter("censored", "plan_ate plan",
+              "Of survival: guessed share that is censored before the horizon.", _DATA, 0.3, float),
     Parameter("ledger", _CHARGED, "Budget ledger: file or postgresql:// URL.", _BUDGET,
               metavar="LEDGER"),
     Parameter("ledger_head", "estimate_ate estimate r",

@@ -22,7 +22,7 @@ _FUNCTIONS: Final = {
     ("Release", "word"): "report.word:word_table",
     ("Diagnostics", "page"): "report.curator:curator_page",
     ("Diagnostics", "card"): "report.cards:diagnostics_card",
-    ("ArmDiagnostics", "page"): "report.curator_arms:arms_page",
+    ("ArmDiagnostics", "page"): "report.curator:curator_page",
     ("ArmDiagnostics", "card"): "report.cards:diagnostics_card",
     ("Combined", "text"): "report.combined:combined_text",
     ("Combined", "page"): "report.combined:combined_page",

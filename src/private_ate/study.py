@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Codes
-from private_ate.domain import Domain
+from private_ate.domain import Domain, Outcome
 
 __all__ = [
     "ArmSizes",
@@ -113,8 +113,8 @@ class Groups:
     ----------
     covariates : array, shape (g, b, d)
         Encoded covariates in [0, 1] of g groups of up to b rows.
-    treatment : array of bool, shape (g, b)
-        True for treated rows.
+    arm : array of uint8, shape (g, b)
+        The arm of each row: 0 is the reference.
     outcome : array of int32, shape (g, b)
         Outcomes on the grid {0, …, 2³⁰}.
     takes_part : array of bool, shape (g, b)
@@ -124,10 +124,19 @@ class Groups:
     """
 
     covariates: npt.NDArray[np.float64] = field(repr=False)
-    treatment: npt.NDArray[np.bool_] = field(repr=False)
+    arm: Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] = field(repr=False)
     takes_part: npt.NDArray[np.bool_] = field(repr=False)
     weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.arm.dtype == np.bool_:  # treated or not is a code too
+            object.__setattr__(self, "arm", self.arm.view(np.uint8))
+
+    @property
+    def treatment(self) -> npt.NDArray[np.bool_]:
+        """True for treated rows, where two arms are declared."""
+        return self.arm.view(np.bool_)
 
 
 class Grouping(Protocol):
@@ -180,6 +189,12 @@ class Study(Rows, Protocol):
 
     def thinned(self, stride: int) -> AbstractContextManager[Self]:
         """Lend one row in ``stride`` as a study of its own, behind the same boundary."""
+
+    def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
+        """Return the same rows with another outcome, told of each block's rows by a kernel.
+
+        The kernel answers on the grid {0, …, 2³⁰} across the bounds of that outcome.
+        """
 
     def unannounced(self) -> Self:
         """Return a view whose passes no progress is told of, for passes that follow records."""
@@ -345,9 +360,6 @@ class MatchingStudy(Study, Protocol):
 
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
         """Return the rows of each public cell as a study of their own, in the order of cells."""
-
-    def masked(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
-        """Return all rows once per private cell, those of other cells taking no part."""
 
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""

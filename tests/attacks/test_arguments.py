@@ -29,7 +29,6 @@ from private_ate import (
     Interval,
     IpwOptions,
     Ledger,
-    OrthogonalOptions,
     PrivateAteError,
     PrivSynOptions,
     PublishedOptions,
@@ -72,13 +71,12 @@ def changed(names):
 
 
 HANGING = """
-from private_ate import CalibratedOptions, IpwOptions, OrthogonalOptions, PublishedOptions
+from private_ate import CalibratedOptions, IpwOptions, PublishedOptions
 from private_ate import ArgumentError, StudySizes, plan_ate
 from private_ate.privacy.accounting import *
 huge = "1e99999999"
 makers = (
     lambda: PublishedOptions(shares=(huge, "0.1", "0.1", "0.1")),
-    lambda: OrthogonalOptions(shares=("1e-99999999",) * 6),
     lambda: IpwOptions(delta=huge),
     lambda: CalibratedOptions(clip_share=huge),
     lambda: plan_ate(StudySizes(1000, 3, 1.0), level="sample", confidence=5),
@@ -96,7 +94,7 @@ def test_numbers_that_would_fill_the_memory_are_refused_at_once():
         [sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=60, check=True
     )
 
-    assert done.stdout.split() == ["refused"] * 5
+    assert done.stdout.split() == ["refused"] * 4
 
 
 @pytest.mark.parametrize("value", HUGE, ids=range(len(HUGE)))
@@ -244,8 +242,8 @@ FLAGS = ["--level", "sample", "--treatment", "t", "--outcome", "y", "--outcome-b
 BAD_SETTINGS = [
     ("fold_split", "folds=2.5"), ("fold_split", "folds=x"), ("fold_split", "ridge=none"),
     ("published", "shares=1/0,0.1,0.2,0.7"), ("published", "shares=1e99999999,0.1,0.2,0.7"),
-    ("published", "k=2.5"), ("published", "c=x"), ("orthogonal", "shares=1/0,1,1,1,1,1"),
-    ("orthogonal", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=both"),
+    ("published", "k=2.5"), ("published", "c=x"), ("blocks", "partitions=1/0"),
+    ("blocks", "adjust=maybe"), ("ipw", "delta=1/0"), ("ipw", "split=both"),
     ("aim", "bins=2.5"), ("aim", "workload=3"), ("privsyn", "iterations=2.5"),
     ("smooth_matching", "cells=3"), ("doubly_robust", "nuisance=1"),
     ("balancing", "truncation=0.5"), ("balancing", "model_share=1"),
@@ -278,7 +276,7 @@ def test_no_option_class_is_left_out():
     named = {
         AimOptions, BalancingOptions, BlockingOptions, BlocksOptions, CalibratedOptions,
         DifferenceInMeansOptions, DoublyRobustOptions, FoldSplitOptions, GroupedOptions,
-        IpwOptions, OrthogonalOptions, PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
+        IpwOptions, PrivSynOptions, PublishedOptions, SmoothMatchingOptions,
     }  # fmt: skip
 
     assert set(OPTIONS) == named

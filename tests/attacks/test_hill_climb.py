@@ -16,7 +16,6 @@ from private_ate import (
     GroupedOptions,
     Interval,
     IpwOptions,
-    OrthogonalOptions,
     Outcome,
     PrivSynOptions,
     PublishedOptions,
@@ -88,13 +87,10 @@ def published_cases():
 
 
 def blocks_cases():
-    chosen = BlocksOptions(adjust=True, partitions=3, model="doubly_robust", bends="chosen")
     twice = {"options": BlocksOptions(adjust=True, partitions=2)}
     return {
         "unadjusted": (TWO, {"options": BlocksOptions(adjust=False)}),
         "adjusted": (TWO, {"options": BlocksOptions(adjust=True)}),
-        "overlap": (TWO, {"options": BlocksOptions(adjust=True, model="overlap")}),
-        "chosen terms": (TWO, {"options": chosen}),
         "three rows": (TWO, twice | SEVERAL),
         "private gaps": (gaps("private"), twice),
         "public gaps": (gaps("public"), twice),
@@ -105,25 +101,8 @@ def blocks_cases():
         "subgroups": (TWO, {"by": ("b",), "overall": True}),
         "subgroups, adjusted": (TWO, twice | {"by": ("a<0.5",)}),
         "outcomes": (outcomes(TWO), {}),
-    }
-
-
-def orthogonal_cases():
-    adjusted = {"options": OrthogonalOptions(adjust=True)}
-    prognosis = OrthogonalOptions(adjust_threshold=0, score_threshold=1e9)
-    joint = OrthogonalOptions(adjust=True, score_model="joint")
-    return {
-        "unadjusted": (TWO, {"options": OrthogonalOptions(adjust=False)}),
-        "adjusted": (TWO, adjusted),
-        "three rows": (TWO, adjusted | SEVERAL),
-        "private gaps": (gaps("private"), adjusted),
-        "weights": (weighted(TWO), adjusted),
-        "atc": (TWO, adjusted | {"estimand": "atc"}),
-        "three arms": (THREE, {"options": OrthogonalOptions(adjust=False, means=True)}),
-        "three arms, prognosis": (THREE, {"options": prognosis}),
-        "three arms, score": (THREE, {"options": OrthogonalOptions(adjust=True, means=True)}),
-        "three arms, joint score": (THREE, {"options": joint}),
-        "three arms, three rows": (THREE, adjusted | SEVERAL),
+        "three arms": (THREE, {}),
+        "three arms, adjusted": (THREE, twice),
     }
 
 
@@ -146,7 +125,6 @@ def cases():
         ("published", "label", published_cases()),
         ("published", "sample", published_cases()),
         ("blocks", "sample", blocks_cases()),
-        ("orthogonal", "sample", orthogonal_cases()),
     )
     for method, level, variants in ours:
         for name, (domain, asked) in variants.items():
@@ -168,8 +146,6 @@ ATTAINED = (
     "calibrated, label, three arms",
     "published, sample, two arms",
     "blocks, sample, adjusted",
-    "orthogonal, sample, adjusted",
-    "orthogonal, sample, three arms, joint score",
     "aim, ate",
     "privsyn, ate",
 )

@@ -55,7 +55,7 @@ def test_an_attacker_learns_it_from_a_noise_that_forgets_the_weight(monkeypatch)
                for pair in PAIRS for step in [observed_sums(pair)])  # fmt: skip
 
 
-@pytest.mark.parametrize("method", ["blocks", "orthogonal"])
+@pytest.mark.parametrize("method", ["blocks"])
 def test_at_sample_level_a_missing_outcome_moves_no_step_too_far(method):
     request = Request("sample", Fraction(1))
     for pair in neighbours_for("sample", missing=True):

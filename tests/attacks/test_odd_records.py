@@ -195,7 +195,7 @@ def test_a_treatment_that_is_missing_or_undeclared_counts_as_control_in_the_pape
     assert releases[0] == releases[1]
 
 
-@pytest.mark.parametrize("method", ["auto", "orthogonal"])
+@pytest.mark.parametrize("method", ["auto", "blocks"])
 def test_a_treatment_that_is_missing_or_undeclared_takes_no_part_in_ours(method):
     domain = Domain(Treatment("t", treated="yes", control="no"), ("y", Interval(0, 1)))
     data = {"y": [0.5] * 6, "t": ["yes", "no", None, "maybe", "", "YES"]}

@@ -11,7 +11,7 @@ from private_ate.baselines.privsyn import PrivSynOptions
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_study, method_for
-from private_ate.estimators.orthogonal.method import OrthogonalOptions
+from private_ate.estimators.blocks.method import BlocksOptions
 from private_ate.estimators.request import Request
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import Scaling
@@ -61,12 +61,12 @@ def test_passes_that_one_record_adds_are_not_announced(monkeypatch):
 
 
 def test_a_whole_run_announces_the_same_steps_for_any_records():
-    request = Request("sample", Fraction(2), options=OrthogonalOptions(adjust=True))
+    request = Request("sample", Fraction(2), options=BlocksOptions(adjust=True, partitions=1))
     told = []
     for misled in (0, ROWS):
         heard = []
         study = deceiving_study(misled, lambda *news, heard=heard: heard.append(news))
-        estimate_study(study, request, method_for("orthogonal", request), seed=1)
+        estimate_study(study, request, method_for("blocks", request), seed=1)
         told.append(heard)
 
     assert told[0] == told[1] != []

@@ -9,9 +9,9 @@ import pytest
 
 from private_ate import (
     ArgumentError,
+    BlocksOptions,
     Domain,
     Interval,
-    OrthogonalOptions,
     Treatment,
     estimate_ate,
 )
@@ -22,10 +22,8 @@ from private_ate.privacy.sums import OUTCOME_STEPS
 
 ROWS = 60
 RUNS = {
-    "plain": ("orthogonal", OrthogonalOptions(adjust=False)),
-    "prognosis": ("orthogonal", OrthogonalOptions(adjust_threshold=0, score_threshold=1e9)),
-    "score": ("orthogonal", OrthogonalOptions(adjust=True, means=True)),
-    "joint score": ("orthogonal", OrthogonalOptions(adjust=True, score_model="joint")),
+    "plain": ("blocks", BlocksOptions(adjust=False)),
+    "blocks": ("blocks", BlocksOptions(adjust=True, partitions=2)),
     "published": ("published", None),
 }
 every_run = pytest.mark.parametrize("run", RUNS)
@@ -104,7 +102,7 @@ def test_a_single_row_is_released(run):
     assert len(attempt(study_of(rows=1), run).arms) == 3
 
 
-@pytest.mark.parametrize("run", ["score", "published"])
+@pytest.mark.parametrize("run", ["blocks", "published"])
 def test_twenty_arms_are_released(run):
     release = attempt(study_of(20, rows=24), run)
 
@@ -132,17 +130,10 @@ def test_many_rows_per_person_never_wrap(run):
 
 def test_the_units_of_one_arm_are_refused_before_any_noise():
     with pytest.raises(ArgumentError, match="among all units"):
-        estimate_ate(study_of(), level="sample", epsilon=1, method="orthogonal", among="arm 1")
+        estimate_ate(study_of(), level="sample", epsilon=1, method="blocks", among="arm 1")
 
 
-def test_shares_of_two_arms_are_refused_for_more():
-    options = OrthogonalOptions(shares=("0.1", "0.1", "0.1", "0.1", "0.1", "0.1"))
-
-    with pytest.raises(ArgumentError, match="two arms"):
-        estimate_ate(study_of(), level="sample", epsilon=1, options=options)
-
-
-@pytest.mark.parametrize("method", ["blocks", "ipw", "difference_in_means"])
+@pytest.mark.parametrize("method", ["ipw", "difference_in_means"])
 def test_other_methods_refuse_more_than_two_arms(method):
     with pytest.raises(ArgumentError, match="two arms"):
         estimate_ate(study_of(), level="sample", epsilon=1, method=method)

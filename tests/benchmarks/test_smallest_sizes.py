@@ -19,7 +19,6 @@ SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 SMALLEST = {
     "accuracy_arms.py": (
         "--table errors --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
-        "--table fresh --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
         "--table intervals --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
     ),
     "accuracy_blocks.py": (
@@ -34,6 +33,10 @@ SMALLEST = {
     "accuracy_subgroups.py": (
         "--sizes 500 --epsilons 1 --studies 1 --file {}/subgroups.jsonl",
         "--table overall --sizes 500 --epsilons 1 --draws 2",
+    ),
+    "accuracy_survival.py": (
+        "--families opposite --rows 300 --draws 1 --strata",
+        "--families rare --rows 600 --draws 1 --level sample --quantity risk",
     ),
     "baselines.py": ("200 2 1",),
     "ledger.py": ("3",),

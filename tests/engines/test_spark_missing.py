@@ -74,7 +74,7 @@ def test_a_release_on_a_cluster_is_that_of_one_machine(session, path, rule):
     assert here.settings.get("left_out_outcome") == there.settings.get("left_out_outcome")
 
 
-@pytest.mark.parametrize("method", ["orthogonal", "blocks"])
+@pytest.mark.parametrize("method", ["blocks"])
 def test_at_sample_level_a_cluster_leaves_out_rows_without_an_outcome(session, path, method):
     release = estimate_ate(
         session.read.parquet(str(path)), domain=domain_with("private"), level="sample", epsilon=4,

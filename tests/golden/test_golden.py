@@ -18,7 +18,6 @@ from private_ate import (
     CalibratedOptions,
     GroupedOptions,
     IpwOptions,
-    OrthogonalOptions,
     PrivSynOptions,
     PublishedOptions,
     estimate_ate,
@@ -58,11 +57,6 @@ CASES = (
         "calibrated",
         {"options": CalibratedOptions(clip_share="0.1")},
     ),
-    Case("orthogonal", "sample", "orthogonal"),
-    Case(
-        "orthogonal-adjusting", "sample", "orthogonal", {"options": OrthogonalOptions(adjust=True)}
-    ),
-    Case("orthogonal-no-interval", "sample", "orthogonal", {"confidence": None}),
     Case("blocks", "sample", "blocks"),
     Case("blocks-adjusting", "sample", "blocks", {"options": BlocksOptions(adjust=True)}),
     Case("blocks-trial", "sample", "blocks", {"design": "randomized"}),
@@ -95,20 +89,19 @@ CASES = (
     Case("privsyn", "sample", "privsyn", {"options": PrivSynOptions()}, patients=300),
     Case("published-label-three-arms", "label", "published", arms=SMOKERS),
     Case("published-sample-three-arms", "sample", "published", arms=SMOKERS),
-    Case("orthogonal-three-arms", "sample", "orthogonal", arms=SMOKERS),
+    Case("blocks-three-arms", "sample", "blocks", arms=SMOKERS),
     Case(
-        "orthogonal-prognosis-three-arms",
+        "blocks-adjusting-three-arms",
         "sample",
-        "orthogonal",
-        {"options": OrthogonalOptions(adjust_threshold=0), "confidence": None},
+        "blocks",
+        {"options": BlocksOptions(adjust=True, partitions=1)},
         arms=SMOKERS,
     ),
     Case(
-        "orthogonal-score-three-arms",
+        "blocks-subgroups",
         "sample",
-        "orthogonal",
-        {"options": OrthogonalOptions(adjust=True, means=True)},
-        arms=SMOKERS,
+        "blocks",
+        {"by": ["age<60"], "options": BlocksOptions(adjust=True, partitions=2)},
     ),
     Case("calibrated-three-arms", "label", "calibrated", arms=SMOKERS),
     Case("calibrated-track-three-arms", "label", "calibrated", {"target": "track"}, arms=SMOKERS),
@@ -144,7 +137,6 @@ CASES = (
         {"options": BlocksOptions(adjust=True)},
         weighted=True,
     ),
-    Case("orthogonal-weighted", "sample", "orthogonal", weighted=True),
 )
 
 

@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 
 import private_ate
-from private_ate import ArgumentError, Domain, Interval, Outcome, Treatment
+from private_ate import ArgumentError, Domain, Interval, Outcome, Survival, Treatment
 from private_ate.cli.app import app
 from private_ate.estimation import METHODS, method_for
 from private_ate.estimators.composition import AXES, COMPOSES, refuse_gaps, takes
@@ -129,6 +129,7 @@ def test_every_axis_is_taken_or_refused_with_a_way_out(method, level):
     two = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
     several = replace(two, treatment=Treatment("t", arms=("a", "b", "c")))
     asked = Request(level, Fraction(1))
+    survival = Survival("y", "e", event_label=1, horizon=1)
     uses = {
         "arms": (asked, several),
         "among": (replace(asked, among="b"), several),
@@ -140,6 +141,7 @@ def test_every_axis_is_taken_or_refused_with_a_way_out(method, level):
         "private missing": (asked, replace(two, outcome=two.outcome.with_missing("private"))),
         "weights": (asked, replace(two, weights=("w", Interval(0, 2)))),
         "spark": (asked, two),
+        "survival": (asked, replace(two, outcome=survival)),
     }
     assert {*uses, "undeclared"} == set(AXES)
     for axis, (request, known) in uses.items():

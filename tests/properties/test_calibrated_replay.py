@@ -11,8 +11,8 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.calibrated import clipping
 from private_ate.estimators.calibrated import method as calibrated
-from private_ate.estimators.calibrated import pair_variance as pairs
-from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
+from private_ate.estimators.calibrated.method import estimate_calibrated
+from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
@@ -67,7 +67,7 @@ def test_no_input_moves_further_than_declared(request_, row):
 
 def test_the_unit_of_largest_weight_moves_the_sum_by_the_whole_sensitivity():
     request = Request("label", Fraction(1), confidence=None)
-    study = random_study()
+    study = random_study(rows=41)
     shares = []
     for row in range(study.size):
         first, second = neighbours(study, [row])
@@ -109,8 +109,7 @@ def test_a_halved_sensitivity_of_the_variance_is_found(monkeypatch):
 
 
 def test_a_budget_spent_twice_is_found(monkeypatch):
-    monkeypatch.setattr(calibrated, "INTERVAL_SHARE", Fraction(1, 10))
-    whole = pairs.release_pair_variance
+    whole = calibrated.release_pair_variance
 
     def twice(*arguments):
         whole(*arguments)
@@ -123,14 +122,17 @@ def test_a_budget_spent_twice_is_found(monkeypatch):
 
 def test_a_removed_clip_is_found(monkeypatch):
     request = Request("label", Fraction(1))
-    first, second = neighbours(random_study(), [0])
-    second.outcome[0] = np.int32(2**31 - 1)  # an outcome that nobody clipped to its bounds
-    first.outcome[0] = np.int32(-(2**30))
-    assert replay.replay_findings(estimate_calibrated, first, second, request) == []
+
+    def unclipped(row):
+        first, second = neighbours(random_study(), [row])
+        second.outcome[row] = np.int32(2**31 - 1)  # an outcome that nobody clipped to its bounds
+        first.outcome[row] = np.int32(-(2**30))
+        return replay.replay_findings(estimate_calibrated, first, second, request)
+
+    assert unclipped(0) == []
 
     monkeypatch.setattr(
         clipping.OutcomeRange, "centre", lambda kept, outcome: outcome - np.int32(kept.middle)
     )
 
-    found = replay.replay_findings(estimate_calibrated, first, second, request)
-    assert any("moves" in finding for finding in found)
+    assert any("moves" in finding for row in range(5) for finding in unclipped(row))

@@ -11,8 +11,8 @@ from private_ate.domain import Domain, Interval, Outcome
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.calibrated import observed_means
-from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
-from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
+from private_ate.estimators.calibrated.method import estimate_calibrated
+from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
@@ -33,8 +33,6 @@ REQUESTS = [
     {"rows_per_person": 2, "options": CalibratedOptions(outcome_sd=0.03)},
 ]
 MASKING = [
-    (estimate_orthogonal, OrthogonalOptions(adjust=True)),
-    (estimate_orthogonal, OrthogonalOptions(adjust=False)),
     (estimate_blocks, BlocksOptions(adjust=True)),
     (estimate_blocks, BlocksOptions(adjust=False)),
 ]

@@ -10,7 +10,6 @@ import replay
 from private_ate.domain import Domain, Interval, Outcome
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
-from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
 from private_ate.estimators.request import Request
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block
@@ -18,11 +17,8 @@ from private_ate.study import Block
 ROWS = 400
 WAYS = [
     (estimate_blocks, {"options": BlocksOptions(adjust=True)}),
-    (estimate_blocks, {"options": BlocksOptions(adjust=True, model="doubly_robust")}),
     (estimate_blocks, {"options": BlocksOptions(adjust=False)}),
     (estimate_blocks, {"probability": 0.4, "design": "randomized"}),
-    (estimate_orthogonal, {"options": OrthogonalOptions(adjust=True)}),
-    (estimate_orthogonal, {"options": OrthogonalOptions(adjust=False)}),
 ]
 # Covariate, treated, outcome and weight's share of its bound, before and after.
 CORNERS = [
@@ -101,7 +97,7 @@ def test_what_a_row_of_weight_zero_holds_is_not_looked_at(method, ways):
 @pytest.mark.parametrize(("method", "ways"), WAYS)
 def test_the_sums_of_a_weight_at_its_bound_move_by_their_whole_sensitivity(method, ways):
     """Attack: somebody of weight zero is given the largest weight; the first step feels it."""
-    study, request = sampled_study(), asked(ways)
+    study, request = sampled_study(), asked(ways, "1")
     one, other = (with_rows(study, slice(7, 8), (1.0, True, 0, share)) for share in (0.0, 1.0))
 
     first = replay.record(method, one, request)
@@ -121,7 +117,7 @@ def test_weights_beyond_their_bound_would_be_found(method, ways, monkeypatch):
     """The planted fault: weights that were not clipped to their declared bound."""
     shares = Block.shares
     monkeypatch.setattr(Block, "shares", property(lambda block: 3 * shares.fget(block)))
-    study, request = sampled_study(), asked(ways)
+    study, request = sampled_study(), asked(ways, "1")
 
     found = [
         finding

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import replay
-from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_calibrated
-from private_ate.estimators.calibrated.several_arms import pooled_variance
+from private_ate.estimators.calibrated.method import estimate_calibrated
+from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.published.method import PublishedOptions, estimate_published
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
@@ -113,21 +113,20 @@ def test_a_halved_sensitivity_is_found(monkeypatch, method, mechanism, rows):
     assert any("'outcome sums' moves" in finding for each in found for finding in each)
 
 
-def test_an_odd_unit_that_joins_a_pair_is_paid_for(monkeypatch):
-    honest = pooled_variance._pair
+def test_a_variance_that_counts_all_arms_alike_is_found(monkeypatch):
+    """The planted fault: the sensitivity of an arm of mean size, where a small one counts more."""
+    whole = Noise.laplace
 
-    def forgetful(outcomes):
-        total, pairs, touched = honest(outcomes)
-        return total, pairs, min(touched, 1)
+    def forgetful(self, step, values, *, sensitivity, epsilon):
+        return whole(self, step, values, sensitivity=sensitivity // 3, epsilon=epsilon)
 
     study = arm_study(3, rows=15, covariates=1)
     study.outcome[:] = 0  # partners at the other bound make pairs as far apart as can be
-    assert any(np.bincount(study.arm) % 2)
 
     def found():
-        every = (findings(estimate_calibrated, {}, study, [row]) for row in range(study.size))
+        every = (findings(estimate_calibrated, {}, study, [row]) for row in range(5))
         return [finding for each in every for finding in each]
 
     assert found() == []
-    monkeypatch.setattr(pooled_variance, "_pair", forgetful)
-    assert any("'variances' moves" in finding for finding in found())
+    monkeypatch.setattr(Noise, "laplace", forgetful)
+    assert any("'variance' moves" in finding for finding in found())

@@ -12,8 +12,8 @@ import pytest
 import replay
 from private_ate.domain import Categories, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
-from private_ate.estimators.orthogonal.several_arms import aggregate, cells, levels, sizes
+from private_ate.estimators.blocks import compare
+from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.published.method import PublishedOptions, estimate_published
 from private_ate.estimators.published.regression import ScoreNoise
 from private_ate.estimators.request import Request
@@ -22,10 +22,8 @@ from private_ate.privacy.sums import OUTCOME_STEPS
 
 ROWS = 240
 PATHS = {
-    "plain": OrthogonalOptions(adjust=False),
-    "prognosis": OrthogonalOptions(adjust_threshold=0, score_threshold=1e150, means=True),
-    "score": OrthogonalOptions(adjust=True, means=True),
-    "joint score": OrthogonalOptions(adjust=True, means=True, score_model="joint"),
+    "plain": BlocksOptions(adjust=False),
+    "blocks": BlocksOptions(adjust=True, partitions=2),
 }
 TOP = OUTCOME_STEPS
 # Two records as (arm, place of all covariates, outcome, takes part).
@@ -70,7 +68,7 @@ def neighbours(study, rows=slice(0, 1)):
 
 def steps_of(study, request, seed=0):
     return [call.spend.step for call in replay.record(
-        estimate_orthogonal, study, request, seed=seed
+        estimate_blocks, study, request, seed=seed
     ).tape]  # fmt: skip
 
 
@@ -80,7 +78,7 @@ def test_no_step_of_several_arms_moves_further_than_it_declares(path, arms, epsi
     request = Request("sample", Fraction(epsilon), options=PATHS[path])
 
     for number, (one, other) in enumerate(neighbours(random_study(arms))):
-        assert not replay.replay_findings(estimate_orthogonal, one, other, request, seed=number)
+        assert not replay.replay_findings(estimate_blocks, one, other, request, seed=number)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -90,9 +88,9 @@ def test_rows_of_one_person_may_be_in_several_arms(path):
     first = with_record(with_record(study, [0], (0, 1.0, TOP, True)), [1, 2], (1, 0.0, 0, True))
     second = with_record(with_record(study, [0, 1], (2, 0.0, 0, True)), [2], (1, 0, 0, False))
 
-    assert not replay.replay_findings(estimate_orthogonal, first, second, request)
+    assert not replay.replay_findings(estimate_blocks, first, second, request)
     single = replace(request, rows_per_person=1)
-    assert replay.replay_findings(estimate_orthogonal, first, second, single)
+    assert replay.replay_findings(estimate_blocks, first, second, single)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -104,10 +102,8 @@ def test_each_path_takes_its_own_steps_whoever_takes_part(path, confidence):
     whole = steps_of(random_study(3, masked=False), request)
 
     assert masked == whole
-    assert ("outcome model" in masked) == (path != "plain")
-    assert ("cell counts inside" in masked) == ("score" in path)
-    assert ("variances" in masked) == (confidence is not None)
-    assert ("common level" in masked) == (path != "plain")
+    assert ("mean outcome" in masked) == (path == "plain")
+    assert ("variance" in masked) == (path == "plain" and confidence is not None)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -116,7 +112,7 @@ def test_a_study_of_which_everyone_takes_part_keeps_the_promise_too(path):
     study = random_study(4, masked=False)
     one, other = (with_record(study, slice(0, 1), record) for record in PAIRS[2])
 
-    assert not replay.replay_findings(estimate_orthogonal, one, other, request)
+    assert not replay.replay_findings(estimate_blocks, one, other, request)
 
 
 @pytest.mark.parametrize(("arms", "epsilon"), [(3, "0.3"), (4, "8")])
@@ -153,7 +149,7 @@ def test_all_scores_of_a_row_share_one_sensitivity(monkeypatch):
 def findings_on_neighbours(path):
     request = Request("sample", Fraction(3), options=PATHS[path])
     one, other = (with_record(random_study(3), slice(0, 1), record) for record in PAIRS[2])
-    return replay.replay_findings(estimate_orthogonal, one, other, request)
+    return replay.replay_findings(estimate_blocks, one, other, request)
 
 
 def test_a_staircase_of_twice_the_sensitivity_for_all_of_epsilon_is_found(monkeypatch):
@@ -165,22 +161,13 @@ def test_a_staircase_of_twice_the_sensitivity_for_all_of_epsilon_is_found(monkey
 
     monkeypatch.setattr(Noise, "staircase_by_arm", as_if_disjoint)
 
-    assert any("'levels'" in finding for finding in findings_on_neighbours("plain"))
+    assert any("'effect'" in finding for finding in findings_on_neighbours("plain"))
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "path", "step"),
-    [
-        (aggregate, "add_by_arm", "plain", "levels"),
-        (levels, "add_by_arm", "plain", "arm sums"),
-        (sizes, "_count", "plain", "arm sizes"),
-        (cells, "_kernel", "score", "cell counts"),
-    ],
-)
-def test_sums_of_twice_the_size_are_found(monkeypatch, module, name, path, step):
-    monkeypatch.setattr(module, name, doubled(getattr(module, name)))
+def test_sums_of_twice_the_size_are_found(monkeypatch):
+    monkeypatch.setattr(compare, "_sum_forms", doubled(compare._sum_forms))
 
-    assert any(f"'{step}" in finding for finding in findings_on_neighbours(path))
+    assert any("'effect" in finding for finding in findings_on_neighbours("plain"))
 
 
 def doubled(honest):
@@ -188,8 +175,6 @@ def doubled(honest):
 
     def faulty(*arguments):
         result = honest(*arguments)
-        if callable(result):
-            return lambda block: result(block) + result(block)
         return result + result
 
     return faulty

@@ -8,10 +8,11 @@ import pytest
 
 import replay
 from private_ate.engines.local import LocalStudy, single_threaded_blas
-from private_ate.estimators.calibrated.method import CalibratedOptions, estimate_cell
+from private_ate.estimators.calibrated.method import estimate_rows
+from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.method import estimate_subgroups, features_for_cells
+from private_ate.estimators.subgroups.method import estimate_subgroups, learned_for_cells
 from private_ate.privacy.quantiles import staircase_variance
 from private_ate.privacy.sums import OUTCOME_STEPS
 from several_arms import arm_study
@@ -106,10 +107,10 @@ def test_a_cell_alone_has_the_sensitivity_that_it_has_among_others():
     together = replay.record(run, study, request).noise.spends
     rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
     each = replace(request, by=())
-    learned = features_for_cells(study.public(), each)
+    learned = learned_for_cells(study.public(), each, 4)
 
     def with_features_of_all(study, request, noise):
-        return estimate_cell(study, request, noise, learned)
+        return estimate_rows(study, request, noise, learned)
 
     alone = replay.record(with_features_of_all, rows, each).noise.spends
 

@@ -11,8 +11,7 @@ from private_ate import Categories, Domain, Interval, Release, Treatment
 from private_ate.datasets.dummy import draw_dummy
 from private_ate.domain import SamplingWeights
 from private_ate.errors import ArgumentError
-from private_ate.service.adjusting import settle_question
-from private_ate.service.planner import expect
+from private_ate.service.adjusting import plan_question, settle_question
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import set_policy
@@ -84,6 +83,16 @@ def test_a_trial_with_a_column_of_probabilities_is_charged_and_released(small_ho
     assert release.design == "randomized"
 
 
+def test_a_column_of_probabilities_is_one_of_the_covariates_of_the_question(small_house):
+    add(small_house, "trial", CHANCES)
+    others = [name for name in CHANCES.covariates if name != "chance"]
+
+    with pytest.raises(ArgumentError, match="a covariate of the question, not 'chance'"):
+        small_house.ask(
+            dataset="trial", design="randomized", probability="chance", covariates=others
+        )
+
+
 def test_declared_sampling_weights_are_in_force_and_public(small_house):
     add(small_house, "survey", WEIGHTED)
     row, release = answer(small_house, dataset="survey")
@@ -145,7 +154,7 @@ def test_a_policy_s_columns_are_a_list_of_names(wrong):
 
 def expectation(dataset, **question):
     asked = Question.read({"dataset": dataset.name, "epsilon": "1", **question})
-    return expect(asked, dataset, settle_question(asked, dataset), None)
+    return plan_question(asked, dataset, settle_question(asked, dataset), None)
 
 
 def test_a_plan_of_subgroups_and_of_arms_says_what_it_is_about():
@@ -154,10 +163,12 @@ def test_a_plan_of_subgroups_and_of_arms_says_what_it_is_about():
     doses = replace(CLINIC, domain=DOSES, columns=("age", "sex", "dose", "score"))
     arms = expectation(doses, among="low")
 
-    assert all_units.row.half_width < cells.row.half_width < paid.row.half_width
+    halves = [plan.rows[0].half_width for plan in (all_units, cells, paid)]
+    assert halves == sorted(set(halves))
     assert "one of 4 subgroups" in cells.caveat
-    assert (arms.row.arm, arms.row.against) == ("high", "none")
-    assert len(arms.contrasts) == 3
+    assert [(row.arm, row.against) for row in arms.rows] == [
+        ("low", "none"), ("high", "none"), ("high", "low"),
+    ]  # fmt: skip
     weighted = replace(CLINIC, domain=WEIGHTED, columns=("age", "sex", "drug", "score", "weight"))
     assert "sampling weights" in expectation(weighted).caveat
 

@@ -16,7 +16,7 @@ from house_people import CAROL
 from web_client import Client
 
 from private_ate.errors import ArgumentError
-from private_ate.service import planner
+from private_ate.service import adjusting
 from private_ate.service.refusals import Conflict, TooMany
 from private_ate.service.running import only_one
 from private_ate.service.shares import Shares
@@ -141,13 +141,13 @@ def held_plans(monkeypatch):
     """Plans that take until they are let go; the first value says how many are at work."""
     inside, go_on = threading.Semaphore(0), threading.Event()
 
-    def slow(*_):
+    def slow(*_, **__):
         inside.release()
         assert go_on.wait(30)
         msg = "enough"
         raise ArgumentError(msg)
 
-    monkeypatch.setattr(planner, "_plan", slow)
+    monkeypatch.setattr(adjusting, "plan_ate", slow)
     yield inside, go_on
     go_on.set()
 

@@ -18,6 +18,7 @@ from private_ate.audit.run import Finding, audit_release, audit_steps
 from private_ate.audit.samplers import check_samplers
 from private_ate.cli.app import app
 from private_ate.estimation import METHODS, Method
+from private_ate.estimators.blocks.plan import BlocksOptions
 from private_ate.estimators.composition import takes
 from private_ate.estimators.request import Request
 from private_ate.privacy import noise
@@ -190,8 +191,10 @@ def levels_bound(runs=1_500):
     """Return the claimed ε and a bound for a unit that moves two levels as far as it can."""
     pairs = {pair.title: pair for pair in arm_neighbours("sample")}
     pair = pairs["a unit of one rare arm becomes one of another"]
-    exact = {"arm sizes", "arm sums"}  # without noise, so that the unit lies at the levels' bounds
-    method, request = METHODS["orthogonal"].run, Request("sample", 3 * EPSILON, confidence=None)
+    exact = {"treated count", "mean outcome"}  # without noise: the unit lies at the levels' bounds
+    options = BlocksOptions(adjust=False)
+    request = Request("sample", 3 * EPSILON, confidence=None, options=options)
+    method = METHODS["blocks"].run
 
     def steer(spend, values):
         return [2 * int(value) for value in values] if spend.step in exact else None
@@ -201,7 +204,7 @@ def levels_bound(runs=1_500):
     second = Tape(source=first)
     method(pair.second, request, noise.Noise(SeededEntropy(2), second))
     calls = next(calls for calls in zip(first.calls, second.calls, strict=True)
-                 if calls[0].spend.step == "levels")  # fmt: skip
+                 if calls[0].spend.step == "effect")  # fmt: skip
     samples = [np.array([call.draw() for _ in range(runs)], dtype=np.float64) for call in calls]
     seen = runs // 5
     bound = epsilon_bound(*(part[seen:] for part in joint_evidence(*samples, seen)))
@@ -218,7 +221,7 @@ def test_levels_that_share_no_budget_where_a_unit_changes_arm_are_found(monkeypa
     """Twice the sensitivity at ε is right within an arm, and loses 2ε between two."""
 
     def planted(self, step, values, *, sensitivities, moves, epsilon):
-        assert step == "levels"
+        assert step == "effect"
         spend = noise.Spend(
             step, "staircase_by_arm", epsilon, tuple(sensitivities), len(values),
             metric=noise.Metric.MOVES, moves=moves,
@@ -272,7 +275,6 @@ def test_some_neighbours_of_several_arms_move_the_steps_of_every_method(method, 
         for step in noisy_steps(method, level, pair)
         if step.moved
     }
-    assert moved >= ({"levels"} if method.name == "orthogonal" else set())
     assert moved
 
 

@@ -13,7 +13,6 @@ from private_ate import (
     CalibratedOptions,
     Domain,
     Interval,
-    OrthogonalOptions,
     Treatment,
     estimate_ate,
 )
@@ -30,8 +29,6 @@ DOMAIN = Domain(
 CELLS = {
     "calibrated": ("label", "8", 2000, 0.7, None),
     "calibrated, means": ("label", "8", 2000, 0.7, CalibratedOptions(means=True)),
-    "orthogonal, comparing": ("sample", "2", 600, 0.0, OrthogonalOptions(adjust=False)),
-    "orthogonal, adjusting": ("sample", "4", 4000, 1.5, OrthogonalOptions(adjust=True)),
 }
 
 

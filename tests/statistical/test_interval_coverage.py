@@ -14,10 +14,10 @@ import pytest
 
 from private_ate import (
     Binary,
+    BlocksOptions,
     CalibratedOptions,
     Domain,
     Interval,
-    OrthogonalOptions,
     Treatment,
     estimate_ate,
 )
@@ -107,7 +107,7 @@ def test_sample_level_intervals_cover_the_effect_of_a_random_treatment(family, e
 @pytest.mark.parametrize("epsilon", ["1", "4"])
 @pytest.mark.parametrize("family", ["uniform", "binary", "heavy"])
 def test_sample_level_intervals_cover_where_the_method_adjusts(family, epsilon):
-    options = OrthogonalOptions(adjust=True)
+    options = BlocksOptions(adjust=True, partitions=1)
     share, width = coverage(
         family, "confounded", rows=6000, level="sample", epsilon=epsilon, options=options
     )

@@ -13,7 +13,6 @@ from private_ate import (
     BlocksOptions,
     Domain,
     Interval,
-    OrthogonalOptions,
     Outcome,
     Treatment,
     estimate_ate,
@@ -66,12 +65,6 @@ CELLS = {
     "blocks, compared": ("private", {
         "level": "sample", "epsilon": 1, "rows": 1000, "selected": False, "by_covariates": False,
         "design": "randomized"}),
-    "orthogonal, compared": ("private", {
-        "level": "sample", "epsilon": 1, "rows": 1000, "selected": False, "by_covariates": False,
-        "options": OrthogonalOptions(adjust=False)}),
-    "orthogonal, adjusted": ("private", {
-        "level": "sample", "epsilon": 20, "rows": 3000, "selected": True, "by_covariates": False,
-        "options": OrthogonalOptions(adjust=True)}),
 }  # fmt: skip
 
 
@@ -85,7 +78,7 @@ def test_missing_outcomes_leave_no_bias_that_the_interval_would_notice(cell):
     assert coverage >= LEAST_COVERAGE
 
 
-@pytest.mark.parametrize("cell", ["label, public", "label, private", "orthogonal, compared"])
+@pytest.mark.parametrize("cell", ["label, public", "label, private", "blocks, compared"])
 def test_without_a_rule_the_bias_shows(cell):
     _, asked = CELLS[cell]
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from private_ate import ArgumentError, Release
 from private_ate.codec import (
     ABSENT,
+    DECIMAL,
     NOT_NEGATIVE,
     OMITTED,
     Absent,
@@ -186,3 +187,14 @@ def test_printing_a_release_reads_its_settings_once(name, monkeypatch):
     assert str(release)
     assert release.to_html()
     assert len(read) <= 1
+
+
+def test_a_decimal_text_may_come_as_a_number():
+    @dataclass(frozen=True)
+    class Cost:
+        epsilon: Annotated[str, DECIMAL]
+
+    assert decode(Cost, {"epsilon": 0.1}, "a cost") == Cost("0.1")
+    assert decode(Cost, {"epsilon": "0.10"}, "a cost") == Cost("0.10")
+    with pytest.raises(ArgumentError, match="this is not a cost in a file: epsilon is not a text"):
+        decode(Cost, {"epsilon": True}, "a cost", "a file")

@@ -367,7 +367,6 @@ def _with_memory(memory):
 READINGS = {
     "calibrated": "rows with a missing or undeclared treatment are refused",
     "blocks": "a row with a missing or undeclared treatment takes no part",
-    "orthogonal": "a row with a missing or undeclared treatment takes no part",
 }
 PAPER = PAPERS_READING
 

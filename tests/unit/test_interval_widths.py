@@ -6,20 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oracles import draw_staircase
 from private_ate.audit.replay import Tape
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
+from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.calibrated import method as calibrated
-from private_ate.estimators.calibrated.cap_path import walk_caps
-from private_ate.estimators.calibrated.final_weights import settle_weights
-from private_ate.estimators.calibrated.method import pose_caps
-from private_ate.estimators.calibrated.pair_variance import AMONG_LIKE, PairVariance
-from private_ate.estimators.orthogonal.method import OrthogonalOptions, estimate_orthogonal
+from private_ate.estimators.calibrated.design import pose
+from private_ate.estimators.calibrated.options import CalibratedOptions
+from private_ate.estimators.calibrated.variance import AMONG_LIKE, PairVariance
+from private_ate.estimators.calibrated.weights import weigh
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_variance
+from private_ate.privacy.quantiles import staircase_and_normal_quantile
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block
 
@@ -36,53 +35,14 @@ def draw_study(rng, rows, *, confounded=False):
     )
 
 
-def run_orthogonal(study, adjust, variance_share):
-    """Run with the effect answered as its sensitivity, the mean square as a share of its bound.
-
-    Returns the half-widths of both intervals, the ε of the last step and its sensitivity.
-    """
-
-    def steer(spend, values):
-        del values
-        if spend.step == "effect":
-            return 2 * spend.sensitivity[0]  # in half steps, so the estimate is a sensitivity
-        if spend.step == "variance":
-            offset = 1 / (study.size * float(spend.epsilon))  # added on purpose, a little too high
-            return [round(2 * spend.sensitivity[0] * study.size * (variance_share - offset))]
-        return None
-
-    tape = Tape(steer=steer)
-    request = Request("sample", Fraction(2), options=OrthogonalOptions(adjust=adjust))
-    estimate = estimate_orthogonal(study, request, Noise(SeededEntropy(3), tape))
-    (spend,) = [spend for spend in tape.spends if spend.step == "effect"]
-    unit = estimate.ate
-    halves = (estimate.interval[1] - unit, estimate.noise_interval[1] - unit)
-    return *halves, float(spend.epsilon), unit
-
-
-@pytest.mark.parametrize("adjust", [True, False])
-def test_the_orthogonal_interval_adds_the_last_noise_to_the_rest_in_squares(adjust):
-    study = draw_study(np.random.default_rng(1), 3000)
-
-    halves = {share: run_orthogonal(study, adjust, share) for share in (0.0, 0.01, 0.02)}
-
-    (least, noise, epsilon, unit), (one, *_), (two, *_) = halves.values()
-    sizes = np.abs(draw_staircase(epsilon, 400_000, np.random.default_rng(2)))
-    assert noise == pytest.approx(unit * np.quantile(sizes, 0.95), rel=0.01)
-    assert two**2 - one**2 == pytest.approx(one**2 - least**2, rel=1e-3)
-    assert least >= noise
-    if not adjust:  # nothing but the last noise is left
-        assert least == pytest.approx(noise, rel=1e-3)
-
-
-def test_orthogonal_intervals_cover_the_effect_of_a_random_treatment_in_three_hundred_studies():
+def test_intervals_of_arms_as_they_are_cover_the_effect_of_a_random_treatment():
     """Without the last step's noise in them about 80 % would."""
     rng = np.random.default_rng(7)
-    request = Request("sample", Fraction(1, 2), options=OrthogonalOptions(adjust=False))
+    request = Request("sample", Fraction(1, 2), options=BlocksOptions(adjust=False))
     covered = 0
     for seed in range(300):
         study = draw_study(rng, 1000)
-        low, high = estimate_orthogonal(study, request, Noise(SeededEntropy(seed))).interval
+        low, high = estimate_blocks(study, request, Noise(SeededEntropy(seed))).interval
         covered += low <= 0.2 <= high
 
     assert covered / 300 >= 0.91
@@ -115,16 +75,18 @@ def test_the_calibrated_interval_holds_the_imbalance_that_the_cap_left(monkeypat
 
 
 def weigh_again(study, request):
-    """Return the weights and ‖Fᵀw‖² of both arms, computed from the rows."""
+    """Return the weights and ‖F'w − g‖² of both arms, computed from the rows."""
     public = study.public()
-    variance = staircase_variance(0.9 * float(request.epsilon)) * request.rows_per_person**2
-    path = walk_caps(public, pose_caps(public, request))
-    settled = settle_weights(public, path, path.choose(variance, 0.125))
+    design = pose(public, request)
+    budget = calibrated.plan_budget(design, study.domain.bounds, request, CalibratedOptions(), 1)
+    settled = weigh(public, design, [(0, 1)], budget.noise_variance, 0.125)
     weights = settled.of(Block(study.covariates.T, study.treatment, None), None)
-    features = settled.problem.features.map(study.covariates.T)
-    imbalance = sum(
-        float(((settled.problem.features.doubt * (weights[arm] @ features[arm])) ** 2).sum())
-        for arm in (study.treatment, ~study.treatment)
-    )
+    imbalance = 0.0
+    for arm in settled.arms:
+        inside = study.arm == arm.problem.code
+        rows = arm.problem.features.map(study.covariates.T)
+        left = weights[inside] @ rows[inside] - rows.sum(axis=0)
+        missed = 0.12 * arm.problem.features.sure
+        imbalance += float(left @ left) + missed**2 * arm.problem.missed
     assert math.isclose(weights[study.treatment].sum(), study.size, rel_tol=1e-9)
     return weights, imbalance

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from private_ate import BlocksOptions, Domain, OrthogonalOptions, Treatment, estimate_ate
+from private_ate import BlocksOptions, Domain, Treatment, estimate_ate
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.report.words import publishable_sentence
 
@@ -16,7 +16,7 @@ DOMAINS = {
         Treatment("smoker", arms=("never", "former", "current")), STUDY.domain.outcome, OTHERS
     ),
 }
-REFUSING = {2: BlocksOptions(adjust=False), 3: OrthogonalOptions(adjust=False)}
+REFUSING = {2: BlocksOptions(adjust=False), 3: BlocksOptions(adjust=False)}
 
 
 def released(level, arms, by, options=None):

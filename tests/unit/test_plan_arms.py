@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from private_ate import (
     ArgumentError,
     BlocksOptions,
-    OrthogonalOptions,
     StudySizes,
     Treatment,
     estimate_ate,
@@ -49,9 +48,11 @@ def test_expected_half_widths_are_near_those_of_releases(level, epsilon):
         for one in releases
     ]
     expected = np.array([row.half_width for row in plan.rows])
-    assert expected / np.median(widths, axis=0) == pytest.approx(1, abs=0.25)
+    # At sample level the spread of block effects is guessed, and flags are thought silent.
+    near = 0.25 if level == "label" else 0.6
+    assert expected / np.median(widths, axis=0) == pytest.approx(1, abs=near)
     noise = [expected_size([one.arms[1].noise, one.arms[0].noise], ()) for one in releases]
-    assert plan.rows[0].noise_error / np.median(noise) == pytest.approx(1, abs=0.25)
+    assert plan.rows[0].noise_error / np.median(noise) == pytest.approx(1, abs=near)
 
 
 def test_a_plan_has_a_row_for_every_epsilon_and_contrast():
@@ -92,9 +93,9 @@ def test_small_arms_have_wider_intervals_and_decide_about_the_path():
     kept = {"level": "sample", "epsilons": [1, 8]}
     even = plan_ate(StudySizes(10_000, 3, 10.0), arm_shares=(0.34, 0.33, 0.33), **kept)
     uneven = plan_ate(StudySizes(10_000, 3, 10.0), arm_shares=(0.9, 0.07, 0.03), **kept)
-    assert even.rows[0].note == "score"
-    assert uneven.rows[0].note == "plain"
-    assert not uneven.rows[0].adjusted
+    assert "blocks of" in even.rows[0].note
+    tiny = plan_ate(StudySizes(10_000, 3, 10.0), arm_shares=(0.9, 0.097, 0.003), **kept)
+    assert not tiny.rows[0].adjusted
     assert uneven.rows[1].half_width > even.rows[1].half_width
 
 
@@ -126,7 +127,6 @@ def test_many_arms_are_planned_against_the_reference_alone():
         ({"arm_shares": SHARES, "treatment": Treatment("t", arms=["a", "b", "c", "d"])},
          "4 arms are declared and 3 shares"),
         ({"arm_shares": SHARES, "estimand": "att", "level": "label"}, "none is the treated"),
-        ({"arm_shares": SHARES, "options": BlocksOptions()}, "'blocks' compares two arms"),
         ({"arm_shares": SHARES, "among": "arm 9", "level": "label"}, "among names one"),
     ],
 )  # fmt: skip
@@ -151,9 +151,9 @@ def test_effects_among_one_arm_are_planned_at_label_level():
 def test_options_of_the_method_are_heard():
     forced = plan_ate(
         SIZES, level="sample", epsilons=[1], arm_shares=SHARES,
-        options=OrthogonalOptions(adjust=False),
+        options=BlocksOptions(adjust=False),
     )  # fmt: skip
-    assert {row.note for row in forced.rows} == {"plain"}
+    assert {row.note for row in forced.rows} == {"does not adjust"}
 
 
 def test_the_command_line_plans_several_arms(tmp_path):

@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 
 from oracles import draw_staircase
-from private_ate import CalibratedOptions, OrthogonalOptions, StudySizes, plan_ate
+from private_ate import BlocksOptions, CalibratedOptions, StudySizes, plan_ate
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS
 from private_ate.estimators.request import Request
 from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.release.intervals import expected_size
 from replay import record
 
 WIDTH = 5.0
 DOMAIN = Domain("t", ("y", Interval(-1, 4)), {f"x{j}": Interval(0, 1) for j in range(3)})
 DRAWS = 200_000
+# Blocks have noise of no simple distribution; what is drawn here is that of arms as they are.
+AS_THEY_ARE = {"label": {}, "sample": {"options": BlocksOptions(adjust=False)}}
 
 
 def make_study(rows, *, confounded=True):
@@ -73,32 +76,28 @@ def test_a_label_plan_names_the_cap_and_the_noise_of_the_estimate(epsilon, rows_
 @pytest.mark.parametrize("adjust", [True, False])
 def test_a_sample_plan_expects_the_noise_of_the_estimate(adjust, rows_per_person):
     study = make_study(20_000, confounded=False)
-    options = OrthogonalOptions(adjust=adjust)
+    options = BlocksOptions(adjust=adjust, partitions=1)
     request = Request("sample", Fraction(2), rows_per_person=rows_per_person, options=options)
 
-    run = record(METHODS["orthogonal"].run, study, request)
+    run = record(METHODS["blocks"].run, study, request)
     (row,) = plan_ate(
         study, level="sample", epsilons=["2"], rows_per_person=rows_per_person, options=options
     ).rows
 
-    (spend,) = [call.spend for call in run.tape if call.spend.step == "effect"]
-    low, high = run.estimate.noise_interval
-    noise = np.abs(draw_staircase(float(spend.epsilon), DRAWS, np.random.default_rng(1)))
-    expected = (high - low) / 2 / np.quantile(noise, 0.95) * noise.mean()
-    assert 0.5 < row.noise_error / expected < 2  # the reach of a score is guessed, K = 4
+    (quantity,) = run.estimate.quantities
+    expected = expected_size(quantity.noise, ())
+    least = 0.2 if adjust else 0.5  # the spread of blocks is guessed
+    assert least < row.noise_error / expected < 1 / least
 
 
-@pytest.mark.parametrize(
-    ("method", "options", "few"), [("orthogonal", OrthogonalOptions(), 40), ("blocks", None, 400)]
-)
-def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does(method, options, few):
+def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does():
     study = make_study(4000)
-    for rows_per_person, adjusts in ((1, True), (few, False)):
+    for rows_per_person, adjusts in ((1, True), (1000, False)):
         request = Request("sample", Fraction(8), rows_per_person=rows_per_person)
 
-        settings = record(METHODS[method].run, study, request).estimate.settings
+        settings = record(METHODS["blocks"].run, study, request).estimate.settings
         (row,) = plan_ate(
-            study, level="sample", epsilons=["8"], rows_per_person=rows_per_person, options=options
+            study, level="sample", epsilons=["8"], rows_per_person=rows_per_person
         ).rows
 
         assert settings.adjusted is adjusts
@@ -107,11 +106,11 @@ def test_a_sample_plan_decides_about_adjusting_as_the_estimate_does(method, opti
 
 def test_rows_of_one_person_multiply_the_noise_and_spread_the_sample():
     sizes = StudySizes(20_000, 3, WIDTH)
-    asked = {"level": "sample", "epsilons": ["2"], "options": OrthogonalOptions(adjust=True)}
+    asked = {"level": "sample", "epsilons": ["2"], "options": BlocksOptions(adjust=False)}
 
     (one,), (four,) = (plan_ate(sizes, rows_per_person=m, **asked).rows for m in (1, 4))
 
-    assert four.noise_error == pytest.approx(4 * one.noise_error)
+    assert four.noise_error == pytest.approx(4 * one.noise_error, rel=0.1)
     assert four.sampling_error == pytest.approx(2 * one.sampling_error)
 
 
@@ -122,7 +121,7 @@ def test_half_widths_cover_noise_and_sampling_about_as_often_as_they_say(
     level, confidence, rows_per_person
 ):
     study = make_study(600)
-    asked = {"confidence": confidence, "rows_per_person": rows_per_person}
+    asked = {"confidence": confidence, "rows_per_person": rows_per_person, **AS_THEY_ARE[level]}
     (row,) = plan_ate(study, level=level, epsilons=["1"], **asked).rows
 
     share, error = share_within(row, used_epsilon(study, level, **asked))
@@ -136,9 +135,10 @@ def test_half_widths_cover_noise_and_sampling_about_as_often_as_they_say(
 @pytest.mark.parametrize("level", ["label", "sample"])
 def test_half_widths_without_an_interval_cover_exactly(level):
     study = make_study(600)
-    (row,) = plan_ate(study, level=level, epsilons=["1"], confidence=None).rows
+    asked = {"confidence": None, **AS_THEY_ARE[level]}
+    (row,) = plan_ate(study, level=level, epsilons=["1"], **asked).rows
 
-    share, _ = share_within(row, used_epsilon(study, level, confidence=None))
+    share, _ = share_within(row, used_epsilon(study, level, **asked))
 
     assert share == pytest.approx(0.95, abs=0.006)
 
@@ -146,9 +146,10 @@ def test_half_widths_without_an_interval_cover_exactly(level):
 @pytest.mark.parametrize("level", ["label", "sample"])
 def test_the_detectable_effect_is_detected_four_times_of_five(level):
     study = make_study(600)
-    (row,) = plan_ate(study, level=level, epsilons=["1"]).rows
+    asked = AS_THEY_ARE[level]
+    (row,) = plan_ate(study, level=level, epsilons=["1"], **asked).rows
 
-    error = draw_errors(row, used_epsilon(study, level))
+    error = draw_errors(row, used_epsilon(study, level, **asked))
 
     assert (row.detectable_effect + error > row.half_width).mean() == pytest.approx(0.8, abs=0.01)
 
@@ -172,7 +173,7 @@ def test_the_recommended_epsilon_reaches_the_wanted_half_width_and_no_less(level
 
 def test_a_plan_never_answers_with_an_unadjusted_number_without_saying_so_first():
     sizes = StudySizes(2000, 3, 1.0)
-    wanted = plan_ate(sizes, level="sample", epsilons=["0.5"]).rows[0].half_width
+    wanted = plan_ate(sizes, level="sample", epsilons=["0.05"]).rows[0].half_width
 
     plan = plan_ate(sizes, level="sample", half_width=wanted)
     trial = plan_ate(sizes, level="sample", half_width=wanted, design="randomized")
@@ -186,7 +187,7 @@ def test_a_plan_never_answers_with_an_unadjusted_number_without_saying_so_first(
 
 
 def test_a_width_that_only_an_unadjusted_number_has_is_answered_with_that_said_first():
-    sizes = StudySizes(400, 3, 1.0)  # too few rows to adjust unless the design is observational
+    sizes = StudySizes(60, 3, 1.0)  # too few rows to adjust
 
     plan = plan_ate(sizes, level="sample", half_width=0.2)
 

@@ -229,7 +229,7 @@ def test_a_plan_fits_eighty_columns_and_explains_each_of_its_own(level, rows):
 
 
 def test_an_answer_that_begins_with_epsilon_keeps_its_letter():
-    sizes = StudySizes(2000, 3, 1.0)
+    sizes = StudySizes(300, 3, 1.0)
     (row,) = plan_ate(sizes, level="sample", epsilons=["0.5"]).rows
 
     plan = plan_ate(sizes, level="sample", epsilons=["0.5"], half_width=row.half_width)

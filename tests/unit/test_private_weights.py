@@ -11,19 +11,13 @@ from private_ate import (
     BlocksOptions,
     Domain,
     Interval,
-    OrthogonalOptions,
     Release,
     StudySizes,
     Treatment,
     estimate_ate,
     plan_ate,
 )
-from private_ate.estimators.blocks.models import average_effects, linear_effects, overlap_effects
-from private_ate.estimators.blocks.plan import plan_blocks
-from private_ate.estimators.blocks.unadjusted import Count
-from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.report.html import release_page
-from private_ate.study import Groups
 
 DOMAIN = Domain(
     Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1), "b": Interval(0, 1)},
@@ -33,7 +27,6 @@ UNWEIGHTED = replace(DOMAIN, weights=None)
 ASKED = {"level": "sample", "domain": DOMAIN, "seed": 1}
 UNADJUSTED = [
     {"options": BlocksOptions(adjust=False)},
-    {"options": OrthogonalOptions(adjust=False), "method": "orthogonal"},
 ]
 
 
@@ -55,12 +48,7 @@ def effects_of(frame):
 
 @pytest.mark.parametrize(
     "ways",
-    [
-        {},
-        {"options": BlocksOptions(model="linear")},
-        {"options": BlocksOptions(model="doubly_robust")},
-        {"options": OrthogonalOptions(adjust=True), "method": "orthogonal"},
-    ],
+    [{}, {"options": BlocksOptions(adjust=True, partitions=1)}],
 )
 def test_the_effect_is_that_of_the_target_population_and_says_so(ways):
     frame = sampled()
@@ -145,99 +133,10 @@ def test_an_arm_or_a_study_without_weight_raises_nothing():
     assert -1 <= release.ate <= 1
 
 
-@pytest.mark.parametrize("model", [linear_effects, overlap_effects, average_effects])
-def test_equal_weights_inside_blocks_are_no_weights(model):
-    groups = made_up_groups(np.random.default_rng(3))
-    even = replace(groups, weights=np.full(groups.treatment.shape, 0.25))
-
-    plain, weighted = model(groups), model(even)
-
-    np.testing.assert_allclose(weighted.effect, plain.effect, rtol=1e-9)
-    np.testing.assert_allclose(weighted.variance, plain.variance, rtol=1e-9)
-    np.testing.assert_array_equal(weighted.usable, plain.usable)
-
-
-@pytest.mark.parametrize("model", [linear_effects, overlap_effects, average_effects])
-def test_rows_of_weight_zero_inside_blocks_are_rows_that_take_no_part(model):
-    rng = np.random.default_rng(3)
-    groups = made_up_groups(rng)
-    out = rng.random(groups.treatment.shape) < 0.2
-    share = np.where(out, 0.0, 0.5)
-
-    masked = model(replace(groups, takes_part=groups.takes_part & ~out))
-    weighted = model(replace(groups, weights=share))
-
-    np.testing.assert_allclose(weighted.effect, masked.effect, rtol=1e-9)
-    np.testing.assert_allclose(weighted.variance, masked.variance, rtol=1e-9)
-
-
-@pytest.mark.parametrize("model", [linear_effects, overlap_effects, average_effects])
-def test_a_block_without_weight_is_marked_and_touches_no_other(model):
-    groups = made_up_groups(np.random.default_rng(3))
-    share = np.full(groups.treatment.shape, 0.5)
-    share[2] = 0.0
-
-    plain, weighted = model(groups), model(replace(groups, weights=share))
-
-    assert not weighted.usable[2]
-    others = np.arange(plain.effect.size) != 2
-    np.testing.assert_allclose(weighted.effect[others], plain.effect[others], rtol=1e-9)
-
-
-def test_a_large_block_is_a_weighted_regression():
-    rng = np.random.default_rng(4)
-    groups = made_up_groups(rng, blocks=1, rows=20_000)
-    share = np.exp(-2 * groups.covariates[..., 1]) * rng.random(groups.treatment.shape)
-    s, x = share[0], groups.covariates[0]
-    t, y = groups.treatment[0].astype(float), groups.outcome[0] / OUTCOME_STEPS
-    z = (x - s @ x / s.sum()) / x.std(axis=0)
-    away = t - s @ t / s.sum()
-    columns = np.column_stack([t, np.ones(t.size), z, z**2, away[:, None] * z])
-    root = np.sqrt(s)
-    fitted = np.linalg.lstsq(columns * root[:, None], y * root, rcond=None)[0]
-    left = (y - columns @ fitted) * s
-    others = columns[:, 1:]
-    slopes = np.linalg.lstsq(others * root[:, None], t * root, rcond=None)[0]
-    residual = t - others @ slopes
-
-    effects = linear_effects(replace(groups, weights=share))
-
-    assert effects.effect[0] == pytest.approx(fitted[0], abs=2e-4)
-    sandwich = ((left * residual) ** 2).sum() / (s @ residual**2) ** 2
-    assert effects.variance[0] == pytest.approx(sandwich, rel=0.01)
-
-
-def made_up_groups(rng, blocks=5, rows=120):
-    covariates = rng.random((blocks, rows, 2))
-    treatment = rng.random((blocks, rows)) < 0.3 + 0.4 * covariates[..., 0]
-    outcome = 0.2 + 0.2 * covariates[..., 0] + treatment * (0.1 + 0.3 * covariates[..., 1])
-    outcome += rng.normal(0, 0.05, (blocks, rows))
-    steps = np.rint(np.clip(outcome, 0, 1) * OUTCOME_STEPS).astype(np.int32)
-    return Groups(covariates, treatment, steps, np.ones((blocks, rows), dtype=np.bool_))
-
-
-def test_blocks_are_cut_by_what_the_rows_are_worth():
-    count = Count(1000.0, 2000.0, 1.0, squares=1250.0)
-
-    assert count.worth(10_000) == pytest.approx(2000**2 / 1250)
-    assert replace(count, squares=1.0).worth(10_000) == 10_000
-    assert replace(count, squares=9e9).worth(10_000) == 2000
-    plain, weighted, light = (
-        plan_blocks(10_000, 5, 1.0, members=members, mass=mass)
-        for members, mass in ((None, None), (3200, 1000), (3200, 100))
-    )
-    assert weighted.blocks == 3200 // weighted.rows
-    assert weighted.centre > plain.centre
-    assert plain.enough
-    assert weighted.enough
-    assert not light.enough
-
-
 @pytest.mark.parametrize(
     ("ways", "reason"),
     [
-        ({"method": "ipw"}, "use method 'blocks' or 'orthogonal'"),
-        ({"treatment": Treatment("t", arms=("0", "1", "2"))}, "weights are for two arms"),
+        ({"method": "ipw"}, "use method 'blocks'"),
     ],
 )
 def test_what_takes_no_weights_refuses_before_a_record_is_read(ways, reason):
@@ -280,7 +179,7 @@ def test_a_plan_foresees_the_width_of_weighted_intervals(ways):
         for seed in range(5)
     ]
 
-    assert plan.rows[0].half_width == pytest.approx(np.median(widths), rel=0.4)
+    assert plan.rows[0].half_width == pytest.approx(np.median(widths), rel=0.6)
 
 
 def test_sizes_of_a_study_that_is_not_there_yet_tell_the_mean_weight():

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from private_ate import ArgumentError, Domain, Interval, Release, Treatment, estimate_ate
+from private_ate.release.format import SURVIVAL_FIELDS
 from private_ate.report.numbers import number_text
 from private_ate.report.text import summarize
 from private_ate.report.words import uncertainty
@@ -46,7 +47,8 @@ def test_the_json_holds_exactly_the_promised_fields(release):
 
 def test_a_release_is_pickled_and_shown_with_public_facts_only(release):
     assert pickle.loads(pickle.dumps(release)) == release  # noqa: S301  # our own bytes
-    held = {*FIELDS, "arms", "_facts"}  # the last are the settings once more, typed
+    # The last are the settings once more, typed.
+    held = {*FIELDS, "arms", *SURVIVAL_FIELDS, "_facts"}
     assert held == set(release.__slots__)
     plain = ("neighbors", "matching_limit", "ridge", "confidence", "rows_per_person", "population",
              "budget", "largest_weight", "noise_interval_covers", "matching_order")  # fmt: skip

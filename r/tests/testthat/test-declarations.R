@@ -93,3 +93,22 @@ test_that("a factor is an outcome once its event is named", {
   release <- ask(data = data, outcome_bounds = NULL, event_label = "high", missing_outcomes = "private")
   expect_identical(release$level, "label")
 })
+
+test_that("a time to an event is Surv() on the left", {
+  known <- c("days", "status", "arm", "age")
+  asked <- parse_formula(Surv(days, status) ~ arm | age, known)
+  expect_equal(asked$outcome, "days")
+  expect_equal(asked$event, "status")
+  expect_equal(role_of("status", asked), "event")
+  columns <- list(
+    days = list(kind = "number"), status = list(kind = "number"),
+    arm = list(kind = "number"), age = list(kind = "number")
+  )
+  declared <- list(horizon = 365, bins = 6, treated = 1, control = 0)
+  text <- domain_text(asked, columns, declared, NULL, "label")
+  expect_true(all(c(
+    "time = \"days\"", "event = \"status\"", "event_label = \"1\"", "horizon = 365.0", "bins = 6"
+  ) %in% text))
+  expect_error(domain_text(asked, columns, list(treated = 1, control = 0), NULL, "label"), "horizon")
+  expect_error(parse_formula(Surv(days) ~ arm, known), "a time and a status")
+})

@@ -156,11 +156,12 @@ def _declared_share(one: Call, other: Call) -> Fraction | float:
         return math.inf
     if one.spend.metric is Metric.SMOOTH:
         return _smooth_share(one.spend, one.values, other.values)
+    if one.spend.metric is Metric.ROWS:
+        differ = int((one.values != other.values).any(axis=1).sum())
+        return Fraction(differ, one.spend.sensitivity[0])
     moved = _distances(one, other)
-    if one.spend.metric is Metric.MOVES:
-        return _moves_share(one.spend, moved)
-    if one.spend.metric is Metric.GROUPS:
-        return _group_share(one.spend, moved)
+    if one.spend.metric in _WITH_SPEND:
+        return _WITH_SPEND[one.spend.metric](one.spend, moved)
     return _SHARES[one.spend.metric](moved, one.spend.sensitivity)
 
 
@@ -189,6 +190,7 @@ def _group_share(spend: Spend, moved: list[int]) -> Fraction:
     return sum(map(max, groups), Fraction(0))
 
 
+_WITH_SPEND = {Metric.MOVES: _moves_share, Metric.GROUPS: _group_share}
 _SHARES: dict[Metric, Callable[[list[int], tuple[int, ...]], Fraction | float]] = {
     Metric.L1: lambda moved, declared: Fraction(sum(moved), declared[0]),
     Metric.L2: lambda moved, declared: _root(sum(d * d for d in moved), declared[0] ** 2),

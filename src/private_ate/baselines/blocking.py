@@ -2,7 +2,7 @@
 
 The score comes from objective perturbation, blocks lie at normal quantiles of its released centre
 and spread, and counts and outcome sums of every block and arm are released. What follows reads
-released numbers only. These are the cells of our own ``orthogonal`` method without its aggregate.
+released numbers only.
 Proofs: docs/proofs/baselines.md.
 """
 
@@ -19,19 +19,20 @@ import numpy as np
 
 from private_ate.arguments import exact_shares, settle, whole_number
 from private_ate.arrays import Bits, Floats
-from private_ate.baselines.tilts import POPULATIONS
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
-from private_ate.errors import ArgumentError
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.orthogonal.cells import CellCounts, CellNoise
-from private_ate.estimators.orthogonal.strata import (
+from private_ate.baselines.strata import (
+    CellCounts,
+    CellNoise,
     OneCell,
     Partition,
     Strata,
     release_cells,
     release_strata,
 )
+from private_ate.baselines.tilts import POPULATIONS
+from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
+from private_ate.errors import ArgumentError
+from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Estimand, Request
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import release_scaling
@@ -185,7 +186,7 @@ def _place_blocks(
         changes=1,
         epsilon=model,
     )
-    strata = Strata(scaled, weights[1:], None, options.blocks)
+    strata = Strata(scaled, weights[1:], options.blocks)
     return release_strata(study, strata, noise, epsilon=place, changes=1), counts
 
 

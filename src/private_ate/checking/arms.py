@@ -13,7 +13,7 @@ from typing import Final
 from private_ate.checking.findings import Arms, ArmsSupport, Finding, Severity, Support
 from private_ate.checking.reading import SHAPES
 from private_ate.checking.slots import ArmSlots
-from private_ate.checking.words import amount, listed, number, quoted
+from private_ate.checking.words import amount, listed, named, number, quoted
 from private_ate.domain import Treatment, label_text
 from private_ate.domain.treatment import MOST_ARMS
 
@@ -207,7 +207,7 @@ def judge_support(support: Support | ArmsSupport | None, arms: Arms) -> Iterator
             "after weighting"
         )
     if support.left_out:
-        sentence += f"; without {', '.join(quoted(name)[1:-1] for name in support.left_out[:5])}"
+        sentence += f"; without {', '.join(map(named, support.left_out[:5]))}"
     severity: Severity = "bends" if bends else "note" if outside or is_off else "ok"
     remedy = "" if severity == "ok" else _remedy_for_overlap(several=several)
     yield Finding(

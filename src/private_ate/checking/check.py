@@ -12,7 +12,7 @@ from private_ate.checking.arms import judge_arms, judge_support
 from private_ate.checking.columns import judge_covariate, judge_declarations
 from private_ate.checking.copies import RowSample, judge_copies, tells_outcome
 from private_ate.checking.events import EventCounts
-from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Support
+from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Finding, Support
 from private_ate.checking.likeness import gives_arm_away, is_named_id
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.reading import Entries, read_entries
@@ -27,6 +27,7 @@ from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixe
 from private_ate.checking.slots import ArmSlots
 from private_ate.checking.subgroups import count_cells, judge_cells
 from private_ate.checking.support import weigh_arms
+from private_ate.checking.survival import judge_likeness, judge_survival, observe_times
 from private_ate.checking.tally import ColumnTally
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import find_long_lines
@@ -48,7 +49,15 @@ from private_ate.data.tables import (
     require_labels,
     require_numbers,
 )
-from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
+from private_ate.domain import (
+    Categories,
+    Domain,
+    Interval,
+    Outcome,
+    Survival,
+    Treatment,
+    label_text,
+)
 from private_ate.domain.subgroups import Cells, subgroup_names
 from private_ate.engines.local import Progress
 from private_ate.engines.on_disk import tell_rows
@@ -130,6 +139,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
             pass_over.long_lines = find_long_lines(file)
         support = _weigh(table, pass_over, progress)
         found = pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
+        survival = _judge_times(table, pass_over, schema.names)
+        found = replace(found, findings=(*found.findings, *survival))
         if not subgroups:
             return found
         cells = count_cells(_chunks(table, pass_over.columns), named, subgroups)
@@ -150,8 +161,8 @@ def _columns(data: object, domain: Domain, covariates: Covariates, level: Level 
         raise SchemaError(msg, parameter="sep")
     asked = asked_columns(domain, covariates)
     schema.require(domain.treatment.column, "treatment", asked)
-    for one in domain.outcomes:
-        schema.require(one.column, "outcome", asked)
+    for name in domain.private_columns:
+        schema.require(name, "outcome", asked)
     arms_are = require_labels if domain.treatment.bins is None else require_numbers
     arms_are(schema, domain.treatment.column)
     return schema
@@ -182,8 +193,7 @@ class _Pass:
         cls, domain: Domain, names: tuple[str, ...], person: str | None, every: tuple[str, ...]
     ) -> _Pass:
         """Plan a pass; rows are compared in every column unless persons are named."""
-        outcomes = tuple(one.column for one in domain.outcomes)
-        used = (domain.treatment.column, *outcomes, *names)
+        used = (domain.treatment.column, *domain.private_columns, *names)
         columns = every if person is None else tuple(dict.fromkeys((*used, person)))
         slots = ArmSlots(domain.treatment)
         return cls(
@@ -272,6 +282,8 @@ class _Pass:
         arms, rows = self.arms, int(self.rows.sum())
         findings = list(judge_arms(arms, self.domain.treatment, leaves_out=leaves_out))
         for place, tally in enumerate(self.outcomes):
+            if isinstance(self.domain.outcomes[place], Survival):
+                continue  # judged by its times and events together
             events = self.events.get(tally.name)
             findings += judge_outcome(tally, self.domain.of_outcome(place), events)
         outcomes = tuple(tally.name for tally in self.outcomes)
@@ -293,6 +305,20 @@ class _Pass:
             left_out={name for name in names if name in ids or tells_outcome(copies[name])},
         )  # fmt: skip
         return DataCheck(rows, arms, tuple(findings), support, proposed)
+
+
+def _judge_times(
+    table: Table | StreamedTable, counted: _Pass, every: tuple[str, ...]
+) -> list[Finding]:
+    """Judge a time to an event, or say that a plain outcome looks like one."""
+    domain, columns = counted.domain, counted.columns
+    if isinstance(domain.outcome, Survival):
+        used = (*domain.private_columns, domain.treatment.column, *domain.covariates)
+        found = observe_times(_chunks(table, used), domain, counted.slots)
+        return list(judge_survival(found, domain, counted.slots))
+    seen = [name for name in every if name in columns]
+    low = float(counted.outcomes[0].low.min())
+    return list(judge_likeness(_chunks(table, columns), domain, seen, low))
 
 
 def _chunks(table: Table | StreamedTable, columns: tuple[str, ...]) -> Iterator[Table]:

@@ -10,7 +10,7 @@ import numpy as np
 from private_ate.checking.findings import Finding, Severity
 from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
 from private_ate.checking.tally import ColumnTally
-from private_ate.checking.words import amount, listed, number, quoted, share
+from private_ate.checking.words import amount, listed, named, number, quoted, share
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Interval
 from private_ate.privacy.levels import Level, has_public_covariates
@@ -189,7 +189,7 @@ def judge_declarations(tallies: Sequence[ColumnTally], level: Level | None) -> I
     names = [tally.name for tally in tallies if tally.declared is None]
     if not names:
         return
-    shown = ", ".join(quoted(name)[1:-1] for name in names[:5])
+    shown = ", ".join(map(named, names[:5]))
     more = f", … {len(names) - 5:,} more" if len(names) > 5 else ""
     told = f"{len(names)} of {len(tallies)} covariates are not declared ({shown}{more}): "
     if level is None:

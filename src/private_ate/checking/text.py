@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from private_ate.checking.words import quoted
+from private_ate.checking.words import named
 
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding
@@ -93,7 +93,7 @@ def _wrapped(text: str, head: str, width: int, style: str) -> Iterator[Line]:
 
 def finding_name(finding: Finding) -> str:
     """Return the column that a finding is about, else its topic."""
-    return finding.topic if finding.column is None else quoted(finding.column)[1:-1]
+    return finding.topic if finding.column is None else named(finding.column)
 
 
 def _ended(sentence: str) -> str:

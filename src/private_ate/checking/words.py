@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["amount", "listed", "number", "quoted", "share"]
+__all__ = ["amount", "listed", "named", "number", "quoted", "share"]
 
 _LONGEST: Final = 32
 _SHOWN: Final = 5
@@ -31,6 +31,11 @@ def quoted(text: str) -> str:
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     plain = "".join(letter if letter.isprintable() else "·" for letter in short)
     return f'"{plain}"'
+
+
+def named(column: str) -> str:
+    """Return the name of a column, short and without characters that move a cursor."""
+    return quoted(column)[1:-1] or "(no name)"
 
 
 def listed(counts: Mapping[str, int], *, is_whole: bool = True) -> str:

@@ -14,6 +14,7 @@ from private_ate.arguments import one_of, real_number
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
 from private_ate.cli.saved import require_apart
+from private_ate.cli.survival import with_survival
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
 from private_ate.privacy.levels import has_public_covariates
@@ -124,6 +125,9 @@ def _means_asked(known: Domain, level: str, means: bool) -> list[str]:
 
 def _refuse_curators_page(known: Domain, by: str | None) -> None:
     """Refuse a curator's page of what it cannot show."""
+    if len(known.outcome.columns) > 1:
+        msg = "the curator's page takes no time to an event; check the data instead"
+        raise ArgumentError(msg)
     if known.further:
         msg = "the curator's page shows one outcome; ask for it with one --outcome at a time"
         raise ArgumentError(msg)
@@ -164,17 +168,17 @@ def described(data: str | Path, given: Mapping[str, Any]) -> object:
 def declared_domain(given: Mapping[str, Any]) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
     from private_ate.data.inputs import resolve_domain  # keeps --help fast
-    from private_ate.domain import Binary, Domain, Interval
+    from private_ate.domain import Binary, Domain, Interval, Survival
     from private_ate.domain.weights import as_weights
 
     path, outcome, bounds = given["domain"], given["outcome"], given.get("bounds") or []
     binary, event_label = given["binary_outcome"], given.get("event_label")
     outcome_bounds: tuple[float, float] | None = given["outcome_bounds"]
     missing = given.get("missing_outcomes")
-    base = resolve_domain(
-        None if path is None else Domain.read(path), given["treatment"],
-        list(dict.fromkeys(outcome)) if outcome else None,
-    )  # fmt: skip
+    names = list(dict.fromkeys(outcome)) if outcome else given.get("time")
+    file = None if path is None else with_survival(Domain.read(path), given)
+    base = resolve_domain(file, given["treatment"], names)
+    base = with_survival(base, given)
     if base.further and (binary or event_label is not None or outcome_bounds is not None):
         msg = (
             "of several outcomes each has bounds of its own: write --bounds COL=LO:HI or "
@@ -190,7 +194,9 @@ def declared_domain(given: Mapping[str, Any]) -> Domain:
             limits = Binary(missing=filled)
         elif outcome_bounds is not None:
             limits = Interval(*outcome_bounds, filled)
-        known_one = replace(one, bounds=limits, event_label=event_label or one.event_label)
+        known_one = one
+        if not isinstance(one, Survival):  # of which flags have said all
+            known_one = replace(one, bounds=limits, event_label=event_label or one.event_label)
         if missing is not None:
             known_one = known_one.with_missing(_parse_missing(missing))
         named.append(known_one)

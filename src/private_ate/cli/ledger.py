@@ -214,7 +214,7 @@ def _declared(
     from private_ate.privacy.ledger.ledger import Roles  # as above
 
     known = Domain.read(domain)
-    roles = Roles(private=frozenset(one.column for one in known.outcomes))
+    roles = Roles(private=frozenset(known.private_columns))
     if level in get_args(Level) and has_public_covariates(cast("Level", level)) and public is None:
         public = list(known.public_columns)
     return public, replace(binding_of(known), roles=roles)

@@ -42,6 +42,8 @@ def plan(
         source = _sizes(given)
         declared = _several_arms(given)
         known = _several_outcomes(given["domain"], given["outcome"])
+        if given["horizon"] is not None or (given["domain"] is not None and known is None):
+            known = _planned_survival(given)
     else:
         source, known = described(data, given), declared_domain(given)
     settings = [*(given["settings"] or []), *["means=true"] * given["means"]]
@@ -77,6 +79,20 @@ def _several_outcomes(path: Path | None, outcome: list[str] | None) -> Domain | 
     return known if known.further else None
 
 
+def _planned_survival(given: Mapping[str, Any]) -> Domain | None:
+    """Return the domain of a time to an event in a study that is not there yet; None for others."""
+    from private_ate.cli.survival import with_survival  # keeps --help fast
+    from private_ate.domain import Domain, Survival  # as above
+
+    path = given["domain"]
+    base = Domain("t", given["time"] or "time") if path is None else Domain.read(path)
+    if path is None:
+        usual = {"time": "time", "event": "event", "event_label": "1"}
+        given = {**given, **{name: given[name] or word for name, word in usual.items()}}
+    known = with_survival(base, given)
+    return known if isinstance(known.outcome, Survival) else None
+
+
 def _several_arms(given: Mapping[str, Any]) -> Treatment | None:
     """Return three arms or more of a study that is not there yet; None for two."""
     from private_ate.domain import Domain, Treatment  # keeps --help fast
@@ -94,6 +110,8 @@ def _sizes(given: Mapping[str, Any]) -> object:
 
     known = None if given["domain"] is None else Domain.read(given["domain"])
     limits = None if known is None else known.outcome.bounds
+    if given["horizon"] is not None:
+        limits = Interval(0, given["horizon"])
     if given["binary_outcome"]:
         limits = Binary()
     elif given["outcome_bounds"] is not None:

@@ -36,7 +36,8 @@ def report(
     figure: Annotated[
         str,
         typer.Option(
-            help="What a figure shows: effects, balance of covariates, or means of several arms.",
+            help="What a figure shows: effects, balance of covariates, means of several arms, or "
+            "survival curves.",
             metavar="WHAT",
         ),
     ] = "effects",
@@ -63,7 +64,7 @@ def report(
     require_writable(out)
     require_apart({"R.json": release, "--out": out, "--domain": domain})
     if out.suffix.lower() in _FIGURES:
-        one_of("figure", figure, ("effects", "balance", "means"))
+        one_of("figure", figure, ("effects", "balance", "means", "curves"))
         _draw(saved, out, shown, figure)
         return
     write_whole(out, _written(saved, out, domain, shown, p_values=p_values))
@@ -78,6 +79,8 @@ def _draw(release: Release, out: Path, contrasts: Literal["all", "reference"], f
         plots.draw_effects(release, out, contrasts)
     elif figure == "means":
         plots.draw_means(release, out)
+    elif figure == "curves":
+        plots.draw_curves(release, out)
     else:
         balance = titled_balance(release)
         if not balance:

@@ -19,7 +19,7 @@ from private_ate.arrays import Bits, Codes, Floats
 from private_ate.data.public_columns import PublicRows, look_over
 from private_ate.data.rules import Reading
 from private_ate.data.tables import Table
-from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment
+from private_ate.domain import Categories, Domain, Interval, Outcome, Survival, Treatment
 from private_ate.privacy.sums import quantize_outcomes
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "mark_missing",
     "read_arms",
     "read_outcome",
+    "read_times",
 ]
 
 _CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
@@ -212,7 +213,10 @@ def mark_missing(rows: EncodedRows, names: Sequence[str]) -> Bits:
 
 def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
     """Return the outcomes on the grid across their declared bounds."""
-    table.require(domain.outcome.column, "outcome")
+    for column in domain.outcome.columns:
+        table.require(column, "outcome")
+    if isinstance(domain.outcome, Survival):
+        return domain.outcome.encode(*read_times(table, domain.outcome))
     bounds = domain.bounds
     values = read_outcome(table, domain.outcome)
     return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
@@ -230,8 +234,17 @@ def encode_further(table: Table, domain: Domain) -> tuple[FurtherOutcome, ...]:
 
 def encode_observed(table: Table, domain: Domain) -> Bits:
     """Return True where there is an outcome; what cannot be read as a number is none."""
-    table.require(domain.outcome.column, "outcome")
+    for column in domain.outcome.columns:
+        table.require(column, "outcome")
+    if isinstance(domain.outcome, Survival):
+        times, ended = read_times(table, domain.outcome)
+        return ~np.isnan(times) & (ended | ~table.missing(domain.outcome.event))
     return ~np.isnan(read_outcome(table, domain.outcome))
+
+
+def read_times(table: Table, outcome: Survival) -> tuple[Floats, Bits]:
+    """Return times as numbers, NaN where there is none, and which of them ended in an event."""
+    return table.numbers(outcome.column), table.equals(outcome.event, str(outcome.event_label))
 
 
 def read_outcome(table: Table, outcome: Outcome) -> Floats:

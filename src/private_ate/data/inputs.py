@@ -97,7 +97,7 @@ def read_rows(
     memory_limit: int = MEMORY_LIMIT,
 ) -> PreparedTable[Table | StreamedTable]:
     """Open the columns of an outline and look up what may be looked up."""
-    used = [*outline.public, *(one.column for one in outline.declared.outcomes)]
+    used = [*outline.public, *outline.declared.private_columns]
 
     def prepare() -> PreparedTable[Table | StreamedTable]:
         table = open_table(data, memory_limit, used, public=outline.public)
@@ -150,8 +150,8 @@ def settle_domain(
 def _require_columns(columns: Columns, named: Domain, asked: tuple[str, ...]) -> None:
     """Refuse a table without the columns that a domain names."""
     columns.require(named.treatment.column, "treatment", asked)
-    for one in named.outcomes:
-        columns.require(one.column, "outcome", asked)
+    for name in named.private_columns:
+        columns.require(name, "outcome", asked)
     if named.weights is not None:
         columns.require(named.weights.column, "weights", asked)
 
@@ -169,9 +169,8 @@ def _require_declared_types(
 
 def unasked_outcomes(domain: Domain | None, named: Domain) -> tuple[str, ...]:
     """Return declared outcomes that are not asked for: none of them is ever a covariate."""
-    asked = {one.column for one in named.outcomes}
-    declared = () if domain is None else domain.outcomes
-    return tuple(one.column for one in declared if one.column not in asked)
+    declared = () if domain is None else domain.private_columns
+    return tuple(column for column in declared if column not in named.private_columns)
 
 
 def resolve_domain(

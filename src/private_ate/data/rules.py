@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, assert_never, cast
 
 from private_ate.codec import OMITTED, encode
-from private_ate.domain import Domain, Outcome, SamplingWeights, Treatment, label_text
+from private_ate.domain import (
+    Domain,
+    Outcome,
+    SamplingWeights,
+    Survival,
+    Treatment,
+    label_text,
+)
 from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = [
@@ -33,6 +40,7 @@ _UNDECLARED: Final = (
     "a missing outcome counts as the middle of the bounds; declare what it is: "
     'missing = "public", "private" or a number'
 )
+_CENSORED: Final = "a time that is missing, negative or no number counts as censored at 0"
 _AT_RANDOM: Final = (
     "the effect speaks of rows with an outcome, and assumes that missingness depends on the "
     "declared covariates and treatment alone (missing at random)"
@@ -162,6 +170,8 @@ def _of_covariates(reading: Reading) -> str:
 def outcome_rule(outcome: Outcome, level: Level) -> str:
     """Say in one sentence what becomes of a missing outcome; a function of declarations alone."""
     if outcome.missing is None:
+        if isinstance(outcome, Survival):
+            return _CENSORED
         if outcome.fills_undeclared or outcome.bounds is None:
             return _UNDECLARED
         return f"a missing outcome counts as {outcome.bounds.fill:g}, as declared"
@@ -207,11 +217,7 @@ def rule_notes(
     ``leaves_out`` says whether the method leaves out rows without a declared treatment,
     ``is_adjusted`` whether covariates were adjusted for.
     """
-    notes = [
-        f"{one.column}: {one.event_label!r} counts as 1, any other entry as 0"
-        for one in outcomes
-        if one.event_label is not None
-    ]
+    notes = [one.event_note for one in outcomes if one.event_note]
     is_public = has_public_covariates(level)
     if not (is_public or leaves_out):
         notes.append(PAPERS_READING)

@@ -227,6 +227,9 @@ def require_column(names: Sequence[str], name: str, role: str, asked: Collection
         return
     msg = f"the table has no {role} column {name!r} among its {len(names)} columns; "
     names = [str(one) for one in names]  # pandas numbers columns
+    if any("\0" in one for one in names):
+        msg += "its first line holds zero bytes, as UTF-16 does: say its encoding"
+        raise SchemaError(msg, parameter="encoding")
     fitting = [word for sign, word in _SIGNS.items() if sign in names[0]] if names else []
     if len(names) == 1 and fitting:
         msg += f"its first line holds {' and '.join(fitting)}: say what separates fields"
@@ -331,7 +334,7 @@ def _frame_of(data: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
 
 def asked_columns(domain: Domain, covariates: Covariates) -> tuple[str, ...]:
     """Return every column that a caller names, declared or not."""
-    used = [domain.treatment.column, *(one.column for one in domain.outcomes), *domain.covariates]
+    used = [domain.treatment.column, *domain.private_columns, *domain.covariates]
     if domain.weights is not None:
         used.append(domain.weights.column)
     return (*used, *(() if covariates is None or isinstance(covariates, str) else covariates))
@@ -355,7 +358,7 @@ def covariate_names(
     if isinstance(wanted, str) and wanted != "all":
         msg = "covariates are a list of column names, or the word 'all' for every other column"
         raise ArgumentError(msg)
-    used = [domain.treatment.column, *(one.column for one in domain.outcomes), *unasked]
+    used = [domain.treatment.column, *domain.private_columns, *unasked]
     if domain.weights is not None:
         used.append(domain.weights.column)
     if person is not None:
@@ -443,6 +446,8 @@ def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -
     arms_are(columns, domain.treatment.column)
     for one in domain.outcomes:
         (require_labels if one.reads_labels else require_numbers)(columns, one.column)
+        for name in one.columns[1:]:  # what ended a time
+            require_labels(columns, name)
     if domain.weights is not None:
         require_numbers(columns, domain.weights.column)
     for name in covariates:

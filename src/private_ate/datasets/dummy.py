@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from private_ate.arguments import whole_number
-from private_ate.domain import Categories, Domain, Interval, Treatment, label_text
+from private_ate.domain import Categories, Domain, Interval, Survival, Treatment, label_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +24,7 @@ __all__ = ["DUMMY_NOTE", "DummyStudy", "draw_dummy"]
 
 DUMMY_NOTE: Final = "none (dummy data)"
 _SHARE: Final = 0.1  # of the outcome's range: the effect that is built in
+_CENSORING: Final = 0.5  # hazard of censoring per horizon, of a time to an event
 _SEED: Final = 2026
 
 
@@ -78,6 +79,8 @@ def draw_dummy(
     level = 0.45 + 0.2 * np.tanh(score) - (_SHARE / 2) + _SHARE * treated
     for one in domain.outcomes:
         columns[one.column] = _outcomes(one.bounds or bounds, level, rng)
+        if isinstance(one, Survival):
+            columns |= _censored(one, columns[one.column], rng)
     return DummyStudy(pl.DataFrame(columns), effect)
 
 
@@ -96,6 +99,21 @@ def _arm_entries(treatment: Treatment) -> list[object]:
         return list(treatment.coded)
     middles = [(low + high) / 2 for low, high in pairwise(treatment.bins)]
     return [middles[treatment.labels.index(label)] for label in treatment.coded]
+
+
+def _censored(
+    outcome: Survival, times: list[object], rng: np.random.Generator
+) -> dict[str, list[object]]:
+    """Censor some times by a clock of its own, which tells nothing about the event."""
+    exits = rng.exponential(outcome.horizon / _CENSORING, len(times))
+    lost = exits < np.array(times, dtype=np.float64)
+    early = np.minimum(exits, np.array(times, dtype=np.float64))
+    event = str(outcome.event_label)
+    other = "0" if event != "0" else "1"
+    return {
+        outcome.column: [float(f"{time:.6g}") for time in early],
+        outcome.event: [other if gone else event for gone in lost],
+    }
 
 
 def _outcomes(bounds: Interval, level: Floats, rng: np.random.Generator) -> list[object]:

@@ -7,6 +7,7 @@ written to TOML, and says how each value becomes a number between 0 and 1.
 from private_ate.domain.declared import Domain, require_one_outcome
 from private_ate.domain.kinds import Binary, Categories, Interval, label_text
 from private_ate.domain.outcome import MissingOutcomes, Outcome, StudyLabel
+from private_ate.domain.survival import Survival
 from private_ate.domain.toml import arm_lines, toml_text
 from private_ate.domain.treatment import Treatment
 from private_ate.domain.weights import SamplingWeights
@@ -20,6 +21,7 @@ __all__ = [
     "Outcome",
     "SamplingWeights",
     "StudyLabel",
+    "Survival",
     "Treatment",
     "arm_lines",
     "label_text",

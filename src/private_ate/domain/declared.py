@@ -122,10 +122,12 @@ class Domain:
 
     def of_outcome(self, place: int) -> Domain:
         """Return the domain with one of its outcomes alone."""
-        if not self.further:
-            return self
+        return self.with_outcome(self.outcomes[place]) if self.further else self
+
+    def with_outcome(self, outcome: Outcome) -> Domain:
+        """Return the domain with another outcome, and that alone."""
         domain = copy(self)  # of what was checked: nothing is checked again
-        object.__setattr__(domain, "outcome", self.outcomes[place])
+        object.__setattr__(domain, "outcome", outcome)
         object.__setattr__(domain, "further", ())
         return domain
 
@@ -145,9 +147,13 @@ class Domain:
     @property
     def columns(self) -> list[str]:
         """Names of all columns that are read: treatment, outcomes, covariates, sampling weights."""
-        outcomes = [outcome.column for outcome in self.outcomes]
         weights = [] if self.weights is None else [self.weights.column]
-        return [self.treatment.column, *outcomes, *self.covariates, *weights]
+        return [self.treatment.column, *self.private_columns, *self.covariates, *weights]
+
+    @property
+    def private_columns(self) -> tuple[str, ...]:
+        """Columns that tell the outcomes, the headline's first."""
+        return tuple(column for outcome in self.outcomes for column in outcome.columns)
 
     @property
     def public_columns(self) -> tuple[str, ...]:
@@ -208,7 +214,10 @@ class Domain:
 
 
 def require_one_outcome(domain: Domain, who: str) -> None:
-    """Refuse several outcomes where one is meant."""
+    """Refuse several outcomes, or a time to an event, where one plain outcome is meant."""
+    if len(domain.outcome.columns) > 1:
+        msg = f"{who} takes no time to an event"
+        raise DomainError(msg, parameter="outcome")
     if domain.further:
         msg = (
             f"{who} has one outcome; {len(domain.outcomes)} are declared: keep one of them, as "

@@ -73,6 +73,18 @@ class Outcome:
             raise DomainError(msg, parameter="missing outcomes", column=self.column)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that tell the outcome."""
+        return (self.column,)
+
+    @property
+    def event_note(self) -> str:
+        """What a release says of the event's label; empty without one."""
+        if self.event_label is None:
+            return ""
+        return f"{self.column}: {self.event_label!r} counts as 1, any other entry as 0"
+
+    @property
     def reads_labels(self) -> bool:
         """Whether entries may be labels: one that is the event, or words for 0 and 1."""
         return self.bounds is not None and self.bounds.is_binary

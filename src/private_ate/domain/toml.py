@@ -8,6 +8,7 @@ from typing import Any
 
 from private_ate.domain.kinds import Binary, Categories, Interval
 from private_ate.domain.outcome import Outcome, StudyLabel
+from private_ate.domain.survival import Survival
 from private_ate.domain.treatment import Treatment
 from private_ate.domain.unfilled import find_unfilled
 from private_ate.domain.weights import SamplingWeights
@@ -61,7 +62,8 @@ def read_tables(
 
 def _column_labels(named: list[dict[str, Any]], covariates: dict[str, Any]) -> dict[str, str]:
     """Return what columns are called where people read of them."""
-    entries = [*((entry["column"], entry) for entry in named), *covariates.items()]
+    of_roles = ((entry.get("column", entry.get("time", "")), entry) for entry in named)
+    entries = [*of_roles, *covariates.items()]
     return {name: entry["label"] for name, entry in entries if "label" in entry}
 
 
@@ -99,7 +101,18 @@ def _treatment_from(entry: dict[str, Any]) -> Treatment:
     )
 
 
+_SURVIVAL_KEYS = ("event", "event_label", "horizon", "bins", "censoring_by", "missing", "unit")
+
+
+def _survival_from(entry: dict[str, Any]) -> Survival:
+    _only(entry, "outcome", {"time", "label", *_SURVIVAL_KEYS})
+    held = {key: entry[key] for key in _SURVIVAL_KEYS if key in entry}
+    return Survival(_text(entry, "outcome", "time"), **held)
+
+
 def _outcome_from(entry: dict[str, Any]) -> Outcome:
+    if "time" in entry:
+        return _survival_from(entry)
     keys = ("column", "label", "low", "high", "missing", "binary", "unit", "event_label")
     _only(entry, "outcome", set(keys))
     column = _text(entry, "outcome", "column")
@@ -171,12 +184,18 @@ def toml_lines(
     label = labels.get(treatment.column)
     yield from _table("treatment", {"column": treatment.column, "label": label})
     yield from arm_lines(treatment)
+    title = "[outcome]" if len(outcomes) > 1 else "outcome"
     for outcome in outcomes:
         yield ""
+        if isinstance(outcome, Survival):
+            held = {key: getattr(outcome, key) for key in _SURVIVAL_KEYS}
+            label = labels.get(outcome.column)
+            yield from _table(title, {"time": outcome.column, "label": label, **held})
+            continue
         bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
         rules = {} if outcome.missing is None else {"missing": outcome.missing}
         yield from _table(
-            "[outcome]" if len(outcomes) > 1 else "outcome",
+            title,
             {
                 "column": outcome.column,
                 "label": labels.get(outcome.column),

@@ -12,7 +12,7 @@ from typing import Final
 
 from private_ate.arrays import Floats
 from private_ate.domain import Interval
-from private_ate.effects.estimate import ArmEstimate, Comparison
+from private_ate.effects.estimate import ArmEstimate, EffectRow
 from private_ate.effects.quantities import (
     DRAWS,
     sampling_draws,
@@ -41,7 +41,7 @@ def compare_arms(
     coverage: float,
     at_once: float,
     rule: Rule | None,
-) -> tuple[Comparison, dict[str, float]]:
+) -> tuple[tuple[Arm, ...], tuple[EffectRow, ...], dict[str, float]]:
     """Return arms and contrasts with their intervals, and how much wider simultaneous ones are.
 
     Contrasts are kept within ± the width of the outcome's bounds and means within the bounds.
@@ -61,19 +61,19 @@ def compare_arms(
         halves = [*known]
     ends = (-bounds.width, bounds.width)
     contrasts = tuple(
-        contrast_row(
+        EffectRow(None, contrast_row(
             labels[first], labels[second],
             within(arms[first].level.value - arms[second].level.value, ends),
             half=half, factor=factors.get(ALL_PAIRS),
             noise=noise_half_width(coverage, noises), width=bounds.width,
-        )
+        ))
         for (first, second), half, (noises, _) in zip(pairs, halves, sums, strict=True)
     )  # fmt: skip
     shown = tuple(
         _released_arm(label, arm, (bounds.low, bounds.high), coverage, rule)
         for label, arm in zip(labels, arms, strict=True)
     )
-    return Comparison(shown, contrasts), factors
+    return shown, contrasts, factors
 
 
 def pairs_in_order(arms: int) -> list[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,11 +17,13 @@ from private_ate.release.metadata import (
     Arm,
     Contrast,
     Effect,
+    OutcomeNote,
     ReleasedEstimand,
     Step,
     released_estimand,
 )
 from private_ate.release.spending import list_unprotected, warn_of_epsilon
+from private_ate.release.survival import SurvivalNote
 from private_ate.settings import Facts, Settings, plain_settings
 
 
@@ -52,18 +54,7 @@ class ArmEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Arms and all their contrasts: what a release of several arms shows.
-
-    ``contrasts`` holds those against the reference first, in declared order, then other pairs.
-    """
-
-    arms: tuple[Arm, ...]
-    contrasts: tuple[Contrast, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SubgroupRow:
+class EffectRow:
     """A contrast of two arms in a subgroup; in all units where ``subgroup`` is None.
 
     ``adjusted`` says whether covariates were adjusted for, where that differs between rows.
@@ -84,10 +75,11 @@ class Estimate:
     ``estimand`` say what the number is where that is not what the settings and the request say;
     ``warnings`` head the release and rest on public facts alone. ``quantities`` are the released
     numbers with the distributions of their errors, where a method knows these: of two arms their
-    contrast, of more a level of each in the order of the codes. ``comparison`` is what a release
-    shows of three arms or more; the effect is then the headline. ``overlap`` is what the units of
-    an ATO count together. ``subgroups`` are further rows of the table of effects; ``further`` are
-    outcomes after the first, by their columns.
+    contrast, of more a level of each in the order of the codes. ``rows`` is the table of effects:
+    contrasts of all units, those with the reference first, then those of subgroups; the effect is
+    the headline among them, or the only row where there are none. ``arms`` are those whose means
+    were estimated. ``overlap`` is what the units of an ATO count together. ``further`` are outcomes
+    after the first, by their columns. ``survival`` has the curves of a time to an event.
     """
 
     ate: float
@@ -103,10 +95,11 @@ class Estimate:
     estimand: ReleasedEstimand | None = None
     warnings: tuple[str, ...] = ()
     quantities: tuple[Quantity, ...] = ()
-    comparison: Comparison | None = None
+    rows: tuple[EffectRow, ...] = ()
+    arms: tuple[Arm, ...] = ()
     overlap: float | None = None
-    subgroups: tuple[SubgroupRow, ...] = ()
     further: tuple[tuple[str, Estimate], ...] = ()
+    survival: SurvivalNote | None = None
 
     @classmethod
     def of(cls, effect: Quantity, settings: Settings | Mapping[str, Any]) -> Estimate:
@@ -117,6 +110,26 @@ class Estimate:
         return cls(
             effect.value, effect.noise_interval, effect.interval, settings, quantities=(effect,)
         )
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: tuple[EffectRow, ...],
+        settings: Settings | Mapping[str, Any],
+        *,
+        arms: tuple[Arm, ...] = (),
+        headline: int = 0,
+    ) -> Estimate:
+        """Return an estimate with a table of effects, of which one row is the headline."""
+        shown = rows[headline].contrast
+        return cls(
+            shown.effect, shown.noise_interval, shown.interval, settings, rows=rows, arms=arms
+        )
+
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """The rows of all units."""
+        return tuple(row.contrast for row in self.rows if row.subgroup is None)
 
     @property
     def is_adjusted(self) -> bool:
@@ -143,6 +156,8 @@ def release_of(
     estimand = released_estimand(
         estimate.estimand or facts.estimand, about.design, adjusted=adjusted
     )
+    note = estimate.survival
+    survival = {} if note is None else {one.name: getattr(note, one.name) for one in fields(note)}
     return Release(
         ate=estimate.ate,
         interval=estimate.interval,
@@ -162,21 +177,27 @@ def release_of(
         adjusted=adjusted,
         design=about.design,
         treatment=about.treatment,
-        outcome=about.outcome,
+        outcome=about.outcome if survival.get("quantity") != "risk" else _risk_of(about.outcome),
         covariates=about.covariates,
         warnings=(*estimate.warnings, *warn_of_epsilon(guarantee.epsilon)),
         missing=about.missing,
         dataset=about.dataset,
         dataset_version=about.dataset_version,
         steps=steps,
-        arms=() if estimate.comparison is None else estimate.comparison.arms,
+        arms=estimate.arms,
         not_protected=list_unprotected(
             guarantee.level,
             is_private=guarantee.is_private,
             hides_size=guarantee.adjacency.startswith("add/remove"),
             rows_per_person=facts.rows_per_person,
         ),
+        **survival,
     )
+
+
+def _risk_of(outcome: OutcomeNote) -> OutcomeNote:
+    """Return what a release says of a time whose event's risk is the outcome."""
+    return replace(outcome, bounds=(0.0, 1.0), unit=None)
 
 
 def _rows(
@@ -194,9 +215,7 @@ def _rows_of(
     estimate: Estimate, column: str, estimand: ReleasedEstimand, asked: str, design: str
 ) -> Iterator[Effect]:
     """Yield the rows of one outcome."""
-    overall = () if estimate.comparison is None else estimate.comparison.contrasts
-    table = [SubgroupRow(None, row) for row in overall]
-    for each in (*table, *estimate.subgroups):
+    for each in estimate.rows:
         own = estimand
         if each.adjusted is not None:
             own = released_estimand(asked, design, adjusted=each.adjusted)

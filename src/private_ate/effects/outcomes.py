@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from private_ate.domain import Domain
-from private_ate.effects.estimate import Estimate, SubgroupRow
+from private_ate.effects.estimate import EffectRow, Estimate
 from private_ate.release.intervals import half_width
 from private_ate.release.metadata import Contrast, Pair, longer_half, within
 from private_ate.settings import (
@@ -64,7 +64,7 @@ def merge_outcomes(
 
 def _with_row(run: Estimate, domain: Domain, place: int, coverage: float) -> Estimate:
     """Return an outcome's estimate with its effect of two arms as a row, where it has none."""
-    if run.comparison is not None or run.subgroups:
+    if run.rows:
         return run
     control, treated = domain.treatment.coded
     width = domain.of_outcome(place).bounds.width
@@ -79,7 +79,7 @@ def _with_row(run: Estimate, domain: Domain, place: int, coverage: float) -> Est
         low, high = (within(end, (-width, width)) for end in (run.ate - half, run.ate + half))
         together = (min(low, run.interval[0]), max(high, run.interval[1]))
     row = Contrast(treated, control, run.ate, run.interval, together, run.noise_interval)
-    return replace(run, subgroups=(SubgroupRow(None, row),))
+    return replace(run, rows=(EffectRow(None, row),))
 
 
 def _wider(effect: float, interval: Pair, coverage: float, at_once: float) -> float:
@@ -104,8 +104,8 @@ def _facts(run: Estimate, domain: Domain, place: int, *, bounds_are_declared: bo
 
 def _means(run: Estimate) -> dict[str, float] | Absent:
     """Return mean outcomes by arm, where they were released."""
-    if run.comparison is not None:
-        found = {arm.label: arm.mean for arm in run.comparison.arms if arm.mean is not None}
+    if run.arms:
+        found = {arm.label: arm.mean for arm in run.arms if arm.mean is not None}
         return found or ABSENT
     means = Facts.of(run.settings).means
     return ABSENT if means is None else {"treated": means.treated, "control": means.control}

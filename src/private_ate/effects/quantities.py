@@ -19,7 +19,6 @@ from private_ate.arrays import Floats
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import Pair
 from private_ate.release.intervals import (
-    expected_size,
     fixed_uniforms,
     half_width,
     noise_draws,
@@ -202,23 +201,15 @@ class ReleasedSubgroups:
 
     def noise_half(self, row: RowWeights, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
-        return noise_half_width(coverage, self._noises(row))
+        return noise_half_width(coverage, self.noises(row))
 
     def half(self, row: RowWeights, coverage: float) -> float:
         """Return the half-width that covers noise and sampling."""
-        return half_width(coverage, self._noises(row), self._likely(row), "convolved")
-
-    def expected_size(self, row: RowWeights) -> float:
-        """Return the expected size of noise and sampling together."""
-        return expected_size(self._noises(row), self._likely(row))
-
-    def noise_size(self, row: RowWeights) -> float:
-        """Return the expected size of the noise alone."""
-        return expected_size(self._noises(row), ())
+        return half_width(coverage, self.noises(row), self.likely(row), "convolved")
 
     def variance(self, row: RowWeights) -> float:
         """Return the row's expected sampling variance."""
-        return sum(float(np.mean(values)) for values in self._likely(row))
+        return sum(float(np.mean(values)) for values in self.likely(row))
 
     def _shared(self, row: RowWeights) -> float:
         """Return the variance that a row has because what is unbalanced is alike in all subgroups.
@@ -263,7 +254,7 @@ class ReleasedSubgroups:
         larger = int(np.count_nonzero(chance >= found))
         return Heterogeneity(found, count - 1, (1 + larger) / (1 + DRAWS))
 
-    def _likely(self, row: RowWeights) -> list[list[float]]:
+    def likely(self, row: RowWeights) -> list[list[float]]:
         """Return equally likely values of each independent part of a row's sampling variance.
 
         All units that were paid for have the variances of their own weights.
@@ -282,7 +273,8 @@ class ReleasedSubgroups:
         ]
         return [*found, [self._shared(row)]]
 
-    def _noises(self, row: RowWeights) -> list[NoiseDistribution]:
+    def noises(self, row: RowWeights) -> list[NoiseDistribution]:
+        """Return the independent noises of a row."""
         found = []
         for source in self._sources:
             moved = row.quantities[source.quantity] * float(np.array(row.cells) @ source.moves)

@@ -32,7 +32,11 @@ from private_ate.release.metadata import Step
 # second kind have noise intervals that are normal by definition.
 _LAST_STEPS: Final = ("effect", "mean effect", "outcome sum", "outcome sums")
 _NORMAL_STEPS: Final = ("mean score", "mean and variance of scores")
-_ROUNDED: Final = ("trimmed_centre", "laplace_disjoint")  # near Laplace's, of no exact form
+_ROUNDED: Final = (
+    "trimmed_centre",
+    "joint_centres",
+    "laplace_disjoint",
+)  # near Laplace's, of no exact form
 _LARGEST_EPSILON: Final = 1000.0  # beyond it the quantiles of a staircase are no numbers
 _STAIRCASES: Final = ("staircase", "staircase_disjoint")
 _LAPLACES: Final = ("laplace", "laplace_disjoint", "laplace_rows")

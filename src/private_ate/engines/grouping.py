@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats, Integers
+from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.study import Grouping, Groups
 
 __all__ = [
@@ -102,7 +102,7 @@ class GatheredRows:
 
     start: int
     covariates: Floats = field(repr=False)
-    treatment: Bits = field(repr=False)
+    arm: Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] = field(repr=False)
     takes_part: Bits | None = field(repr=False)
     weights: Floats | None = field(default=None, repr=False)
@@ -118,7 +118,7 @@ class GatheredRows:
             inside = inside & self.takes_part[places]
         weights = None if self.weights is None else self.weights[places]
         return Groups(
-            np.moveaxis(covariates, 0, -1), self.treatment[places], self.outcome[places], inside,
+            np.moveaxis(covariates, 0, -1), self.arm[places], self.outcome[places], inside,
             weights,
         )  # fmt: skip
 

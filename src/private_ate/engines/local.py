@@ -19,7 +19,7 @@ from private_ate.data.encoding import FurtherOutcome
 from private_ate.data.rules import MissingRules, Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
-from private_ate.domain import Domain
+from private_ate.domain import Domain, Outcome
 from private_ate.engines.grouping import GatheredRows, RowOrder, batches, groups_per_stack
 from private_ate.engines.on_disk import (
     CompactColumns,
@@ -155,6 +155,16 @@ class LocalStudy:
         one = self.further[place - 1]
         return replace(self, domain=domain, outcome=one.steps, observed=one.observed, further=())
 
+    def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
+        """Return the same rows with another outcome, told of each block's rows by a kernel."""
+        codes = np.empty(self.size, dtype=np.int32)
+
+        def run(start: int) -> None:
+            codes[start : start + _BLOCK_ROWS] = code(self._block(start))
+
+        _run_all(run, range(0, self.size, _BLOCK_ROWS))
+        return replace(self, domain=self.domain.with_outcome(outcome), outcome=codes, further=())
+
     def unannounced(self) -> Self:
         """Return a view whose passes are not told to the progress bar."""
         return replace(self, progress=None)
@@ -200,12 +210,6 @@ class LocalStudy:
         """Return copies of the rows of each cell; cells are told by public columns alone."""
         codes = self.public()._cell_codes(cell_of)  # noqa: SLF001  # a view of its own rows
         return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
-
-    def masked(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
-        """Return views of all rows, one per cell; rows outside of it take no part."""
-        codes = self._cell_codes(cell_of)
-        held = np.ones(self.size, np.bool_) if self.takes_part is None else self.takes_part
-        return tuple(replace(self, takes_part=held & (codes == cell)) for cell in range(cells))
 
     def _cell_codes(self, cell_of: Callable[[Block], Codes]) -> Codes:
         codes = np.empty(self.size, dtype=np.uint8)
@@ -294,7 +298,7 @@ class LocalStudy:
         return GatheredRows(
             order.start,
             covariates,
-            order.copy(self.treated),
+            order.copy(self.arm),
             order.copy(self.outcome),  # type: ignore[arg-type]  # by_groups has looked
             None if mask is None else order.copy(mask),
             None if self.weights is None else order.copy(self.weights),

@@ -161,7 +161,7 @@ def encode_stream(
     """Encode a file chunk by chunk; the memory in use is that of a chunk."""
     columns = [domain.treatment.column, *domain.covariates]
     if outcome:
-        columns += [one.column for one in domain.outcomes]
+        columns += domain.private_columns
     if domain.weights is not None:
         columns.append(domain.weights.column)
     for name in columns:

@@ -33,7 +33,7 @@ from private_ate.data.tables import (
     table_of,
 )
 from private_ate.data.workbooks import ExcelFile
-from private_ate.domain import Categories, Domain, Interval
+from private_ate.domain import Categories, Domain, Interval, Outcome
 from private_ate.engines.grouping import group_places, groups_of, groups_per_stack
 from private_ate.engines.local import Progress, single_threaded_blas
 from private_ate.engines.spark_lines import (
@@ -178,6 +178,11 @@ class SparkStudy:
         """Return a view without outcomes."""
         return replace(self, shows_outcome=False)
 
+    def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
+        """Return the same rows with another outcome, told of each block's rows by a kernel."""
+        blocks = self.blocks.map(_recoder(code, self.domain.treatment.size))
+        return replace(self, domain=self.domain.with_outcome(outcome), blocks=blocks)
+
     def unannounced(self) -> Self:
         """Return a view whose passes are not told to the progress bar."""
         return replace(self, progress=None)
@@ -249,10 +254,6 @@ class SparkStudy:
 
     def with_outcome(self, *_: object) -> NoReturn:
         """Refuse: several outcomes are held by the local engine."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def masked(self, *_: object) -> NoReturn:
-        """Refuse: rows of a cell are marked by the local engine."""
         raise ArgumentError(NEEDS_ORDER)
 
     def with_outcomes(self) -> NoReturn:
@@ -422,6 +423,17 @@ def _thinner(stride: int) -> Callable[[tuple[int, bytes]], tuple[int, bytes]]:
         return arrays[1].size, pickle.dumps(tuple(arrays), protocol=5)
 
     return thin
+
+
+def _recoder(
+    code: Callable[[Block], npt.NDArray[np.int32]], arms: int
+) -> Callable[[tuple[int, bytes]], tuple[int, bytes]]:
+    def recode(one: tuple[int, bytes]) -> tuple[int, bytes]:
+        covariates, treatment, outcome, *rest = pickle.loads(one[1])  # noqa: S301  # as above
+        coded = code(Block(covariates.T, treatment, outcome, arms=arms))
+        return one[0], pickle.dumps((covariates, treatment, coded, *rest), protocol=5)
+
+    return recode
 
 
 def _count_rows(index: int, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, int]]:

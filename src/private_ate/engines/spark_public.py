@@ -34,8 +34,7 @@ def count_public(
     reading: Reading,
 ) -> PublicCounts | None:
     """Return what the public columns hold that was not declared; None if a task failed."""
-    private = {outcome.column for outcome in domain.outcomes}
-    columns = [name for name in domain.columns if name not in private]
+    columns = [name for name in domain.columns if name not in domain.private_columns]
     if lines is not None:
         found = lines.look(columns, _looker(domain, reading))
     else:

@@ -36,21 +36,26 @@ def count_arms(public: Study) -> FoundArms:
     found = public.fold(_count, title="arms")
     counted = (found.everyone.counts, found.observed.counts, found.members.counts)
     sizes = zip(*counted, strict=True)
-    for label, (everyone, observed, members) in zip(
-        public.domain.treatment.coded, sizes, strict=True
-    ):
+    labels = public.domain.treatment.coded
+    for code, (everyone, observed, members) in enumerate(sizes):
+        unit = f"unit of arm {labels[code]!r}"
+        lacking = (
+            f"no unit is in arm {labels[code]!r}: remove it from the declared arms or check the "
+            "label"
+        )
+        if len(labels) == 2:
+            name = ("control", "treated")[code]
+            unit = f"{name} unit"
+            lacking = f"no unit is {name}: check the treatment column and its two labels"
         if everyone == 0:
-            msg = (
-                f"no unit is in arm {label!r}: remove it from the declared arms or check the label"
-            )
-            raise SchemaError(msg)
+            raise SchemaError(lacking)
         if observed == 0:
-            msg = f"no unit of arm {label!r} has an outcome: check the outcome column"
+            msg = f"no {unit} has an outcome: check the outcome column"
             raise SchemaError(msg)
-        if members == 0:
+        if members == 0 and public.domain.weights is not None:
             msg = (
-                f"no unit of arm {label!r} with an outcome has a sampling weight above 0: check "
-                "the column of weights"
+                f"no {unit} with an outcome has a sampling weight above 0: check the column "
+                f"{public.domain.weights.column!r}"
             )
             raise SchemaError(msg)
     return found

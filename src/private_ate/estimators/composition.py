@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeVar, cast
 
-from private_ate.domain import Domain
+from private_ate.domain import Domain, Survival
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Request, options_for
 from private_ate.estimators.trial.probability import probability_of
-from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = [
@@ -33,25 +32,23 @@ __all__ = [
 Options = TypeVar("Options")
 Axis = Literal[
     "arms", "among", "rows", "probability", "subgroups", "outcomes", "public missing",
-    "private missing", "weights", "spark", "undeclared",
+    "private missing", "weights", "spark", "undeclared", "survival",
 ]  # fmt: skip
 # What a request may ask for beside the axes of a row, and some axis excludes.
-_Choice = Literal["att", "atc", "ato", "track", "overlap", "clipping", "one sd", "sd by column"]
+_Choice = Literal[
+    "att", "atc", "ato", "track", "clipping", "one sd", "sd by column", "strata",
+]  # fmt: skip
 
 COMPOSES: Final[dict[tuple[str, Level], tuple[Axis, ...]]] = {
     ("calibrated", "label"): (
         "arms", "among", "rows", "probability", "subgroups", "outcomes", "public missing",
-        "private missing", "weights", "spark", "undeclared",
+        "private missing", "weights", "spark", "undeclared", "survival",
     ),
     ("published", "label"): ("arms", "rows", "public missing"),
     ("published", "sample"): ("arms", "rows"),
     ("blocks", "sample"): (
-        "rows", "probability", "subgroups", "outcomes", "public missing", "private missing",
-        "weights", "spark", "undeclared",
-    ),
-    ("orthogonal", "sample"): (
-        "arms", "rows", "outcomes", "public missing", "private missing", "weights", "spark",
-        "undeclared",
+        "arms", "rows", "probability", "subgroups", "outcomes", "public missing",
+        "private missing", "weights", "spark", "undeclared", "survival",
     ),
 }  # fmt: skip
 
@@ -101,6 +98,9 @@ AXES: Final[dict[Axis, AxisText]] = {
         "does not do", "",
     ),
     "undeclared": AxisText("leaves out rows of no declared arm", "", ""),
+    "survival": AxisText(
+        "time to an event", "method {method} takes no time to an event at {level} level", "method"
+    ),
 }  # fmt: skip
 
 
@@ -127,9 +127,6 @@ _GAPS: Final = (
     _Gap(("arms", "private missing"), "missing outcomes",
          f"private missing outcomes can be left out of two arms only{_COUNTED}",
          "label", ("calibrated",)),
-    _Gap(("arms", "weights"), "arms",
-         "at sample level sampling weights are for two arms: compare two at a time, or declare the "
-         "domain without the weights", "sample", ("orthogonal",)),
     _Gap(("weights", "track"), "target",
          "target 'track' follows matching, which takes no sampling weights; use 'balance'"),
     _Gap(("outcomes", "private missing"), "missing outcomes",
@@ -142,24 +139,30 @@ _GAPS: Final = (
          "outcome_sd={'…': …}", "label"),
     _Gap(("outcomes", "sd by column"), "outcome",
          "guessed standard deviations are for the method of label level; leave them out", "sample"),
-    _Gap(("outcomes", "subgroups"), "by",
-         "at sample level subgroups have one outcome; ask for each with its part of ε", "sample"),
     _Gap(("subgroups", "rows"), "rows_per_person",
          "subgroups need one row per person: of somebody with several rows they may be in several "
-         "subgroups, which would then cost more than ε together"),
+         "subgroups, which would then cost more than ε together", "label"),
     _Gap(("subgroups", "private missing"), "missing outcomes",
          f"subgroups cannot leave out private missing outcomes{_COUNTED}", "label"),
-    _Gap(("subgroups", "weights"), "sampling weights",
-         "subgroups at sample level take no sampling weights; leave out one or the other",
-         "sample"),
+    _Gap(("outcomes", "probability"), "probability",
+         "at sample level a known probability of treatment is for one outcome; ask for each with "
+         "its part of ε, or leave the probability out", "sample"),
     _Gap(("subgroups", "probability"), "probability",
          "a known probability of treatment has no subgroups at sample level; leave it out: "
          "design='randomized' alone compares the arms as they are", "sample"),
     _Gap(("subgroups", "ato"), "estimand",
          "the ATO of private subgroups does not add up; ask for the ATE, ATT or ATC", "sample"),
-    _Gap(("subgroups", "overlap"), "model",
-         "effects of model 'overlap' do not add up over subgroups; choose another model",
-         "sample"),
+    _Gap(("survival", "outcomes"), "outcome",
+         "a time to an event is asked for alone: its curves are released first; ask for other "
+         "outcomes with a part of ε of their own"),
+    _Gap(("survival", "track"), "target",
+         "target 'track' has no weights for survival curves; use 'balance'"),
+    _Gap(("survival", "clipping"), "outcome bounds",
+         "pseudo-values of survival are not clipped to a private range, which would cut off the "
+         "events; leave out clip_share"),
+    _Gap(("survival", "strata"), "censoring_by",
+         "strata of censoring are public columns and belong to label level; leave out "
+         "censoring_by", "sample"),
     _Gap(("spark", "subgroups"), "by", "subgroups do not run on Spark; compute locally"),
     _Gap(("spark", "outcomes"), "outcome",
          "several outcomes do not run on Spark; ask for one, or compute locally"),
@@ -189,8 +192,6 @@ def method_for(name: str, request: Request, arms: int = 2) -> Method:
     method = method_named(name, request.level)
     if name == "auto":
         listed = [METHODS[each] for each in AUTO[request.level]]
-        able = [one for one in listed if arms == 2 or takes(one.name, request.level, "arms")]
-        method = next(iter(able), method)
         method = next((one for one in listed if isinstance(request.options, one.options)), method)
     refuse_gaps(method, request, arms=arms)
     options_for(request, method.options, method.name)
@@ -251,7 +252,7 @@ def _refuse_unknown(method: Method, request: Request) -> None:
 
 
 def _refuse_undeclared(request: Request, domain: Domain) -> None:
-    """Refuse columns that a request names and the domain does not declare, and ε too long."""
+    """Refuse columns that a request names and the domain does not declare."""
     is_public = has_public_covariates(request.level)
     if request.probability is not None and (
         request.probability in domain.covariates or not is_public
@@ -263,21 +264,21 @@ def _refuse_undeclared(request: Request, domain: Domain) -> None:
         if unknown is not None:
             msg = f"a standard deviation is given for {unknown!r}, which is none of the outcomes"
             raise ArgumentError(msg, parameter="outcome")
-    if not request.by:
-        return
-    Cells.of(domain, request.by)
-    try:
-        parse_epsilon(request.epsilon / (1 if is_public else 4 if request.overall else 2))
-    except ArgumentError:
-        msg = "subgroups at sample level have parts of epsilon: write it with at most 13 digits"
-        raise ArgumentError(msg, parameter="epsilon") from None
+    outcome = domain.outcome
+    if request.quantity == "risk" and not isinstance(outcome, Survival):
+        msg = "the risk by a horizon is that of a time to an event: declare Survival(time, event)"
+        raise ArgumentError(msg, parameter="event")
+    if isinstance(outcome, Survival) and outcome.censoring_by is not None:
+        Cells.of(domain, (outcome.censoring_by,))
+    if request.by:
+        Cells.of(domain, request.by)
 
 
 def _asked(
     request: Request, domain: Domain | None, *, several_arms: bool, on_spark: bool
 ) -> set[Axis | _Choice]:
     """Return the axes that a request uses on a domain."""
-    options = request.options
+    options, outcome = request.options, None if domain is None else domain.outcome
     missing = set() if domain is None else {one.missing for one in domain.outcomes}
     used: dict[Axis | _Choice, bool] = {
         "arms": several_arms,
@@ -290,8 +291,9 @@ def _asked(
         "private missing": "private" in missing,
         "weights": domain is not None and domain.weights is not None,
         "spark": on_spark,
+        "survival": isinstance(outcome, Survival),
+        "strata": isinstance(outcome, Survival) and outcome.censoring_by is not None,
         "track": request.target == "track",
-        "overlap": getattr(options, "model", None) == "overlap",
         "clipping": bool(getattr(options, "clip_fraction", 0)),
         "one sd": getattr(options, "outcome_sd", None) is not None,
         "sd by column": bool(request.spreads),

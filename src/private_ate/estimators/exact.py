@@ -256,8 +256,7 @@ def _run_silently(
     found = noiseless_estimate(study, release, options)
     if found is None:
         return None
-    arms = () if found.comparison is None else found.comparison.arms
-    means = {arm.label: arm.mean for arm in arms if arm.mean is not None}
+    means = {arm.label: arm.mean for arm in found.arms if arm.mean is not None}
     return WithoutNoise(found.ate, means)
 
 

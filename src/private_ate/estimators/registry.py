@@ -17,6 +17,7 @@ from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
 if TYPE_CHECKING:
+    from private_ate.estimators.assumptions import Predictor
     from private_ate.estimators.request import Estimand, Estimator, Target
 
 __all__ = [
@@ -44,6 +45,8 @@ class Method:
         The frozen dataclass of its own parameters; the module is relative to `private_ate`.
     run_at : Estimator or "module:name"
         The function that answers a request.
+    predict_at : "module:name"
+        The function that predicts what it would release; empty for a method without plans.
     promise : str
         What a release keeps, in words, with the options that change it.
     estimands : tuple of estimands
@@ -68,6 +71,7 @@ class Method:
     levels: tuple[Level, ...]
     options_at: type | str
     run_at: Estimator | str
+    predict_at: str = ""
     promise: str = "pure ε"
     estimands: tuple[Estimand, ...] = ("ate",)
     turns_to: tuple[Estimand, ...] = ()
@@ -89,6 +93,11 @@ class Method:
         return cast("Estimator", _loaded(self.run_at))
 
     @property
+    def predictor(self) -> Predictor:
+        """The function that predicts its quantities, for plans."""
+        return cast("Predictor", _loaded(self.predict_at))
+
+    @property
     def is_baseline(self) -> bool:
         """Whether it is a competitor, kept for comparison."""
         return isinstance(self.run_at, str) and self.run_at.startswith("baselines.")
@@ -100,6 +109,7 @@ _RECORDS: Final = (
         "calibrated", ("label",),
         "estimators.calibrated.options:CalibratedOptions",
         "estimators.calibrated.method:estimate_calibrated",
+        predict_at="estimators.calibrated.predict:predictor",
         estimands=("ate", "att", "atc", "ato"),
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),
@@ -116,18 +126,10 @@ _RECORDS: Final = (
         "blocks", ("sample",),
         "estimators.blocks.plan:BlocksOptions",
         "estimators.blocks.method:estimate_blocks",
+        predict_at="estimators.blocks.predict:predictor",
         estimands=("ate", "att", "atc", "ato"),
         adjusts="all covariates, inside blocks of rows, once n·ε suffices",
         page="explanation/blocks.md", figure="ours",
-    ),
-    Method(
-        "orthogonal", ("sample",),
-        "estimators.orthogonal.plan:OrthogonalOptions",
-        "estimators.orthogonal.method:estimate_orthogonal",
-        promise=_SOLVED,
-        estimands=("ate", "att", "atc", "ato"), turns_to=("ato",),
-        adjusts="all covariates, once n·ε suffices",
-        page="explanation/matching.md", figure="orthogonal",
     ),
     Method(
         "difference_in_means", ("sample",),
@@ -208,12 +210,19 @@ METHODS: Final = {method.name: method for method in _RECORDS}
 # The default of a level first; options of a later one choose that one.
 AUTO: Final[dict[Level, tuple[str, ...]]] = {
     "label": ("calibrated",),
-    "sample": ("blocks", "orthogonal"),
+    "sample": ("blocks",),
+}
+# Names of methods that were left out, and what to ask for instead; their releases are still read.
+RETIRED: Final = {
+    "orthogonal": "method 'orthogonal' is retired: 'blocks' does better, with as many arms; use "
+    "method 'blocks'",
 }
 
 
 def method_named(name: object, level: Level) -> Method:
     """Return the method of that name; "auto" is the default of the level."""
+    if isinstance(name, str) and name in RETIRED:
+        raise ArgumentError(RETIRED[name], parameter="method")
     if not isinstance(name, str) or name not in ("auto", *METHODS):
         msg = f"there is no method {shown(name)}; choose auto, {', '.join(METHODS)}"
         raise ArgumentError(msg)
@@ -234,7 +243,7 @@ def option_homes() -> dict[str, str]:
     """Return the module of every class of options by the name of the class; loads none."""
     places = (method.options_at for method in METHODS.values())
     pairs = (place.partition(":") for place in places if isinstance(place, str))
-    return {name: home for home, _, name in pairs}
+    return {name: home for home, _, name in pairs} | {"OrthogonalOptions": "estimators.orthogonal"}
 
 
 def _loaded(place: object) -> object:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from private_ate.arguments import real_number, settle
 from private_ate.domain import Treatment, label_text
 from private_ate.domain.subgroups import subgroup_names
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
-from private_ate.parameters import Bounds, Design, Estimand, Target, checked, of_door
+from private_ate.parameters import (
+    Bounds,
+    Design,
+    Estimand,
+    SurvivalQuantity,
+    Target,
+    checked,
+    of_door,
+)
 from private_ate.privacy.budget import Level, parse_epsilon
+from private_ate.privacy.ledger.names import check_name
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.study import MatchingStudy
@@ -31,6 +40,9 @@ __all__ = [
 Options = TypeVar("Options")
 
 
+_NOT_HASHED: Final = {"hashed": False}  # the plan's hash has it in another entry, or not at all
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """Public parameters of one estimate, checked here so that no door can be built past it.
@@ -41,7 +53,9 @@ class Request:
     columns and cuts that divide people into subgroups; ``overall`` pays half of ε for all units.
     ``spreads`` are guessed standard deviations of several outcomes, by column; ``outcomes`` is
     how many are estimated together, so that intervals at once have room for all of them.
-    ``leave_out_undeclared`` and ``bounds`` say how rows are read.
+    ``leave_out_undeclared`` and ``bounds`` say how rows are read. ``quantity`` is what is compared
+    of a time to an event: restricted mean survival times, or risks by the horizon. What follows
+    it says which columns, who computes and who is charged; methods have no use for it.
     """
 
     level: Level
@@ -61,6 +75,21 @@ class Request:
     outcomes: int = 1
     leave_out_undeclared: bool = False
     bounds: Bounds = "declared"
+    quantity: SurvivalQuantity = "rmst"
+    method: str = field(default="auto", metadata=_NOT_HASHED)
+    covariates: object = field(default=None, metadata=_NOT_HASHED)
+    person: str | None = field(default=None, metadata=_NOT_HASHED)
+    engine: str = field(default="auto", metadata=_NOT_HASHED)
+    master: str | None = field(default=None, metadata=_NOT_HASHED)
+    memory_limit: str | float = field(default=1 << 30, metadata=_NOT_HASHED)
+    seed: int | None = field(default=None, metadata=_NOT_HASHED)
+    ledger: object | None = field(default=None, metadata=_NOT_HASHED, repr=False)
+    dataset: str | None = field(default=None, metadata=_NOT_HASHED)
+    dataset_version: str | None = field(default=None, metadata=_NOT_HASHED)
+    request_id: str | None = field(default=None, metadata=_NOT_HASHED)
+    analyst: str | None = field(default=None, metadata=_NOT_HASHED)
+    ledger_head: str | None = field(default=None, metadata=_NOT_HASHED)
+    approval: object | None = field(default=None, metadata=_NOT_HASHED)
 
     def __post_init__(self) -> None:
         given = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -68,6 +97,12 @@ class Request:
         self._check_probability()
         self._check_subgroups()
         self._check_left_out()
+        for role, name in (
+            ("data set", self.dataset),
+            ("data set's version", self.dataset_version),
+        ):
+            if name is not None:
+                check_name(role, name)
         spreads = tuple(
             (name, real_number(f"the standard deviation of {name!r}", value, 1e-150, 1e150))
             for name, value in self.spreads
@@ -104,6 +139,17 @@ class Request:
         if not isinstance(self.probability, str):
             chance = real_number("the probability of treatment", self.probability, 0.001, 0.999)
             settle(self, probability=chance)
+
+    def hashed(self) -> dict[str, Any]:
+        """Return the fields that are part of a plan's hash, the options as plain values."""
+        held = {
+            item.name: getattr(self, item.name)
+            for item in fields(self)
+            if item.metadata.get("hashed", True)
+        }
+        options = self.options
+        plain = is_dataclass(options) and not isinstance(options, type)
+        return held | {"options": asdict(cast("Any", options)) if plain else options}
 
     def arguments(self, function: str) -> dict[str, Any]:
         """Return what a function of the library is asked with: `estimate_ate` or `plan_ate`."""

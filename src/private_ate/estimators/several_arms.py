@@ -35,30 +35,27 @@ def estimate_from_arms(
     """
     treatment = domain.treatment
     pays = request.confidence is not None and all(arm.level.variances for arm in arms)
-    comparison, factors = compare_arms(
+    shown, rows, factors = compare_arms(
         arms, treatment.coded, domain.bounds,
         coverage=request.coverage, at_once=request.coverage_at_once, rule=rule if pays else None,
     )  # fmt: skip
-    headline = comparison.contrasts[len(arms) - 2]
+    headline = rows[len(arms) - 2].contrast
     among = request.among
-    return Estimate(
-        ate=headline.effect,
-        noise_interval=headline.noise_interval,
-        interval=headline.interval,
-        settings=replace(
-            settings,
-            headline=HeadlineNote(headline.arm, headline.against),
-            among=ABSENT if among is None else among,
-            simultaneous_factor=factors or ABSENT,
-            interval_rule=rule if pays else ABSENT,
-            binary_outcome=True if domain.bounds.is_binary else ABSENT,
-            doses=_doses(treatment),
-        ),
+    told = replace(
+        settings,
+        headline=HeadlineNote(headline.arm, headline.against),
+        among=ABSENT if among is None else among,
+        simultaneous_factor=factors or ABSENT,
+        interval_rule=rule if pays else ABSENT,
+        binary_outcome=True if domain.bounds.is_binary else ABSENT,
+        doses=_doses(treatment),
+    )
+    return replace(
+        Estimate.of_rows(rows, told, arms=shown, headline=len(arms) - 2),
         adjusted=adjusted,
         estimand=None if among is None else ("atc" if among == treatment.coded[0] else "att"),
         warnings=warnings,
         quantities=tuple(arm.level for arm in arms),
-        comparison=comparison,
     )
 
 

@@ -77,7 +77,7 @@ def _plain_arms(method: Method) -> Iterator[Arm]:
 # The order of figures and tables; a method that is not named here comes last.
 _ORDER: Final = (
     "published", "ipw", "smooth_matching", "doubly_robust", "privsyn", "aim",
-    "difference_in_means", "calibrated", "orthogonal",
+    "difference_in_means", "calibrated",
 )  # fmt: skip
 _ORDERED: Final = (*_ORDER, *(name for name in METHODS if name not in _ORDER))
 ALL_ARMS: Final = tuple(arm for name in _ORDERED for arm in _arms_of(METHODS[name]))

@@ -239,7 +239,7 @@ def _neighbors_do_not_matter(paper: Summary) -> Claim:
 
 def _ours_beside_published(main: Summary) -> Iterator[Claim]:
     """Compare our estimator of each level with the published one; the paper does not ask."""
-    pairs = (("calibrated-track", _LABEL), ("orthogonal", _SAMPLE), ("blocks", _SAMPLE))
+    pairs = (("calibrated-track", _LABEL), ("blocks", _SAMPLE))
     for ours, published in pairs:
         if ours not in main.methods:
             continue

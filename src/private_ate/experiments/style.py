@@ -26,7 +26,7 @@ _CHOSEN: Final = {
     "calibrated-track": Style("#c0392b", "s"),
     "calibrated-balance": Style("#e59866", "D"),
     "published-sample": Style("#2171b5", "o", "--"),
-    "orthogonal": Style("#7b241c", "s", "--"),
+    "blocks": Style("#7b241c", "s", "--"),
     "difference-in-means": Style("#8c8c8c", "P", "--"),
     "ipw": Style("#1b4332", "^", ":"),
     "smooth-matching": Style("#40916c", "v", ":"),

@@ -5,8 +5,8 @@ level it needs n, the number of covariates and guesses only. No private column i
 nothing is spent.
 """
 
-from private_ate.planning.door import plan_ate
+from private_ate.planning.api import plan_ate
+from private_ate.planning.assumptions import StudySizes
 from private_ate.planning.plan import Plan, PlanRow
-from private_ate.planning.sizes import StudySizes
 
 __all__ = ["Plan", "PlanRow", "StudySizes", "plan_ate"]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from private_ate.codec import OMITTED, encode
-from private_ate.estimators.guesses import ExpectedError
 from private_ate.privacy.budget import Level
 from private_ate.showing import show
 
@@ -58,23 +57,6 @@ class PlanRow:
     against: str | None = field(default=None, metadata=OMITTED)
     outcome: str | None = field(default=None, metadata=OMITTED)
     subgroup: str | None = None
-
-    @classmethod
-    def of(
-        cls, epsilon: float, expected: ExpectedError, size: int, note: str, *, adjusted: bool = True
-    ) -> PlanRow:
-        """Write down what is expected, in units of the outcome already."""
-        return cls(
-            epsilon,
-            expected.noise,
-            expected.sampling,
-            expected.error,
-            expected.half_width,
-            note,
-            expected.half_width + expected.margin,
-            size,
-            adjusted,
-        )
 
 
 @dataclass(frozen=True, slots=True)

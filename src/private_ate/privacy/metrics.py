@@ -34,6 +34,8 @@ class Metric(StrEnum):
     and all coordinates of a group at once; ``Spend.groups`` says how many groups there are."""
     PLACES = "places"
     """At most s of the coordinates differ, by any amount."""
+    ROWS = "rows"
+    """At most s rows of a table differ, by any amount."""
     GRADIENT = "gradient"
     """``max|∇_k − ∇'_k| ≤ s`` at every point; the input is the objective itself."""
     ARM_GRADIENT = "gradient by arm"

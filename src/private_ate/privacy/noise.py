@@ -23,6 +23,8 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
 - ``objective_by_arm``: the same of multinomial losses; answers Helmert coordinates of weights.
 - ``trimmed_centre``: numbers of which neighbours change at most ``changes``, as one candidate near
   their trimmed mean; answers that candidate; cost ε.
+- ``joint_centres``: rows of integers of which neighbours change at most ``changes``, as centres,
+  spreads and flags of their columns; answers one candidate for all of them; cost ε.
 
 Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
 
@@ -51,6 +53,7 @@ from private_ate.privacy.arm_objective import ArmObjective, ArmObjectiveLaw
 from private_ate.privacy.cubes import discrete_cube, gamma_cube, scaled_cube
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
+from private_ate.privacy.joint import JointCentres, JointRule, draw_centres
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.objective import Objective, ObjectiveLaw
 from private_ate.privacy.ranks import CentreRule, draw_by_level
@@ -524,6 +527,30 @@ class Noise:
             ),
             values,
             lambda: int(rule.candidates[draw_by_level(rule.levels(values), rate, self.entropy)]),
+        )
+
+    def joint_centres(
+        self, step: str, blocks: Integers, *, rule: JointRule, changes: int, epsilon: Fraction
+    ) -> JointCentres:
+        """Release centres, spreads and flags with probability ∝ ``exp(−ε·level/(2·changes))``.
+
+        Neighbours: tables that differ in at most ``changes`` rows, a row for each block of records,
+        by any amount: the level of every candidate then moves by at most ``changes``, however many
+        coordinates there are. Cost: ε (Lemmas A and B of docs/proofs/blocks.md).
+        """
+        rate = _rate(epsilon, 2 * changes)
+        return self._release(
+            Spend(
+                step,
+                "joint_centres",
+                epsilon,
+                (changes,),
+                len(blocks),
+                metric=Metric.ROWS,
+                rule="" if self.recorder is None else rule.fingerprint(),
+            ),
+            blocks,
+            lambda: draw_centres(rule, blocks, rate, self.entropy),
         )
 
     def choose(

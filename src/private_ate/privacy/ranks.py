@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -24,7 +25,7 @@ from private_ate.errors import NumericRangeError
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.samplers import Coin, flip, uniform_below
 
-__all__ = ["CentreRule", "draw_by_level"]
+__all__ = ["CentreRule", "draw_by_level", "draw_level"]
 
 
 _WEIGHT_BITS: Final = 40
@@ -104,21 +105,28 @@ class CentreRule:
 def draw_by_level(levels: Integers, rate: Fraction, entropy: Entropy) -> int:
     """Draw index i with probability proportional to ``exp(−rate·levels[i])``, exactly.
 
-    A level is proposed with an integer weight above its true one (a float rounded up, times the
-    number of its candidates) and kept with the exact ratio of the two; then one of its candidates
-    is drawn uniformly. The same law as proposing candidates one by one, in a tries or two instead
-    of as many as there are candidates.
+    The level is drawn with the number of its candidates; then one of them uniformly. The same law
+    as proposing candidates one by one, in a try or two instead of as many as there are candidates.
     """
     lowest = int(levels.min())
-    members = np.bincount(levels - lowest)
-    gaps = [int(gap) for gap in np.flatnonzero(members)]
+    level = lowest + draw_level(np.bincount(levels - lowest).tolist(), rate, entropy)
+    chosen = np.flatnonzero(levels == level)
+    return int(chosen[uniform_below(chosen.size, entropy)])
+
+
+def draw_level(members: Sequence[int], rate: Fraction, entropy: Entropy) -> int:
+    """Draw a level with probability ∝ ``members[level]·exp(−rate·level)``, exactly.
+
+    A level is proposed with an integer weight above its true one (a float rounded up, times the
+    number of its members) and kept with the exact ratio of the two.
+    """
+    levels = [level for level, count in enumerate(members) if count]
+    gaps = [level - levels[0] for level in levels]
     slope, one = float(rate), 1 << _WEIGHT_BITS
     above = [int(one * math.exp(-min(slope * gap, 700.0)) * (1 + 1e-9)) + 1 for gap in gaps]
-    weights = [int(members[gap]) * weight for gap, weight in zip(gaps, above, strict=True)]
+    weights = [members[level] * weight for level, weight in zip(levels, above, strict=True)]
     ends = list(accumulate(weights))
     while True:
         place = bisect_right(ends, uniform_below(ends[-1], entropy))
         if flip(Coin(one, 0, above[place], rate * gaps[place]), entropy):
-            break
-    chosen = np.flatnonzero(levels == lowest + gaps[place])
-    return int(chosen[uniform_below(chosen.size, entropy)])
+            return levels[place]

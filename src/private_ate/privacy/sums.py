@@ -23,7 +23,6 @@ __all__ = [
     "OUTCOME_STEPS",
     "WEIGHT_BITS",
     "quantize_outcomes",
-    "quantize_squares",
     "quantize_weights",
     "require_rows",
     "weighted_sum",
@@ -62,22 +61,6 @@ def quantize_weights(weights: npt.NDArray[np.float64]) -> Integers:
         msg = "a weight leaves the range of exact sums, 2^38: use fewer rows or more balanced arms"
         raise NumericRangeError(msg)
     return np.rint(weights * (1 << WEIGHT_BITS)).astype(np.int64)
-
-
-def quantize_squares(squares: npt.NDArray[np.float64]) -> npt.NDArray[np.generic]:
-    """Put squared weights on the grid of 2⁻²⁴: int64, or Python integers where that could wrap.
-
-    A float is a fraction with a power of two below, so rounding one to an integer is exact.
-    """
-    if _largest_size(squares) < _LARGEST_WEIGHT:
-        return quantize_weights(squares)
-    steps = np.empty(squares.size, dtype=object)
-    try:
-        steps[:] = [int(step) for step in np.rint(squares * (1 << WEIGHT_BITS)).tolist()]
-    except (OverflowError, ValueError) as cause:
-        msg = "a squared weight is no finite number, so its sum cannot be exact"
-        raise NumericRangeError(msg) from cause
-    return steps
 
 
 def weighted_sum(weights: npt.NDArray[np.generic], values: npt.NDArray[np.integer]) -> int:

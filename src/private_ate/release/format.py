@@ -26,6 +26,8 @@ FIELDS: Final = (
 )  # fmt: skip
 # A release of three arms or more has one field more; others do not know it.
 ARM_FIELDS: Final = (*FIELDS[:12], "arms", *FIELDS[12:])
+# A release of a time to an event has these too, after all others.
+SURVIVAL_FIELDS: Final = ("quantity", "horizon", "bins", "curves", "risks")
 # Methods of 0.1 that did not say so in their settings (docs/explanation/published-sample-level.md).
 _NEVER_ADJUSTED: Final = (("difference_in_means", "sample"), ("published", "sample"))
 
@@ -33,10 +35,13 @@ _NEVER_ADJUSTED: Final = (("difference_in_means", "sample"), ("published", "samp
 def read_plain(text: str) -> dict[str, Any]:
     """Return the plain values of a release of either schema, with all that schema 1 implies."""
     plain = dict(entries(read_json(text, "a release")) or {})
-    if set(plain) not in map(set, (FIELDS, ARM_FIELDS, OLD_FIELDS)):
+    others = set(plain) - set(SURVIVAL_FIELDS)
+    is_partial = set(plain) != others and not all(map(plain.get, SURVIVAL_FIELDS))
+    if is_partial or others not in map(set, (FIELDS, ARM_FIELDS, OLD_FIELDS)):
         msg = (
             f"a release in JSON has exactly the fields {', '.join(FIELDS)}, one of several arms "
-            f"also arms; one of schema 1 has {', '.join(OLD_FIELDS)}"
+            f"also arms, one of a time to an event also {', '.join(SURVIVAL_FIELDS)}; one of "
+            f"schema 1 has {', '.join(OLD_FIELDS)}"
         )
         raise ArgumentError(msg)
     if "schema" not in plain:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
-from itertools import zip_longest
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from private_ate.arguments import one_of
@@ -18,6 +17,7 @@ from private_ate.release.format import (
     FIELDS,
     OLD_FIELDS,
     SCHEMA,
+    SURVIVAL_FIELDS,
     read_plain,
     refuse_contradictions,
 )
@@ -35,6 +35,7 @@ from private_ate.release.metadata import (
     TreatmentNote,
 )
 from private_ate.release.public_facts import PublicFacts
+from private_ate.release.survival import Curve, Risks
 from private_ate.settings import Facts
 from private_ate.showing import show
 
@@ -88,6 +89,14 @@ class Release:
         What the promise does not cover.
     arms : tuple of Arm
         Three arms or more, the reference first; empty for two.
+    quantity, horizon, bins : str, float, int or None
+        Of a time to an event: what the effect is a difference of ("rmst", restricted mean survival
+        times, or "risk"), the time up to which survival is compared, and the bins of the curves;
+        None for other outcomes.
+    curves : mapping
+        Of a time to an event: the survival curve of each arm by its label, the reference first.
+    risks : Risks or None
+        Of a time to an event: the risks by the horizon, compared.
     """
 
     ate: float
@@ -118,6 +127,11 @@ class Release:
     steps: tuple[Step, ...] = ()
     not_protected: tuple[str, ...] = ()
     arms: Annotated[tuple[Arm, ...], at_least(3)] = field(default=(), repr=False)
+    quantity: Literal["rmst", "risk"] | None = field(default=None, repr=False)
+    horizon: Annotated[float, POSITIVE] | None = field(default=None, repr=False)
+    bins: Annotated[int, POSITIVE] | None = field(default=None, repr=False)
+    curves: Mapping[str, Curve] = field(default_factory=dict, repr=False)
+    risks: Risks | None = field(default=None, repr=False)
     _facts: Facts | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -125,14 +139,18 @@ class Release:
             object.__setattr__(self, "effects", (self._headline(),))
 
     def __getstate__(self) -> list[Any]:
-        """Return what a pickle holds; that of two arms has no field for several."""
+        """Return what a pickle holds; fields of several arms and of survival only where used."""
         state = [getattr(self, item.name) for item in fields(self) if item.init]
-        return state if self.arms else state[:-1]
+        unused = len(SURVIVAL_FIELDS) + (not self.arms)
+        return state if self.curves else state[:-unused]
 
     def __setstate__(self, state: list[Any]) -> None:
         stored = [item for item in fields(self) if item.init]
-        for item, value in zip_longest(stored, state, fillvalue=()):
-            object.__setattr__(self, cast("Field[Any]", item).name, value)
+        for item in stored[len(state) :]:
+            empty = item.default_factory() if callable(item.default_factory) else item.default
+            object.__setattr__(self, item.name, empty)
+        for item, value in zip(stored, state, strict=False):
+            object.__setattr__(self, item.name, value)
         object.__setattr__(self, "_facts", None)
 
     @property
@@ -253,6 +271,7 @@ class Release:
         names: tuple[str, ...] = OLD_FIELDS
         if self.schema == SCHEMA:
             names = ARM_FIELDS if self.arms else FIELDS
+            names = (*names, *SURVIVAL_FIELDS) if self.curves else names
         plain = encode(self)
         return {name: plain[name] for name in names}
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from private_ate.privacy.levels import private_part
 from private_ate.report.combined_parts import effects_table, forest_figure, sites_table
+from private_ate.report.effects_table import in_brackets
 from private_ate.report.html import short_lists
 from private_ate.report.markup import Markup, card, element, page
 from private_ate.report.numbers import number_text, pair_text
-from private_ate.report.several import in_brackets
 from private_ate.report.words import estimand_text
 
 if TYPE_CHECKING:

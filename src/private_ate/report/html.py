@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.release.public_facts import PublicFacts, TableOne
-from private_ate.report.arm_parts import (
+from private_ate.report.effects_sections import (
     arms_part,
-    card_tables,
+    contrasts_part,
+    outcome_part,
     plain_table,
-    several_part,
     spread_part,
+    subgroup_part,
 )
+from private_ate.report.effects_table import Scope, by_outcome, effect_tables, has_outcomes
 from private_ate.report.glance import glance_table
 from private_ate.report.markup import Markup, card, element, page
-from private_ate.report.outcomes import by_outcome, has_outcomes, outcome_cells, outcome_part
 from private_ate.report.overlap import overlap_figure
 from private_ate.report.parts import (
     balance_table,
@@ -28,8 +29,7 @@ from private_ate.report.parts import (
     promise_part,
     warning_boxes,
 )
-from private_ate.report.several import Cells, Scope
-from private_ate.report.subgroups import has_subgroups, subgroup_cells, subgroup_part
+from private_ate.report.survival import survival_part
 from private_ate.report.table_one import table_one_part
 from private_ate.report.text import summary_rows
 from private_ate.report.words import (
@@ -61,7 +61,7 @@ def release_page(
     """Return one self-contained HTML document for a release."""
     facts = facts or PublicFacts()
     subject = _subject(release, facts)
-    shown = several_part(release, contrasts, monotone=monotone) if release.arms else None
+    shown = contrasts_part(release, contrasts, monotone=monotone) if release.arms else None
     sections = _sections(release, facts, shown=shown)
     return page(subject, element("h1", subject), *sections, _footer(release))
 
@@ -100,17 +100,13 @@ def release_card(release: Release) -> str:
         for name, value in summary_rows(release)
     ]
     caption = element("caption", f"{headline(release)}, released by private-ate")
+    cells = effect_tables(release)
+    captions = [element("caption", each.title) if each.title else None for each in cells]
+    if release.arms:
+        captions[0] = caption
+    tables = [plain_table(each, title) for each, title in zip(cells, captions, strict=True)]
     table = element("table", *([] if release.arms else [caption]), element("tbody", *rows))
-    tables = card_tables(release, caption) if release.arms else []
-    if has_outcomes(release):
-        tables.append(plain_table(outcome_cells(release), None))
-    if has_subgroups(release):
-        tables += [_titled(subgroup_cells(view)) for view in by_outcome(release)]
     return card(*warning_boxes(release), *tables, table)
-
-
-def _titled(cells: Cells) -> Markup:
-    return plain_table(cells, element("caption", cells.title) if cells.title else None)
 
 
 def _sections(
@@ -120,13 +116,14 @@ def _sections(
     shown: list[Markup] | None = None,
 ) -> list[Markup]:
     if shown is None:
-        shown = several_part(release) if release.arms else effect_part(release)
+        shown = contrasts_part(release) if release.arms else effect_part(release)
     level = "h3" if heading else "h2"
     parts = [element("h2", heading)] if heading else []
     if not release.is_private:
         parts.append(element("p", plain_promise(release), class_="warning", role="note"))
     parts += warning_boxes(release)
     parts += shown
+    parts += survival_part(release)
     parts += outcome_part(release)
     for view in by_outcome(release):
         parts += subgroup_part(view)

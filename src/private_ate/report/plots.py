@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from private_ate.errors import ArgumentError
+from private_ate.report.survival import curve_points
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
     from private_ate.release import ArmOverlap, Effect, Overlap, Release
-    from private_ate.report.several import Scope
+    from private_ate.report.effects_table import Scope
 
 _DOTS = 200  # to the inch, for slides
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
@@ -44,6 +45,29 @@ def draw_plan(plan: Plan, path: Path) -> None:
     axes.set_title(f"What to expect, {plan.level} level{about}")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path)
+
+
+def draw_curves(release: Release, path: Path) -> None:
+    """Draw survival curves with bands for whole curves; points are the edges of the bins."""
+    _require_format(path)
+    if not release.curves:
+        msg = "this release holds no survival curves"
+        raise ArgumentError(msg)
+    figure, axes = _figure()
+    for place, (label, curve) in enumerate(release.curves.items()):
+        color = str(0.65 * place / max(len(release.curves) - 1, 1))
+        axes.fill_between(curve.time, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
+        times, values = zip(*curve_points(curve, curve.survival), strict=True)
+        axes.plot(times, values, _STYLES[place % len(_STYLES)][1:], color=color, label=label)
+        axes.plot(curve.time, curve.survival, _STYLES[place % len(_STYLES)][0], color=color)
+    unit = "" if release.outcome is None or not release.outcome.unit else release.outcome.unit
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel(f"time ({unit})" if unit else "time")
+    axes.set_ylabel("share without the event")
+    adjusted = all(curve.adjusted for curve in release.curves.values())
+    axes.set_title("" if adjusted else "arms as they are, not adjusted")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=_DOTS)
 
 
 def draw_balance(balance: Mapping[str, Sequence[float]], path: Path) -> None:
@@ -113,7 +137,8 @@ def draw_effects(release: Release, path: Path, contrasts: Scope = "all") -> None
     Thick bars are intervals, thin ones those that cover all rows at once. Below it stands what the
     numbers promise.
     """
-    from private_ate.report.tables import promise_text, shown_effects  # needs no matplotlib
+    from private_ate.report.effects_table import shown_effects  # needs no matplotlib
+    from private_ate.report.tables import promise_text
     from private_ate.report.words import compared_line
 
     figure = _draw_forest(release, shown_effects(release, contrasts), path)
@@ -127,14 +152,9 @@ def draw_effects(release: Release, path: Path, contrasts: Scope = "all") -> None
 
 def draw_contrasts(release: Release, path: Path, contrasts: Scope = "all") -> None:
     """Draw a forest plot: intervals of contrasts, thin ones that cover all of them at once."""
-    from private_ate.report.tables import shown_effects  # as above
+    from private_ate.report.effects_table import shown_contrasts  # as above
 
-    first = release.effects[0].outcome
-    rows = [
-        row
-        for row in shown_effects(release, contrasts)
-        if row.subgroup is None and row.outcome == first
-    ]
+    rows = shown_contrasts(release, contrasts)
     _draw_forest(release, rows, path).savefig(path, dpi=_DOTS)
 
 
@@ -162,7 +182,7 @@ def _draw_forest(release: Release, rows: Sequence[Effect], path: Path) -> Any:  
 
 
 def _row_name(release: Release, row: Effect) -> str:
-    from private_ate.report.subgroups import has_subgroups, marked_subgroup  # as above
+    from private_ate.report.effects_table import has_subgroups, marked_subgroup  # as above
 
     compared = f"{row.arm} against {row.against}"
     if not has_subgroups(release):
@@ -195,7 +215,7 @@ def draw_means(release: Release, path: Path, *, monotone: bool = False) -> None:
     ``monotone`` adds the nearest curve that never turns (``monotone_means``).
     """
     from private_ate.effects import monotone_means  # as above
-    from private_ate.report.several import arms_in_order
+    from private_ate.report.effects_table import arms_in_order
 
     _require_format(path)
     held = [(arm, arm.mean) for arm in arms_in_order(release) if arm.mean is not None]

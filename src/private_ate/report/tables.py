@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from private_ate.effects import p_value_of
-from private_ate.effects.of_releases import interval_error
-from private_ate.report.frames import effects_frame
-from private_ate.report.numbers import number_text, pair_text
-from private_ate.report.several import (
+from private_ate.report.effects_table import (
     Cells,
     Column,
     Scope,
     cells_of,
-    shown_contrasts,
-    smallest_error,
+    effect_columns,
+    shown_effects,
 )
-from private_ate.report.words import assumption, noun, outcome_names, percent
+from private_ate.report.frames import effects_frame
+from private_ate.report.numbers import pair_text
+from private_ate.report.words import assumption
 
 if TYPE_CHECKING:
-    from private_ate.release import Effect, Release
+    from private_ate.release import Release
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -36,41 +34,19 @@ def effect_cells(release: Release, scope: Scope = "all", *, p_values: bool = Fal
     test of no effect, for journals that ask for it.
     """
     rows = shown_effects(release, scope)
-    errors = _errors(release, rows)
-    paid = any(row.interval is not None for row in rows)
-    columns: list[Column] = []
+    names: list[Column] = []
     if len({row.outcome for row in rows}) > 1:
-        columns.append(("outcome", False, [row.outcome for row in rows]))
+        names.append(("outcome", False, [row.outcome for row in rows]))
     if any(row.subgroup is not None for row in rows):
-        columns.append(("subgroup", False, [row.subgroup or "all" for row in rows]))
-    columns += [
+        names.append(("subgroup", False, [row.subgroup or "all" for row in rows]))
+    names += [
         ("arm", False, [row.arm for row in rows]),
         ("against", False, [row.against for row in rows]),
-        (noun(release), True, [number_text(row.estimate, errors[row.outcome]) for row in rows]),
     ]
-    if paid:
-        told = [_error(release, row, errors[row.outcome]) for row in rows]
-        columns.append(("standard error", True, told))
-    kind = "interval" if paid else "noise interval"
-    shown = [
-        _pair(row.interval if paid else row.noise_interval, errors[row.outcome]) for row in rows
-    ]
-    columns.append((f"{percent(release)} {kind}", True, shown))
-    if len(rows) > 1 and any(row.simultaneous is not None for row in rows):
-        together = [_pair(row.simultaneous, errors[row.outcome]) for row in rows]
-        columns.append(("all at once", True, together))
-    if p_values:
-        columns.append(("p", True, [p_text(p_value_of(release, row)) for row in rows]))
-    return cells_of(columns)
-
-
-def _errors(release: Release, rows: list[Effect]) -> dict[str, float]:
-    """Return the standard error by whose digits the rows of each outcome are written."""
-    found = {}
-    for name in outcome_names(release):
-        pairs = [(row.interval, row.noise_interval) for row in rows if row.outcome == name]
-        found[name] = smallest_error(release, pairs)
-    return found
+    numbers = effect_columns(
+        release, rows, write=pair_text, standard_errors=True, p_values=p_values
+    )
+    return cells_of([*names, *numbers])
 
 
 def _unit_text(release: Release) -> str:
@@ -145,43 +121,6 @@ def csv_table(release: Release, *, p_values: bool = False) -> str:
     is_formula = texts.str.contains(r"^\s*[=+@-]") & ~texts.str.contains(r"^[+-]?[0-9.]+$")
     quoted = pl.when(is_formula).then("'" + texts).otherwise(texts)
     return frame.with_columns(quoted.name.keep()).write_csv()
-
-
-def p_text(value: float) -> str:
-    """Write a p-value as journals do.
-
-    Examples
-    --------
-    >>> p_text(0.0312), p_text(0.00002), p_text(0.4)
-    ('0.031', '<0.001', '0.40')
-    """
-    if value < 0.001:
-        return "<0.001"
-    return f"{value:.3f}" if value < 0.1 else f"{min(value, 1.0):.2f}"
-
-
-def shown_effects(release: Release, scope: Scope) -> list[Effect]:
-    """Return the rows of the table of effects; of several arms all, or those of the reference."""
-    if scope == "all" or not release.arms:
-        return list(release.effects)
-    narrower = {(row.arm, row.against): row.simultaneous for row in shown_contrasts(release, scope)}
-    first = release.effects[0].outcome  # the one whose factor for fewer contrasts is known
-    return [
-        replace(row, simultaneous=narrower[row.arm, row.against]) if row.outcome == first else row
-        for row in release.effects
-        if row.subgroup is None and (row.arm, row.against) in narrower
-    ]
-
-
-def _error(release: Release, row: Effect, error: float) -> str:
-    if row.interval is None:
-        return ""
-    own = interval_error(row.estimate, row.interval, release.facts.confidence)
-    return number_text(own, error)
-
-
-def _pair(pair: tuple[float, float] | None, error: float) -> str:
-    return "" if pair is None else pair_text(pair, error)
 
 
 def _plain_markdown(text: str) -> str:

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
 from private_ate.privacy.levels import private_part
-from private_ate.report.glance import ratio_rows
-from private_ate.report.numbers import number_text
-from private_ate.report.outcomes import by_outcome, has_outcomes, outcome_cells
-from private_ate.report.several import (
+from private_ate.report.effects_table import (
     Cells,
     Scope,
-    arm_cells,
-    contrast_cells,
+    by_outcome,
+    effect_tables,
+    equal_effects_lines,
+    has_outcomes,
+    in_brackets,
 )
-from private_ate.report.subgroups import equal_effects_lines, has_subgroups, subgroup_cells
+from private_ate.report.glance import ratio_rows
+from private_ate.report.numbers import number_text
+from private_ate.report.survival import curve_cells, survival_rows
 from private_ate.report.words import (
     assumption,
     compared_line,
@@ -78,13 +80,9 @@ def _head(release: Release) -> list[str]:
 
 
 def _tables(release: Release, contrasts: Scope) -> list[Cells]:
-    """Return the tables of arms and contrasts, and of subgroups; of two arms alone, none."""
-    tables = [arm_cells(release), contrast_cells(release, contrasts)] if release.arms else []
-    if has_outcomes(release):
-        tables.append(outcome_cells(release))
-    if has_subgroups(release):
-        tables += [subgroup_cells(view) for view in by_outcome(release)]
-    return tables
+    """Return the tables of effects, and the curves of a time to an event."""
+    curves = [curve_cells(release)] if release.curves else []
+    return [*effect_tables(release, contrasts), *curves]
 
 
 def _aligned(cells: Cells) -> str:
@@ -179,6 +177,7 @@ def summary_rows(release: Release) -> Iterator[tuple[str, str]]:
     yield from _balance(facts)
     yield from _means(facts, digits)
     yield from ratio_rows(release)
+    yield from survival_rows(release)
     yield "method", f"{release.method}, {release.level} level"
     yield "guarantee", release.guarantee
     yield "  neighbours", release.adjacency
@@ -201,11 +200,11 @@ def _number_rows(release: Release, digits: float) -> Iterator[tuple[str, str]]:
         yield "standard error", f"{known} (half the interval over its normal quantile)"
     share = f"{100 * facts.confidence:g} %"
     if release.interval is not None:
-        yield f"{share} interval", _pair(release.interval, digits)
+        yield f"{share} interval", in_brackets(release.interval, digits)
         if facts.interval_covers is not None:
             yield "  covers", facts.interval_covers
     if release.noise_interval is not None:
-        yield f"{share} noise interval", _pair(release.noise_interval, noise_error(release))
+        yield f"{share} noise interval", in_brackets(release.noise_interval, noise_error(release))
         if facts.noise_interval_covers is not None:
             yield "  covers", facts.noise_interval_covers
 
@@ -263,7 +262,3 @@ def _name(release: Release) -> str:
         return "difference in means"
     known = release.facts.estimand if release.schema == 1 else release.estimand
     return f"effect ({known.upper()})"
-
-
-def _pair(pair: tuple[float, float], digits: float) -> str:
-    return f"[{number_text(pair[0], digits)}, {number_text(pair[1], digits)}]"

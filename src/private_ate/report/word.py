@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from private_ate.report.several import Scope
+from private_ate.report.effects_table import Scope
 from private_ate.report.tables import effect_cells, table_note
 from private_ate.report.words import compared_line, headline
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
 from private_ate.arguments import settle, whole_number
-from private_ate.errors import ArgumentError
+from private_ate.codec import decode
 from private_ate.privacy.ledger.store import Execute
 from private_ate.service.refusals import TooMany
 from private_ate.service.store.requests import count_requests
@@ -36,11 +35,7 @@ class Limits:
     @classmethod
     def read(cls, plain: object) -> Limits:
         """Build limits from plain values, as TOML gives them."""
-        known = [item.name for item in fields(cls)]
-        if not isinstance(plain, Mapping) or not set(plain) <= set(known):
-            msg = f"[limits] of service.toml has {', '.join(known)}"
-            raise ArgumentError(msg)
-        return cls(**plain)
+        return decode(cls, plain, "[limits]", "service.toml")
 
     def require_room(self, execute: Execute, analyst: str, *, dummy: bool, moment: int) -> None:
         """Refuse one more request of an analyst; follows what may be known at this moment."""

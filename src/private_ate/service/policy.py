@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 from private_ate.arguments import exact_number, real_number, settle, truth_value, whole_number
+from private_ate.codec import DECIMAL, decode, encode
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import METHODS, known_estimands
 from private_ate.privacy.ledger.names import check_name
 
 __all__ = ["Policy", "Wish", "judged_estimands"]
 
+_Decimal = Annotated[str, DECIMAL]
 _NANO: Final = 10**9
 _MOST_COLUMNS: Final = 1000
 
@@ -70,9 +71,9 @@ class Policy:
     estimands: tuple[str, ...] = ("ate", "att", "atc", "ato")
     outcomes: tuple[str, ...] | None = None
     subgroups: tuple[str, ...] | None = None
-    epsilon_per_request: str = "0.5"
-    epsilon_per_month: str = "1"
-    epsilon_at_least: str = "0.01"
+    epsilon_per_request: _Decimal = "0.5"
+    epsilon_per_month: _Decimal = "1"
+    epsilon_at_least: _Decimal = "0.01"
     requests_per_day: int = 50
     needs_interval: bool = False
     confidence_at_least: float = 0.9
@@ -99,19 +100,12 @@ class Policy:
     @classmethod
     def read(cls, plain: object) -> Policy:
         """Build a policy from plain values, as JSON gives them."""
-        known = [field.name for field in fields(cls)]
-        if not isinstance(plain, Mapping) or not set(plain) <= set(known):
-            msg = f"a policy has {', '.join(known)}"
-            raise ArgumentError(msg)
-        return cls(**plain)
+        return decode(cls, plain, "a policy")
 
     @property
     def plain(self) -> dict[str, Any]:
         """The policy as plain JSON values."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return cast("dict[str, Any]", encode(self))
 
     def is_looser_than(self, held: Policy) -> bool:
         """Whether it approves something at once, or by fewer persons, that another does not."""

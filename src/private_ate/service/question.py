@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
-from private_ate.arguments import shown, truth_value
+from private_ate.arguments import settle, shown
 from private_ate.charging import Bill, bill_for_columns
+from private_ate.codec import DECIMAL, decode, encode
 from private_ate.domain import Treatment
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError
@@ -33,18 +34,19 @@ class Question:
     """One request as its analyst words it; ``dummy`` asks made-up people instead.
 
     ``purpose`` says what the answer is for: people read it, nothing is decided by it.
+    ``by`` may come as one text and is kept as a list.
     Sampling weights are no part of it: those that a data set's domain declares are in force.
     """
 
     dataset: str
-    epsilon: str
+    epsilon: Annotated[str, DECIMAL]
     method: str = "auto"
     estimand: str = "ate"
     among: str | None = None
     target: str = "balance"
     design: str = "unknown"
     probability: float | str | None = None
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...] | str = ()
     overall: bool = False
     confidence: float | None = 0.95
     neighbors: int = 5
@@ -55,42 +57,26 @@ class Question:
     dummy: bool = False
     purpose: str = ""
 
+    def __post_init__(self) -> None:
+        parse_epsilon(self.epsilon)
+        settle(self, epsilon=str(self.epsilon).strip(), purpose=_purpose(self.purpose))
+        settle(self, by=(self.by,) if isinstance(self.by, str) else tuple(self.by))
+        names = self.covariates
+        if names is not None and not 0 < len(set(names)) == len(names) <= _MOST_COVARIATES:
+            msg = (
+                "covariates are a list of different column names, or null for all that are declared"
+            )
+            raise ArgumentError(msg)
+
     @classmethod
     def read(cls, plain: object) -> Question:
         """Read a question from plain values; whatever is not known is refused."""
-        known = [item.name for item in fields(cls)]
-        if not isinstance(plain, Mapping) or not set(plain) <= set(known):
-            msg = f"a request has {', '.join(known)}"
-            raise ArgumentError(msg)
-        missing = next((name for name in ("dataset", "epsilon") if name not in plain), None)
-        if missing is not None:
-            msg = f"a request says its {missing}"
-            raise ArgumentError(msg)
-        values = dict(plain)
-        for name in ("dataset", "method"):
-            if not isinstance(values.get(name, ""), str):
-                msg = f"{name} is a text, not {shown(values[name])}"
-                raise ArgumentError(msg)
-        for name in ("leave_out_undeclared", "dummy", "overall"):
-            values[name] = truth_value(name, values.get(name, False))
-        values["purpose"] = _purpose(values.get("purpose", ""))
-        parse_epsilon(values["epsilon"])
-        values["epsilon"] = str(values["epsilon"]).strip()
-        values["covariates"] = _names(values.get("covariates"))
-        values["by"] = _subgroups(values.get("by"))
-        if not isinstance(values.get("options") or {}, Mapping):
-            msg = "options are names with values"
-            raise ArgumentError(msg)
-        values["options"] = dict(values.get("options") or {})
-        return cls(**values)
+        return decode(cls, plain, "a request")
 
     @property
     def plain(self) -> dict[str, Any]:
         """The question as plain JSON values."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        values["covariates"] = None if self.covariates is None else list(self.covariates)
-        values["by"] = list(self.by)
-        return values
+        return cast("dict[str, Any]", encode(self))
 
 
 # What a question hands on to a request as it is; an arm and options are settled first.
@@ -143,9 +129,10 @@ def check_question(question: Question, dataset: Dataset) -> Settled:
         msg = f"covariate {shown(unknown)} is not declared in data set {dataset.name!r}"
         raise ArgumentError(msg, parameter="covariates")
     chance = question.probability
-    if isinstance(chance, str) and chance not in domain.covariates:
+    if isinstance(chance, str) and chance not in (covariates or domain.covariates):
         msg = (
-            f"the probability of treatment is a number or a declared covariate, not {shown(chance)}"
+            "the probability of treatment is a number or a covariate of the question, not "
+            f"{shown(chance)}"
         )
         raise ArgumentError(msg)
     options = None
@@ -188,35 +175,10 @@ def _same(plain: object, usual: object) -> bool:
     return plain in (usual, listed, str(usual)) if usual is not None else plain is None
 
 
-def _names(value: object) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    listed = isinstance(value, list | tuple) and 0 < len(value) <= _MOST_COVARIATES
-    names = tuple(cast("list[object]", value)) if listed else ()
-    if (
-        not names
-        or not all(isinstance(name, str) for name in names)
-        or len(set(names)) < len(names)
-    ):
-        msg = "covariates are a list of different column names, or null for all that are declared"
-        raise ArgumentError(msg)
-    return cast("tuple[str, ...]", names)
-
-
-def _purpose(value: object) -> str:
+def _purpose(value: str) -> str:
     """Read a line of text; what does not print could be shown as something else."""
-    text = value.strip() if isinstance(value, str) else None
-    if text is None or len(text) > LONGEST_PURPOSE or not text.isprintable():
+    text = value.strip()
+    if len(text) > LONGEST_PURPOSE or not text.isprintable():
         msg = f"purpose is one line of text of at most {LONGEST_PURPOSE} characters"
         raise ArgumentError(msg)
     return text
-
-
-def _subgroups(value: object) -> tuple[str, ...]:
-    """Read columns and cuts; the library checks the texts."""
-    if isinstance(value, str):
-        return (value,)
-    if value is not None and not isinstance(value, list | tuple):
-        msg = "by is a list of columns and cuts, such as ['sex', 'age<65']"
-        raise ArgumentError(msg)
-    return tuple(cast("list[str]", value or ()))

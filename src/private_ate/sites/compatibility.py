@@ -74,6 +74,8 @@ def _compared(first: Release, other: Release) -> list[tuple[str, str, str]]:
     return [
         ("treatment", _treatment(first.treatment), _treatment(other.treatment)),
         ("outcome", _column(first), _column(other)),
+        ("quantity of survival", first.quantity or "none", other.quantity or "none"),
+        ("horizon", f"{first.horizon}", f"{other.horizon}"),
         ("estimand", _estimand(first), _estimand(other)),
         *([("unit", *units)] if (units := _units(first, other)) else []),
         ("neighbours", _neighbours(first), _neighbours(other)),

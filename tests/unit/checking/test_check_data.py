@@ -1,6 +1,7 @@
 """The curator's check: what is found in studies that are not what was declared."""
 
 import json
+import re
 from datetime import date, timedelta
 
 import numpy as np
@@ -289,6 +290,14 @@ def test_an_id_is_recognised_and_not_proposed(name, entries):
 
     assert found(check, "id", name).counts["distinct"] == ROWS
     assert f'"{name}": better left out' in check.proposed
+
+
+def test_a_column_without_a_name_is_shown_as_one(tmp_path):
+    study(**{"": range(ROWS)}).write_csv(tmp_path / "rows.csv")  # as pandas writes its index
+    text = look(tmp_path / "rows.csv", covariates="all", level="label").to_text()
+
+    assert re.search(r"^  \(no name\) +All entries are different", text, re.MULTILINE)
+    assert "; without (no name)." in " ".join(text.split())
 
 
 def test_measurements_are_no_ids_though_they_differ():

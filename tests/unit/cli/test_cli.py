@@ -102,7 +102,7 @@ def test_json_prints_one_object_with_exactly_the_promised_fields(run, data):
 def test_without_json_a_table_is_printed(run, data):
     code, out, err = run("estimate", data, *FLAGS, "--level", "sample", "--epsilon", "1")
     assert (code, err) == (0, "")
-    assert "difference in means" in out
+    assert "Average treatment effect" in out
     assert "pure 1-DP, sample level" in out
 
 

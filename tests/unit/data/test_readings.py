@@ -160,6 +160,18 @@ def test_a_byte_order_mark_of_another_encoding_is_an_error_in_words(tmp_path, sa
     assert refused.value.parameter == "encoding"
 
 
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_zero_bytes_in_the_header_ask_for_the_encoding(tmp_path, order):
+    path = tmp_path / "a.csv"
+    path.write_bytes("x,y\n1,2\n".encode(order))  # no byte order mark
+
+    with pytest.raises(
+        SchemaError, match="zero bytes, as UTF-16 does: say its encoding"
+    ) as refused:
+        open_table(CsvFile(path)).require("y", "outcome")
+    assert refused.value.parameter == "encoding"
+
+
 def test_a_long_line_is_counted_from_the_top_of_the_file(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("title\nmore,of,it,here\nx,y\n1,2\n3,4,5\n", "utf-8")

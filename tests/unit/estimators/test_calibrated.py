@@ -20,24 +20,14 @@ from private_ate import (
     exact_effect,
 )
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.calibrated.cap_path import (
-    predicted_error,
-    stop_after_minimum,
-    walk_caps,
-)
-from private_ate.estimators.calibrated.features import UNEXPLAINED, fit_features
-from private_ate.estimators.calibrated.final_weights import settle_weights
-from private_ate.estimators.calibrated.likeness import order_along
-from private_ate.estimators.calibrated.method import pose_caps
-from private_ate.estimators.calibrated.solver import (
-    ArmProblem,
-    DualQuestion,
-    dual_sums,
-    maximize_dual,
-    weights_at,
-)
+from private_ate.estimators.calibrated import design as designs
+from private_ate.estimators.calibrated import weights as capped
+from private_ate.estimators.calibrated.design import pose
+from private_ate.estimators.calibrated.features import UNEXPLAINED, weights_at
+from private_ate.estimators.calibrated.solver import maximize_dual
+from private_ate.estimators.calibrated.variance import order_along, share_for_variance
+from private_ate.estimators.calibrated.weights import choose_cap, settle, try_caps, weigh
 from private_ate.estimators.request import Request
-from private_ate.models.logistic import fit_logistic
 
 DOMAIN = Domain(
     Treatment("t", 1, 0), ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(3)}
@@ -65,26 +55,30 @@ def frame_of(covariates, treated, outcome):
 
 
 def path_of(study, **request):
-    return walk_caps(study, pose_caps(study, Request("label", Fraction(1), **request)))
+    design = pose(study, Request("label", Fraction(1), **request))
+    return design, list(try_caps(design, (0, 1)))
+
+
+def values_of(study, design, point):
+    base = None if design.base is None else design.base.values
+    return settle(study, design, [point]).of(study._block(0), base)
 
 
 @pytest.mark.parametrize("cap", [1.6, 2.5, 8.0])
 def test_the_dual_solution_is_the_minimum_of_the_primal(cap):
     rng = np.random.default_rng(3)
     features, base = rng.normal(size=(12, 3)), 1 + rng.random(12) * 2
-    problem = ArmProblem(rng.normal(size=3), 18.0)
+    target = rng.normal(size=3)
 
     def loss(weights):
-        gap = features.T @ weights - problem.target
+        gap = features.T @ weights - target
         return UNEXPLAINED / 2 * ((weights - base) ** 2).sum() + gap @ gap / 2
 
-    solution = maximize_dual(
-        lambda question: dual_sums(features, base, question.dual, cap), problem, np.zeros(4)
-    )
-    weights = weights_at(features @ solution.dual[:-1] + solution.dual[-1], base, cap)
+    solution = maximize_dual(features, base, np.ones(12), cap, target, 18.0, np.zeros(4))
+    weights = weights_at(features @ solution.dual[:-1] + solution.dual[-1], base, np.ones(12), cap)
     reference = minimize(
         loss, np.full(12, 1.5), method="SLSQP", bounds=[(0, cap)] * 12,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - problem.total},
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 18.0},
         options={"ftol": 1e-12, "maxiter": 500},
     )  # fmt: skip
 
@@ -100,32 +94,26 @@ def test_every_cap_is_kept_and_both_arms_sum_to_n(request_):
     covariates, treated, _ = confounded()
     study = study_of(covariates, treated)
 
-    path = path_of(study, **request_)
+    design, points = path_of(study, **request_)
 
-    for point in path.points:
-        weights = settle_weights(study, path, point)
-        base = path.problem.base
-        values = weights.of(study._block(0), None if base is None else base.values)
+    for point in points[::3]:
+        values = values_of(study, design, point)
         assert values.min() >= 0
         assert values.max() <= point.cap * (1 + 1e-12)
         assert values[treated].sum() == pytest.approx(400, rel=1e-9)
         assert values[~treated].sum() == pytest.approx(400, rel=1e-9)
 
 
-def test_a_tighter_cap_never_lowers_the_loss_and_the_walk_may_stop_at_the_minimum():
+def test_a_tighter_cap_never_lowers_the_loss_and_trying_may_stop_at_the_minimum(monkeypatch):
     study = study_of(*confounded()[:2])
-    problem = pose_caps(study, Request("label", Fraction(1)))
-
-    full = walk_caps(study, problem)
-    losses = [point.loss for point in full.points]
+    design, points = path_of(study)
+    losses = [point.loss for point in points]
+    monkeypatch.setattr(capped, "settle", lambda _, __, chosen: chosen)
 
     assert all(after >= before * (1 - 1e-6) for before, after in pairwise(losses))
     for variance in (0.01, 1.0, 100.0, 1e5):
-        short = walk_caps(study, problem, stop_after_minimum(variance, 0.125))
-        best = min(predicted_error(point, variance, 0.125) for point in full.points)
-        assert predicted_error(short.choose(variance, 0.125), variance, 0.125) == pytest.approx(
-            best
-        )
+        (found,) = weigh(study, design, [(0, 1)], variance, 0.125)
+        assert found.cap == choose_cap(design, points, variance, 0.125).cap
 
 
 def test_balance_weights_remove_the_measured_differences():
@@ -144,9 +132,9 @@ def test_balance_weights_remove_the_measured_differences():
 def test_att_weights_bring_controls_to_the_treated():
     covariates, treated, _ = confounded(rows=3000)
     study = study_of(covariates, treated)
-    path = path_of(study, estimand="att")
+    design, points = path_of(study, estimand="att")
 
-    values = settle_weights(study, path, path.points[0]).of(study._block(0), None)
+    values = values_of(study, design, points[0])
 
     assert np.allclose(values[treated], 3000 / treated.sum())
     moved = covariates[:, ~treated] @ values[~treated] / 3000
@@ -179,14 +167,13 @@ def test_track_does_not_depend_on_the_order_of_rows():
     assert first.ate == pytest.approx(second.ate, rel=1e-5)
 
 
-def test_a_study_larger_than_the_path_sample_is_solved_on_all_rows(monkeypatch):
-    from private_ate.estimators.calibrated import cap_path as caps
-
+def test_a_study_larger_than_the_sample_is_solved_on_all_rows(monkeypatch):
     covariates, treated, outcome = confounded(rows=6000)
     frame = frame_of(covariates, treated, outcome)
     requests = {"domain": DOMAIN, "level": "label", "epsilon": 10**6, "confidence": None}
     whole = estimate_ate(frame, **requests)
-    monkeypatch.setattr(caps, "_PATH_ROWS", 500)
+    monkeypatch.setattr(designs, "_FIT_ROWS", 2000)
+    monkeypatch.setattr(capped, "_PATH_ROWS", 500)
 
     sampled = estimate_ate(frame, **requests)
 
@@ -195,59 +182,38 @@ def test_a_study_larger_than_the_path_sample_is_solved_on_all_rows(monkeypatch):
     assert worst < 0.01
 
 
-def test_second_derivatives_of_a_few_rows_lead_to_the_weights_of_all(monkeypatch):
-    from private_ate.estimators.calibrated import cap_path as caps
-    from private_ate.estimators.calibrated import final_weights as capped
-
-    covariates, treated, _ = confounded(rows=6000)
+def test_passes_over_all_rows_and_rows_at_hand_lead_to_the_same_weights(monkeypatch):
+    covariates, treated, _ = confounded(rows=3000)
     study = study_of(covariates, treated)
-    monkeypatch.setattr(caps, "_PATH_ROWS", 500)
-    path = path_of(study)
-    point = path.points[len(path.points) // 2]
-    whole = settle_weights(study, path, point).of(study._block(0), None)
-    monkeypatch.setattr(capped, "_CURVED_ROWS", 40)  # too few: the solver has to ask again
-    asked = []
-    plain = capped._joint_kernel
+    design, points = path_of(study)
+    point = points[len(points) // 2]
+    whole = values_of(study, design, point)
+    monkeypatch.setattr(designs.Design, "is_complete", property(lambda _: False))
+    monkeypatch.setattr(capped, "_CURVED_ROWS", 300)  # too few: the solver takes more steps
 
-    def noting(problem, questions, cap, shares):
-        asked.append((any(one.curved for one in questions), tuple(shares)))
-        return plain(problem, questions, cap, shares)
+    by_passes = values_of(study, design, point)
 
-    monkeypatch.setattr(capped, "_joint_kernel", noting)
-
-    weights = settle_weights(study, path, point).of(study._block(0), None)
-
-    curved = [shares for is_curved, shares in asked if is_curved]
-    assert max(curved[0]) < 0.05
-    assert curved[1:]
-    assert set(curved[1:]) == {(1.0, 1.0)}
-    features = path.problem.features.map(covariates.T)
-    totals, expected = weights[treated] @ features[treated], whole[treated] @ features[treated]
-    np.testing.assert_allclose(totals, expected, atol=3e-5 * treated.size)
-    np.testing.assert_allclose(weights, whole, atol=0.01)
+    np.testing.assert_allclose(by_passes, whole, atol=0.02)
 
 
-def test_second_derivatives_of_a_share_of_rows_stand_for_all():
-    from private_ate.estimators.calibrated import final_weights as capped
+def test_prices_and_sums_by_leaves_are_those_of_the_features():
+    covariates, treated, _ = confounded(rows=2000)
+    design, _ = path_of(study_of(covariates, treated))
+    features = design.arms[1].features
+    mapped, rng = features.map(covariates.T), np.random.default_rng(1)
+    rows = np.flatnonzero(rng.random(2000) < 0.6)
+    dual, near, units = rng.normal(size=features.size + 1), *rng.random((2, rows.size))
+    price = mapped[rows] @ dual[:-1] + dual[-1]
+    weights = weights_at(price, near, units, 1.5)
 
-    covariates, treated, _ = confounded(rows=16_000)
-    study = study_of(covariates, treated)
-    path = path_of(study)
-    questions = [DualQuestion(one.dual, curved=True) for one in path.points[0].solutions]
+    found = features.weigh(covariates.T, rows, dual, near, units, 1.5, adding=True)
 
-    whole, part = (
-        study.fold(
-            lambda block, shares=shares: capped._joint_kernel(
-                path.problem, questions, path.points[0].cap, shares
-            )(block, None)
-        )
-        for shares in ([1.0, 1.0], [0.3, 0.5])
-    )
-
-    for one, other in ((whole.treated, part.treated), (whole.control, part.control)):
-        error = np.abs(other.curvature - one.curvature).max()
-        assert 0 < error < 0.1 * np.abs(one.curvature).max()
-        np.testing.assert_array_equal(one.features, other.features)
+    assert features.trees is not None
+    np.testing.assert_allclose(found.price, price, atol=1e-9)
+    np.testing.assert_allclose(found.weights, weights, atol=1e-9)
+    np.testing.assert_allclose(found.sums, weights @ mapped[rows], atol=1e-8)
+    again = features.add_up(covariates.T, rows, weights)
+    np.testing.assert_allclose(again, weights @ mapped[rows], atol=1e-8)
 
 
 def test_rows_are_ordered_by_cell_then_along_a_score_and_then_by_row():
@@ -261,15 +227,23 @@ def test_rows_are_ordered_by_cell_then_along_a_score_and_then_by_row():
 def test_features_have_the_declared_shares_of_variance():
     covariates, treated, _ = confounded(rows=5000)
     covariates[2] = covariates[2] > 0.5
-    study = study_of(covariates, treated)
+    design, _ = path_of(study_of(covariates, treated))
+    features = design.arms[1].features
 
-    features = fit_features(study, fit_logistic(study, 1 / 5000).coefficients)
     variances = features.map(covariates.T).var(axis=0)
 
-    assert features.size == 3 + 2 + 1  # the binary column has no square
-    assert variances[:3].sum() == pytest.approx(0.40)
-    assert variances[3:5].sum() == pytest.approx(0.10)
-    assert variances[5] == pytest.approx(0.15)
+    assert features.squares.tolist() == [0, 1]  # the binary column has no square
+    assert variances[:3].sum() == pytest.approx(1.0)
+    assert variances[3] == pytest.approx(0.03)
+    assert variances[4:].sum() == pytest.approx(features.share)
+    assert variances[features.mean.size :].sum() == pytest.approx(0.65 * features.share)
+
+
+def test_a_trial_balances_nothing_but_the_covariates():
+    design, _ = path_of(study_of(*confounded()[:2]), design="randomized")
+
+    assert design.arms[0].features.size == 3 + 1
+    assert design.arms[0].features.share == 0
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.5])
@@ -312,16 +286,28 @@ def test_means_and_ratios_of_a_binary_outcome_follow_from_the_release():
     assert "risk ratio" in str(release)
 
 
-def test_an_interval_costs_a_tenth_of_epsilon_and_none_saves_it():
+def test_an_interval_costs_a_public_share_of_epsilon_and_none_saves_it():
     frame = frame_of(*confounded())
 
     paid = estimate_ate(frame, domain=DOMAIN, level="label", epsilon=1)
     saved = estimate_ate(frame, domain=DOMAIN, level="label", epsilon=1, confidence=None)
 
-    assert paid.settings["budget"] == {"outcome sum": 0.9, "variance": 0.1}
+    assert paid.settings["budget"] == pytest.approx({"outcome sum": 0.85, "variance": 0.15})
     assert paid.interval[0] < paid.noise_interval[0] < paid.noise_interval[1] < paid.interval[1]
     assert saved.settings["budget"] == {"outcome sum": 1.0}
     assert saved.interval is None
+
+
+def test_the_share_for_the_variance_grows_with_epsilon_and_with_the_rows():
+    shares = {}
+    for rows in (400, 3000):
+        design, _ = path_of(study_of(*confounded(rows=rows)[:2]))
+        for epsilon in (1, 4):
+            shares[rows, epsilon] = share_for_variance(design, [(0, 1)], Fraction(epsilon), 1, 1)
+
+    assert shares[400, 1] <= shares[400, 4]
+    assert shares[400, 1] <= shares[3000, 1]
+    assert all(Fraction(1, 20) <= share <= Fraction(3, 10) for share in shares.values())
 
 
 def test_several_rows_per_person_widen_the_noise_in_proportion():

@@ -45,7 +45,7 @@ def estimate(arms=LEVELS, request=REQUEST, rule="convolved", domain=DOMAIN):
 
 
 def test_contrasts_are_against_the_reference_first_then_the_other_pairs():
-    found = estimate().comparison.contrasts
+    found = estimate().contrasts
     assert [(row.arm, row.against) for row in found] == [
         ("low", "none"), ("mid", "none"), ("high", "none"),
         ("mid", "low"), ("high", "low"), ("high", "mid"),
@@ -60,7 +60,7 @@ def test_the_headline_is_the_last_declared_arm_against_the_reference():
     found = estimate()
     facts = Facts.of(plain_settings(found.settings))
     assert (facts.headline.arm, facts.headline.against) == ("high", "none")
-    row = found.comparison.contrasts[2]
+    row = found.contrasts[2]
     assert (found.ate, found.interval, found.noise_interval) == (
         row.effect, row.interval, row.noise_interval,
     )  # fmt: skip
@@ -68,13 +68,13 @@ def test_the_headline_is_the_last_declared_arm_against_the_reference():
 
 @pytest.mark.parametrize("rule", ["convolved", "in_squares"])
 def test_intervals_are_those_of_both_arms_errors(rule):
-    row = estimate(rule=rule).comparison.contrasts[3]  # mid against low
+    row = estimate(rule=rule).contrasts[3]  # mid against low
     laws = [*LEVELS[2].level.noise, *LEVELS[1].level.noise]
     half = half_width(0.95, laws, [LIKELY, LIKELY], rule)
     assert row.interval == pytest.approx((-1.5 - half, -1.5 + half))
     half = noise_half_width(0.95, laws)
     assert row.noise_interval == pytest.approx((-1.5 - half, -1.5 + half))
-    mean = estimate(rule=rule).comparison.arms[2]
+    mean = estimate(rule=rule).arms[2]
     half = half_width(0.95, laws[:1], [LIKELY], rule)
     assert mean.label == "mid"
     assert mean.interval == pytest.approx((4.5 - half, 4.5 + half))
@@ -86,7 +86,7 @@ def test_simultaneous_intervals_cover_all_contrasts_at_once(name):
             arm(5, 0.1, (0.3,), name=name))  # fmt: skip
     found = estimate(arms)
     factors = Facts.of(plain_settings(found.settings)).simultaneous_factor
-    rows = found.comparison.contrasts
+    rows = found.contrasts
     rng = np.random.default_rng(5)
     errors = [
         noise_draws(*one.level.noise, rng.random(100_000))
@@ -109,7 +109,7 @@ def test_simultaneous_intervals_cover_all_contrasts_at_once(name):
 def test_contrasts_stay_within_the_width_of_the_bounds_and_means_within_them():
     wild = (arm(-3.0, 5.0), arm(14.0, 5.0), arm(5.0, 0.1))
     domain = Domain(Treatment("t", arms=("a", "b", "c")), ("y", Interval(0, 10)))
-    found = estimate(wild, domain=domain).comparison
+    found = estimate(wild, domain=domain)
     assert found.contrasts[0].effect == 10
     for row in found.contrasts:
         for pair in (row.interval, row.simultaneous, row.noise_interval):
@@ -129,7 +129,7 @@ def test_without_a_paid_variance_there_are_noise_intervals_only(how):
     assert found.interval is None
     assert found.settings.simultaneous_factor is ABSENT
     assert found.settings.interval_rule is ABSENT
-    for row in found.comparison.contrasts:
+    for row in found.contrasts:
         assert row.interval is row.simultaneous is None
         assert row.noise_interval is not None
 
@@ -137,11 +137,11 @@ def test_without_a_paid_variance_there_are_noise_intervals_only(how):
 def test_means_that_were_not_paid_for_are_not_shown_and_shared_noise_widens_means_alone():
     none = tuple(replace(a, mean=None) for a in LEVELS)
     assert all(one.mean is one.interval is one.noise_interval is None
-               for one in estimate(none).comparison.arms)  # fmt: skip
+               for one in estimate(none).arms)  # fmt: skip
     shared = NoiseDistribution("laplace", 0.3, Fraction(3, 100))
     noisy = tuple(replace(a, mean_noise=shared) for a in LEVELS)
-    assert estimate(noisy).comparison.contrasts == estimate().comparison.contrasts
-    wide, narrow = estimate(noisy).comparison.arms[1], estimate().comparison.arms[1]
+    assert estimate(noisy).contrasts == estimate().contrasts
+    wide, narrow = estimate(noisy).arms[1], estimate().arms[1]
     assert wide.interval[0] < narrow.interval[0]
     assert wide.noise_interval[0] < narrow.noise_interval[0]
 
@@ -157,8 +157,8 @@ def test_a_release_among_one_arm_says_so():
 def test_the_order_of_arms_moves_no_number():
     turned = Treatment("dose", arms=("high", "mid", "low", "none"), reference="none")
     arms = (LEVELS[0], LEVELS[3], LEVELS[2], LEVELS[1])
-    rows = {(row.arm, row.against): row for row in estimate().comparison.contrasts}
-    other = estimate(arms, domain=replace(DOMAIN, treatment=turned)).comparison.contrasts
+    rows = {(row.arm, row.against): row for row in estimate().contrasts}
+    other = estimate(arms, domain=replace(DOMAIN, treatment=turned)).contrasts
     for row in other:
         known = rows.get((row.arm, row.against)) or rows[row.against, row.arm].flipped()
         assert row.effect == pytest.approx(known.effect, abs=1e-12)
@@ -170,7 +170,7 @@ def test_twenty_arms_have_all_their_contrasts():
     labels = tuple(f"arm {place}" for place in range(20))
     domain = Domain(Treatment("t", arms=labels), ("y", Interval(0, 10)))
     found = estimate(tuple(arm(5 + place / 10) for place in range(20)), domain=domain)
-    assert len(found.comparison.contrasts) == 190
+    assert len(found.contrasts) == 190
     factors = found.settings.simultaneous_factor
     assert 1.3 < factors[TO_REFERENCE] < factors[ALL_PAIRS] < 2.2
 

@@ -303,13 +303,13 @@ def test_a_trials_probability_reaches_the_methods_that_use_it(monkeypatch):
         raise ArgumentError(msg)
 
     monkeypatch.setattr(running, "estimate_ate", record)
-    for label in ("calibrated-balance", "blocks", "orthogonal", "ipw"):
+    for label in ("calibrated-balance", "blocks", "ipw"):
         with pytest.raises(ArgumentError):
             running.ask(None, TRIAL, arm_named(label), "1", 0, with_interval=True)
 
     known = ("randomized", 0.5)
     assert asked == [
-        ("calibrated", *known), ("blocks", *known), ("orthogonal", "unknown", None),
+        ("calibrated", *known), ("blocks", *known),
         ("ipw", "unknown", None),
     ]  # fmt: skip
 
@@ -317,7 +317,7 @@ def test_a_trials_probability_reaches_the_methods_that_use_it(monkeypatch):
 def test_who_offers_an_interval_is_found_out():
     offering = {arm.label for arm in ALL_ARMS if not arm.slow and running.offers_interval(arm)}
 
-    assert {"calibrated-balance", "blocks", "orthogonal", "grouped", "doubly-robust"} <= offering
+    assert {"calibrated-balance", "blocks", "grouped", "doubly-robust"} <= offering
     assert not {"ipw", "published-sample", "difference-in-means"} & offering
 
 

@@ -22,7 +22,7 @@ SETTINGS = RunSettings(quick=True, datasets=())
 
 
 def small_plan(scale):
-    for arm in scale.arms_named("published-label", "orthogonal"):
+    for arm in scale.arms_named("published-label", "blocks"):
         for epsilon in ("1", "4"):
             yield Cell(FAMILY, arm.label, epsilon, draw=3, repetitions=2)
 
@@ -57,7 +57,7 @@ def test_the_plan_has_three_and_four_arms_at_both_levels_published_and_ours():
     assert {cell.dataset for cell in cells} == {"several-arms-3-10000", "several-arms-4-10000"}
     assert {cell.arm for cell in cells} == {
         "published-label", "calibrated-track", "calibrated-balance", "published-sample",
-        "orthogonal",
+        "blocks",
     }  # fmt: skip
     assert {cell.epsilon for cell in cells} == {"0.5", "1", "2", "4"}
 
@@ -103,7 +103,7 @@ def test_the_page_has_a_panel_per_level_with_both_lines(tmp_path):
 
 @pytest.mark.usefixtures("shifted")
 def test_findings_leave_out_a_level_that_was_not_run(tmp_path):
-    one = replace(SMALL, plan=lambda scale: [c for c in small_plan(scale) if c.arm != "orthogonal"])
+    one = replace(SMALL, plan=lambda scale: [c for c in small_plan(scale) if c.arm != "blocks"])
 
     claims = run_experiment(one, tmp_path, SETTINGS).claims
 

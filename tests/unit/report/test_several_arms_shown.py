@@ -7,9 +7,9 @@ import pytest
 
 from private_ate import ArgumentError, Treatment, monotone_means
 from private_ate.release.public_facts import PublicFacts
+from private_ate.report.effects_table import shown_contrasts
 from private_ate.report.frames import arms_frame, overlap_frame
 from private_ate.report.plots import draw_contrasts, draw_means, draw_overlap
-from private_ate.report.several import shown_contrasts
 from private_ate.report.text import release_table
 from private_ate.settings import Facts
 from smoking import (
@@ -49,7 +49,7 @@ def test_contrasts_with_the_reference_alone_are_covered_by_narrower_intervals():
     for row in shown_contrasts(RELEASE, "reference"):
         whole = RELEASE.contrast(row.arm, row.against)
         half = factors["against the reference"] * (whole.interval[1] - whole.effect)
-        assert row.simultaneous == pytest.approx((row.effect - half, row.effect + half))
+        assert row.simultaneous == pytest.approx((row.estimate - half, row.estimate + half))
         assert whole.simultaneous[0] < row.simultaneous[0] < row.interval[0]
     with pytest.raises(ArgumentError, match="contrasts"):
         RELEASE.to_text("some")

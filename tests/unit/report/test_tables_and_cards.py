@@ -14,7 +14,8 @@ from private_ate import ArgumentError, p_value
 from private_ate.planning import Plan, PlanRow
 from private_ate.release import ArmDiagnostics, ArmOverlap, Diagnostics, Overlap
 from private_ate.release.metadata import TreatmentNote
-from private_ate.report.tables import effect_cells, p_text, table_note
+from private_ate.report.effects_table import p_text
+from private_ate.report.tables import effect_cells, table_note
 from sites import effect_row, made_up_site
 from smoking import smoking_release
 

@@ -1,464 +1,331 @@
-"""Our sample-level method: regression inside blocks of rows, one private centre.
+"""Our sample-level method: models inside blocks of rows, one joint private centre.
 
-Rows are cut into small blocks by their positions. Inside a block the effect is adjusted by
-ordinary regression, without noise; what is released is the centre of the block effects, by an
-exponential mechanism on their ranks. A record sits in one block per partition, so it moves few
-block effects whatever the number of covariates is. A public rule, and the noisy share of treated
-rows, decide whether blocks can pay; if not, the arms are compared as they are. Privacy:
-docs/proofs/blocks.md.
+Rows are cut into blocks by their positions. Inside a block effects are adjusted by regression and
+forests, without noise; one draw releases centre and spread of the block effects of all arms,
+outcomes and subgroups. A record sits in one block per partition, so it moves few blocks whatever
+the number of covariates is. A public rule and the released counts decide whether blocks can pay;
+if not, the arms are compared as they are. Privacy: docs/proofs/blocks.md.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtri
 
 from private_ate.arrays import Integers
+from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
-from private_ate.estimators.blocks.cell import CellEffect, laplace_of, packed, packed_length
-from private_ate.estimators.blocks.centre import centre_rule, noise_quantile
-from private_ate.estimators.blocks.facts import (
-    Facts,
-    adjusted_facts,
-    rare_arm_note,
-    released_weights,
-    trial_facts,
-    unadjusted_facts,
-    weighted_facts,
-    wide_bounds_note,
+from private_ate.estimators.blocks.centres import (
+    GRID,
+    effect_quantity,
+    joint_rule,
+    quantity_of,
+    released_spread,
 )
-from private_ate.estimators.blocks.models import (
-    BlockEffects,
-    average_effects,
-    linear_effects,
-    overlap_effects,
+from private_ate.estimators.blocks.compare import compare_arms_as_they_are
+from private_ate.estimators.blocks.counts import Counts, Subgroups, release_counts
+from private_ate.estimators.blocks.inside import Inside, Said, block_effects
+from private_ate.estimators.blocks.notes import (
+    Words,
+    adjusted_words,
+    overlap_words,
+    rare_arm_notes,
+    trial_words,
+    unadjusted_words,
+    wide_bounds_notes,
 )
-from private_ate.estimators.blocks.partition import Shuffle, draw_keys, draw_shuffles
+from private_ate.estimators.blocks.partition import draw_keys, draw_shuffles
 from private_ate.estimators.blocks.plan import (
-    SPREAD_SHARE,
-    SQUARE_SHARE,
-    SUM_SHARE,
+    MOST_PARTITIONS,
+    Ask,
     BlocksOptions,
     BlocksPlan,
-    Model,
-    Scope,
-    count_share,
+    plain_shares,
     plan_blocks,
-    worth_trying,
 )
-from private_ate.estimators.blocks.settings import BlocksSettings
-from private_ate.estimators.blocks.unadjusted import (
-    Count,
-    Start,
-    release_count,
-    release_outcome_variance,
-    release_square,
-    release_start,
-)
+from private_ate.estimators.blocks.table import Released, estimate_of
 from private_ate.estimators.composition import options_of
-from private_ate.estimators.orthogonal.plan import plain_shares
-from private_ate.estimators.request import Estimand, Request
+from private_ate.estimators.request import Request
 from private_ate.estimators.trial.method import estimate_trial
 from private_ate.estimators.trial.probability import probability_of
-from private_ate.models.standardization import noise_bits
-from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
-from private_ate.release import Pair
-from private_ate.settings import ABSENT
-from private_ate.study import Groups, Study
+from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.study import Groups, MatchingStudy, Study
 
-__all__ = [
-    "MODELS", "BlocksOptions", "combined_half_width", "estimate_blocks", "estimate_cell",
-    "lifted_spread", "variance_cap",
-]  # fmt: skip
+__all__ = ["BlocksOptions", "estimate_blocks"]
 
-
-_LARGEST_PARTITIONS: Final = 100
-# In units of its noise: how far the block variance is shifted up, and its least value. Where
-# covariates explain two thirds of the outcome the true value is about as large as the noise, and
-# without the floor one interval in ten would be less than half as wide as it should be.
-_SHIFT: Final = 1.5
-_FLOOR: Final = 1.4
-MODELS: Final[dict[Model, Callable[..., BlockEffects]]] = {
-    "linear": linear_effects,
-    "overlap": overlap_effects,
-    "doubly_robust": average_effects,
-}
+_SEEDS: Final = 8  # forests and shuffles of one block, each with a seed of its own
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
-    """What either path hands over, in units of the outcome's range.
+class _Run:
+    """A request on a study: what is public, and one view of the rows for each outcome."""
 
-    ``noise`` is the quantile of the last step's noise (q), ``half`` that of the whole interval,
-    None if none was paid for; ``facts`` go into the settings. ``law`` is that of the noise, where
-    it has a simple one, ``variance`` that of sampling, and ``count`` tells of the rows.
-    """
+    views: tuple[Study, ...]
+    request: Request
+    options: BlocksOptions
+    noise: Noise = field(repr=False)
+    subgroups: Subgroups
+    ask: Ask
 
-    effect: float
-    noise: float
-    half: float | None
-    facts: Facts
-    is_overlap_weighted: bool = False
-    law: NoiseDistribution | None = None
-    variance: float | None = None
-    counted: Count | None = None
+    @property
+    def study(self) -> Study:
+        """The rows with the first outcome."""
+        return self.views[0]
+
+    @property
+    def changes(self) -> int:
+        """How many rows of a partition neighbours differ in."""
+        return self.request.rows_per_person
 
 
-def estimate_blocks(study: Study, request: Request, noise: Noise) -> Estimate:
-    """Estimate an average treatment effect with whole records private.
+def estimate_blocks(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Estimate average treatment effects with whole records private.
 
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/blocks.md.
     """
-    options = options_of(request, BlocksOptions, "blocks")
-    if request.probability is not None:
-        return _of_result(study, request, noise, _compare_trial(study, request, noise))
+    run = _run(study, request, noise)
     # Drawn before any noise, so that partitions never depend on what was released.
-    keys = draw_keys(options.partitions or _LARGEST_PARTITIONS, noise)
-    scope = Scope(study.size)
-    plan = _plan(study, request, options, scope)
-    if not worth_trying(study.size, plan, request.design, options):
-        result = _compare(study, request, noise, scope)
+    keys = draw_keys(run.options.partitions or MOST_PARTITIONS, noise)
+    if request.probability is not None and (
+        run.ask.probability is None or not plan_blocks(run.ask, run.options).adjusts
+    ):
+        return estimate_of(_compare_trial(run), run.study.domain, request, noise)
+    if not plan_blocks(run.ask, run.options).adjusts:
+        released = _compare(run, None)
     else:
-        result = _try_blocks(study, request, options, noise, keys, scope)
-    return _of_result(study, request, noise, result)
+        released = _try_blocks(run, keys)
+    return estimate_of(released, study.domain, request, noise)
 
 
-def estimate_cell(study: Study, request: Request, noise: Noise, cells: int) -> CellEffect:
-    """Estimate the effect in one of several private cells; rows outside of it take no part.
-
-    How many rows the cell holds is private: they are counted, and the noisy count decides about
-    blocks, which are cut from all n positions. Neighbours: one row enters or leaves the cell, n
-    public. Cost: the request's ε, pure. Proof: docs/proofs/subgroups.md.
-    """
+def _run(study: MatchingStudy, request: Request, noise: Noise) -> _Run:
     options = options_of(request, BlocksOptions, "blocks")
-    keys = draw_keys(options.partitions or _LARGEST_PARTITIONS, noise)
-    scope = Scope(study.size, cells)
-    may_adjust = study.dimension > 0 and options.adjust is not False
-    if request.design == "randomized" or not may_adjust:
-        result = _compare(study, request, noise, scope)
-    else:
-        result = _try_blocks(study, request, options, noise, keys, scope)
-    if result.counted is None:
-        msg = "a private cell is counted on either path"
-        raise TypeError(msg)
-    width = study.domain.bounds.width
-    return CellEffect(
-        width * result.effect,
-        _law(result, request, width),
-        None if result.variance is None else width**2 * result.variance,
-        result.counted,
-        result.facts,
-    )
-
-
-def _of_result(study: Study, request: Request, noise: Noise, result: _Result) -> Estimate:
-    """Return a result in units of the outcome."""
-    width = study.domain.bounds.width
-    return Estimate(
-        ate=width * result.effect,
-        noise_interval=_around(result.effect, result.noise, width),
-        interval=None if result.half is None else _around(result.effect, result.half, width),
-        settings=_settings(study, request, result, noise),
-        estimand="ato" if result.is_overlap_weighted else None,
-        quantities=(
-            Quantity(
-                width * result.effect,
-                (_law(result, request, width),),
-                () if result.variance is None else (width**2 * result.variance,),
-            ),
-        ),
-    )
-
-
-def _compare_trial(study: Study, request: Request, noise: Noise) -> _Result:
-    """Compare the arms of a trial by the probability that its protocol names."""
-    probability = probability_of(study.domain, request.probability or 0.5)
-    trial = estimate_trial(study, request, noise, probability)
-    facts = trial_facts(trial)
-    return _Result(trial.value, trial.noise, trial.half, facts, counted=trial.counted)
-
-
-def _law(result: _Result, request: Request, width: float) -> NoiseDistribution:
-    """Return the law of the last step's noise in units of the outcome, or one much like it."""
-    law = result.law or laplace_of(result.noise, request.coverage)
-    return replace(law, unit=width * law.unit)
-
-
-def _per_row(request: Request) -> Fraction:
-    return request.epsilon / request.rows_per_person
-
-
-def _plan(
-    study: Study,
-    request: Request,
-    options: BlocksOptions,
-    scope: Scope,
-    counted: Count | None = None,
-) -> BlocksPlan:
-    weighted = counted is not None and counted.squares is not None
-    return plan_blocks(
-        scope.expected,
+    domain = study.domain
+    cells = Cells.of(domain, request.by) if request.by else None
+    subgroups = Subgroups(cells, request.overall)
+    outcomes = len(domain.outcomes)
+    views = [study.with_outcome(place) for place in range(outcomes)] if outcomes > 1 else [study]
+    labels = domain.treatment.coded
+    probability = request.probability
+    ask = Ask(
+        study.size,
         study.dimension,
-        float(_per_row(request)),
-        share=0.5 if counted is None else counted.share,
-        members=None if counted is None else counted.worth(scope.rows),
-        mass=counted.total if weighted and counted is not None else None,
-        rows=scope.rows,
+        float(request.epsilon / request.rows_per_person),
+        arms=len(labels),
+        subgroups=subgroups.count,
+        outcomes=outcomes,
         estimand=request.estimand,
-        with_interval=request.confidence is not None,
-        options=options,
+        among=-1 if request.among is None else labels.index(request.among),
+        design=request.design,
+        # Of probabilities that differ between rows the regression would be another average.
+        probability=probability if isinstance(probability, float) else None,
+        binary=all(domain.of_outcome(place).bounds.is_binary for place in range(outcomes)),
     )
+    shown = [view if place == 0 else view.unannounced() for place, view in enumerate(views)]
+    return _Run(tuple(shown), request, options, noise, subgroups, ask)
 
 
-def _compare(
-    study: Study, request: Request, noise: Noise, scope: Scope, counted: Count | None = None
-) -> _Result:
+def _compare_trial(run: _Run) -> Released:
+    """Compare the arms of a trial by the probability that its protocol names."""
+    request = run.request
+    probability = probability_of(run.study.domain, request.probability or 0.5)
+    trial = estimate_trial(run.study, request, run.noise, probability)
+    effect = quantity_of(trial.value, trial.noise, trial.half, request.coverage)
+    return Released([[[effect]]], run.subgroups, None, trial_words(trial), adjusted=False)
+
+
+def _compare(run: _Run, counted: Counts | None) -> Released:
     """Compare the arms as they are; a count that was paid for already is made use of."""
-    changes, epsilon = request.rows_per_person, request.epsilon
+    request, epsilon = run.request, run.request.epsilon
     shares = plain_shares(
-        scope.expected, float(_per_row(request)), with_interval=request.confidence is not None
-    )
-    tried = counted is not None
-    counted, used = _count_for_comparison(study, request, noise, scope, shares.counts, counted)
-    start = release_start(
-        study, noise, counted,
-        sum_epsilon=epsilon * shares.sums,
-        effect_epsilon=epsilon * (1 - used - shares.sums - shares.interval),
-        changes=changes,
-        in_cell=scope.in_cell,
+        max(run.ask.size // run.subgroups.count, 4), run.ask.epsilon,
+        with_interval=request.confidence is not None,
     )  # fmt: skip
-    reach = start.noise_quantile(request.coverage)
-    half = variance = None
-    if shares.interval:
-        square = release_square(
-            study, noise, start, epsilon=epsilon * shares.interval, changes=changes
-        )
-        variance = changes * square / start.members + start.count_variance
-        half = combined_half_width(variance, reach, request.coverage)
-    return _Result(
-        start.value, reach, half, unadjusted_facts(request.design, tried=tried),
-        law=NoiseDistribution("staircase", start.unit, start.epsilon), variance=variance,
-        counted=counted,
-    )  # fmt: skip
-
-
-def _count_for_comparison(
-    study: Study,
-    request: Request,
-    noise: Noise,
-    scope: Scope,
-    share: Fraction,
-    counted: Count | None,
-) -> tuple[Count, Fraction]:
-    """Return a count with ``share`` of ε behind it, and the share that counting took in all."""
-    changes = request.rows_per_person
+    tried, counting = counted is not None, shares.counts
     if counted is None:
-        fresh = release_count(
-            study, noise, epsilon=request.epsilon * share, changes=changes, in_cell=scope.in_cell
+        counted = _count(run, epsilon * counting)
+    else:
+        counting = run.ask.counting
+    quantities = compare_arms_as_they_are(
+        run.views, run.subgroups, counted, run.noise,
+        means=epsilon * shares.means,
+        effect=epsilon * (1 - counting - shares.means - shares.interval),
+        interval=epsilon * shares.interval,
+        changes=run.changes,
+    )  # fmt: skip
+    words = unadjusted_words(request, tried=tried, dimension=run.ask.dimension)
+    return Released(quantities, run.subgroups, counted, words, adjusted=False)
+
+
+def _count(run: _Run, epsilon: Fraction) -> Counts:
+    return release_counts(run.study, run.subgroups, run.noise, epsilon=epsilon, changes=run.changes)
+
+
+def _try_blocks(run: _Run, keys: bytes) -> Released:
+    """Count the arms, and cut blocks if the smallest of them leaves enough in every block."""
+    ask = run.ask
+    if ask.probability is None:
+        counted = _count(run, run.request.epsilon * ask.counting)
+    else:
+        counted = Counts.known(ask.size, (1 - ask.probability, ask.probability))
+    plan = plan_blocks(
+        ask, run.options,
+        members=float(counted.members.min()) * counted.worth,
+        rarer=float(counted.shares.min()),
+    )  # fmt: skip
+    if not plan.adjusts:
+        return _compare(run, counted)
+    table = _block_table(run, plan, keys)
+    epsilon = run.request.epsilon * (1 - ask.counting)
+    rule = joint_rule(plan, ask.coordinates, epsilon / run.changes)
+    changes = plan.partitions * run.changes
+    drawn = run.noise.joint_centres("effect", table, rule=rule, changes=changes, epsilon=epsilon)
+    quantities = [
+        effect_quantity(
+            rule, plan, drawn, place, epsilon / (2 * changes),
+            changes=run.changes, coverage=run.request.coverage,
+            with_interval=run.request.confidence is not None,
         )
-        return fresh, share
-    used = count_share(scope.expected, float(_per_row(request)))
-    if share <= used:
-        return counted, used
-    again = request.epsilon * (share - used)
-    step = "treated count, once more"
-    fresh = release_count(
-        study, noise, epsilon=again, changes=changes, step=step, in_cell=scope.in_cell
-    )
-    return counted.combine(fresh), share
-
-
-def _try_blocks(
-    study: Study,
-    request: Request,
-    options: BlocksOptions,
-    noise: Noise,
-    keys: bytes,
-    scope: Scope,
-) -> _Result:
-    """Count the treated rows, and cut blocks if their share leaves enough in every block.
-
-    In a private cell the count also stands for the rows by which the public rule decides.
-    """
-    per_row, changes = float(_per_row(request)), request.rows_per_person
-    counting = request.epsilon * count_share(scope.expected, per_row)
-    counted = release_count(study, noise, epsilon=counting, changes=changes, in_cell=scope.in_cell)
-    plan = _plan(study, request, options, scope, counted)
-    rows = counted.members if scope.in_cell else study.size
-    if not worth_trying(rows, plan, request.design, options):
-        return _compare(study, request, noise, scope, counted)
-    start = release_start(
-        study, noise, counted,
-        sum_epsilon=request.epsilon * SUM_SHARE,
-        effect_epsilon=request.epsilon * plan.centre,
-        changes=changes,
-        step="starting point",
-        in_cell=scope.in_cell,
+        for place in range(ask.coordinates)
+    ]  # fmt: skip
+    per, arms = ask.subgroups * (ask.arms - 1), ask.arms - 1
+    nested = [
+        [quantities[first + group * arms : first + (group + 1) * arms]
+         for group in range(ask.subgroups)]
+        for first in range(0, ask.coordinates, per)
+    ]  # fmt: skip
+    spreads = [released_spread(rule, place) for place in drawn.spreads]
+    return Released(
+        nested, run.subgroups, counted,
+        _words(run, plan, counted, drawn.flags, spreads[0], apart=drawn.vote),
+        adjusted=True, plan=plan, flags=drawn.flags, apart=drawn.vote, spread=spreads[0],
     )  # fmt: skip
-    cap = spread = None
-    if request.confidence is not None:
-        variance = release_outcome_variance(
-            study, noise, start, epsilon=request.epsilon * SQUARE_SHARE, changes=changes
-        )
-        square = variance * float(start.score.rate[0])
-        cap = variance_cap(square, counted.worth(study.size) / plan.blocks, study.dimension)
-        spread = math.sqrt(variance)
-    shuffles = draw_shuffles(study.size, plan.blocks, plan.partitions, keys)
-    result = _release_centre(study, request, noise, _Cut(plan, start, cap, tuple(shuffles), scope))
-    notes = (
-        *result.facts["notes"],
-        *rare_arm_note(plan, counted.share, study.domain.treatment.coded),
-        *wide_bounds_note(study.domain.bounds, spread),
-    )
-    return replace(result, counted=counted, facts={**result.facts, "notes": notes})
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """Everything about the blocks that was decided before they are looked at."""
+def _words(
+    run: _Run,
+    plan: BlocksPlan,
+    counted: Counts,
+    flags: Sequence[bool],
+    spread: float,
+    *,
+    apart: bool,
+) -> Words:
+    """Return what is said of an adjusted effect."""
+    domain, request = run.study.domain, run.request
+    if run.ask.probability is not None:
+        words = trial_words(None)
+    else:
+        names = [name for name, flag in zip(_coordinate_names(run), flags, strict=True) if flag]
+        words = adjusted_words(plan, request.estimand, names)
+    notes = [
+        *words.notes,
+        *rare_arm_notes(plan, counted.shares.min(axis=0).tolist(), domain.treatment.coded),
+        *wide_bounds_notes(domain.bounds, plan, spread),
+    ]
+    words = replace(words, notes=tuple(notes))
+    return overlap_words(words, request.estimand) if apart else words
 
-    plan: BlocksPlan
-    start: Start
-    cap: float | None
-    shuffles: tuple[Shuffle, ...]
-    scope: Scope
 
-    @property
-    def block_rows(self) -> int | None:
-        """How many rows of a cell a block is expected to hold; None where all rows are meant."""
-        return round(self.start.members / self.plan.blocks) if self.scope.in_cell else None
-
-    @property
-    def steps(self) -> int:
-        """Steps across the outcome's range, for block effects and candidates."""
-        return 1 << self.plan.value_bits
-
-    @property
-    def size(self) -> int:
-        """The number of block effects (N)."""
-        return self.plan.blocks * self.plan.partitions
+def _coordinate_names(run: _Run) -> list[str]:
+    """Name every coordinate by what tells it from the others; empty where there is one."""
+    labels = run.study.domain.treatment.coded
+    arms = [""] if len(labels) == 2 else [f"{label} against {labels[0]}" for label in labels[1:]]
+    groups = [*run.subgroups.names, *(["all units"] if run.subgroups.overall else [])] or [""]
+    outcomes = [view.domain.outcome.column for view in run.views] if len(run.views) > 1 else [""]
+    return [
+        ", ".join(name for name in (outcome, group, arm) if name)
+        for outcome in outcomes
+        for group in groups
+        for arm in arms
+    ]
 
 
-def variance_cap(square: float, rows: float, dimension: int) -> float:
-    """Return the bound to which a block's variance is clipped, twice what is expected of it.
+def _block_table(run: _Run, plan: BlocksPlan, keys: bytes) -> Integers:
+    """Return what all blocks hand over, a row of integers for each block of each partition.
 
-    Covariates that explain nothing of the outcome are what is expected.
+    Neighbours: at most ``rows_per_person`` blocks of each partition change, by any amount.
     """
-    return 2 * square / max(rows - 1.6 * dimension - 2, rows / 4)
+    shuffles = draw_shuffles(run.ask.size, plan.blocks, plan.partitions, keys)
+    tables = []
+    for part, shuffle in enumerate(shuffles):
+        columns = []
+        for place, view in enumerate(run.views):
+            number = part * len(run.views) + place
+            # The first outcome's blocks vote: the arms are the same for all of them.
+            inside = plan.inside._replace(vote=plan.asks_vote and place == 0)
+            told = block_kernel(run.subgroups, inside, plan.spread, _SEEDS * (number + 1))
+            columns.append(view.by_groups(shuffle, told, title="blocks of rows"))
+        said = [column[:, :-1] for column in columns]
+        tables.append(np.concatenate([*said, columns[0][:, -1:]], axis=1))
+    return np.concatenate(tables)
 
 
-def _release_centre(study: Study, request: Request, noise: Noise, cut: _Cut) -> _Result:
-    """Look at every block once, then release the spread and the centre of their effects.
+def block_kernel(
+    subgroups: Subgroups, inside: Inside, spread: float, seed: int
+) -> Callable[[Groups], Integers]:
+    """Return the function from stacked blocks to the integers that they hand over.
 
-    Neighbours: at most ``rows_per_person`` rows per partition are in other hands, so at most
-    ``partitions·rows_per_person`` block effects and variances change, by any amount.
+    Each row of its answer is a function of its own block: effect, deviation, difference to the
+    plain model and a bit for every subgroup and arm, clipped and rounded, then the vote.
     """
-    changes = cut.plan.partitions * request.rows_per_person
-    bits = noise_bits(changes, request.epsilon * SPREAD_SHARE)
-    values = _block_values(study, request.estimand, cut, bits)
-    variance = None
-    if cut.cap is not None:
-        variance = cut.cap * _release_spread(values[:, 1], request, noise, changes, bits)
-    rule = centre_rule(
-        round(cut.start.value * cut.steps),
-        bits=cut.plan.candidate_bits,
-        value_bits=cut.plan.value_bits,
-        trim=cut.plan.trim(_per_row(request)),
-    )
-    epsilon = request.epsilon * cut.plan.effect
-    released = noise.trimmed_centre(
-        "effect", values[:, 0], rule=rule, changes=changes, epsilon=epsilon
-    )
-    guess = 0.0 if variance is None else math.sqrt(variance) * cut.steps
-    quantile = noise_quantile(
-        rule, effect=released, spread=guess, size=cut.size,
-        rate=epsilon / (2 * changes), coverage=request.coverage,
-    )  # fmt: skip
-    reach = quantile / cut.steps
-    half = sampling = None
-    if variance is not None:
-        sampling = 1.1 * request.rows_per_person * variance / cut.plan.blocks
-        half = combined_half_width(sampling, reach, request.coverage)
-    width = study.domain.bounds.width
-    facts = adjusted_facts(
-        cut.plan, request.estimand, window=rule.window(cut.size),
-        start=width * cut.start.value, reach=width * reach,
-    )  # fmt: skip
-    return _Result(
-        released / cut.steps, reach, half, facts, cut.plan.model == "overlap", variance=sampling
-    )
-
-
-def _block_values(study: Study, estimand: Estimand, cut: _Cut, bits: int) -> Integers:
-    """Return the effect and the variance of every block of every partition, in steps."""
-    start = round(cut.start.value * cut.steps)
-    cap = 1.0 if cut.cap is None else cut.cap
-    inside, bends, rows = MODELS[cut.plan.model], cut.plan.bends, cut.block_rows
 
     def kernel(groups: Groups) -> Integers:
-        held = groups if rows is None else packed(groups, packed_length(rows))
-        effects = inside(held, bends=bends, estimand=estimand, length=rows)
-        return _quantized(effects, start, cut.steps, cap, 1 << bits)
+        codes = subgroups.codes(groups.covariates)
+        found = [_one_block(groups, place, codes[place]) for place in range(len(groups.arm))]
+        return np.array(found, dtype=np.int64)
 
-    parts = [study.by_groups(shuffle, kernel, title="blocks") for shuffle in cut.shuffles]
-    return np.concatenate(parts)
+    def _one_block(groups: Groups, place: int, codes: Integers) -> list[int]:
+        vote = False
+        numbers: list[int] = []
+        for group in range(subgroups.count):
+            rows = groups.takes_part[place]
+            if group < len(subgroups.names):
+                rows = rows & (codes == group)
+            said = _say(groups, place, rows, inside, seed)
+            numbers += _integers(said, inside.arms - 1, spread)
+            vote |= said is not None and said.apart
+        return [*numbers, int(vote)]
 
-
-def _quantized(effects: BlockEffects, start: int, steps: int, cap: float, bound: int) -> Integers:
-    """Put effects and variances on their grids; a block without an effect has the start's."""
-    effect = np.rint(np.clip(effects.effect, -1.0, 1.0) * steps)
-    share = np.where(effects.usable & np.isfinite(effects.variance), effects.variance / cap, 1.0)
-    variance = np.rint(np.clip(share, 0.0, 1.0) * bound)
-    return np.column_stack([np.where(effects.usable, effect, start), variance]).astype(np.int64)
-
-
-def _release_spread(
-    variances: Integers, request: Request, noise: Noise, changes: int, bits: int
-) -> float:
-    """Release the mean variance of a block effect as a share of its cap, a little too high."""
-    epsilon = request.epsilon * SPREAD_SHARE
-    noisy = noise.laplace(
-        "block variance", [int(variances.sum())], sensitivity=changes << bits, epsilon=epsilon
-    )
-    scale = changes / (variances.size * float(epsilon))
-    return lifted_spread(noisy[0] / (variances.size << (bits + 1)), scale)
+    return kernel
 
 
-def lifted_spread(share: float, scale: float) -> float:
-    """Return a noisy mean variance as a share of its cap, lifted by the scale of its noise."""
-    return min(max(share + _SHIFT * scale, 0.05, _FLOOR * scale), 1.0)
+def _say(groups: Groups, place: int, rows: Integers, inside: Inside, seed: int) -> Said | None:
+    """Let one block say its effects; None where it cannot, whatever the reason is."""
+    chosen = np.flatnonzero(rows)
+    weights = np.ones(chosen.size)
+    if groups.weights is not None:
+        weights = groups.weights[place][chosen]
+        chosen, weights = chosen[weights > 0], weights[weights > 0]
+        weights = weights * (chosen.size / max(float(weights.sum()), 1e-300))
+    try:
+        return block_effects(
+            np.ascontiguousarray(groups.covariates[place][chosen]),
+            groups.arm[place][chosen],
+            groups.outcome[place][chosen] / OUTCOME_STEPS - 0.5,
+            weights,
+            inside,
+            seed,
+        )
+    except Exception:  # noqa: BLE001  # nothing may leave a block but its public answer
+        return None
 
 
-def combined_half_width(variance: float, reach: float, coverage: float) -> float:
-    """Combine a nearly normal error with the exact quantile of the last step's noise."""
-    normal = float(ndtri((1 + coverage) / 2))
-    return math.sqrt(normal**2 * variance + reach**2)
-
-
-def _around(effect: float, half: float, width: float) -> Pair:
-    """Return an interval around the effect, within what an effect can be."""
-    return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
-
-
-def _settings(study: Study, request: Request, result: _Result, noise: Noise) -> BlocksSettings:
-    """Return public facts and released numbers; block effects stay inside."""
-    settings = BlocksSettings(
-        **weighted_facts(result.facts, study.domain.weights),
-        design=request.design,
-        estimand=request.estimand,
-        confidence=request.coverage,
-        rows_per_person=request.rows_per_person,
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
-        noise_interval_covers="the last step's noise only; not sampling, not confounding",
-        private_weights=released_weights(study, result.counted),
-    )
-    return replace(settings, interval_covers=ABSENT) if request.confidence is None else settings
+def _integers(said: Said | None, arms: int, spread: float) -> list[int]:
+    """Return a block's numbers, clipped and rounded one by one; public ones if it cannot say."""
+    if said is None:
+        return [0, round(GRID * spread), 0, 0] * arms
+    found = []
+    for effect, deviation, plain in zip(said.effect, said.deviation, said.plain, strict=True):
+        value, straight = (min(max(float(one), -1.0), 1.0) for one in (effect, plain))
+        size = min(max(float(deviation), spread * 2**-12.5), 4 * spread)
+        found += [
+            round(GRID * value), round(GRID * size), round(GRID * (straight - value)),
+            int(said.other),
+        ]  # fmt: skip
+    return found

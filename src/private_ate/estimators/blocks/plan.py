@@ -1,8 +1,8 @@
-"""What the method decides from public numbers and the noisy share of treated rows alone.
+"""What the method decides from public numbers and released counts alone.
 
-Small blocks lose rows to the model inside, few blocks lose ranks to the noise: the block size
-minimises the product of both losses. ``epsilon`` is always the budget per row, ε divided by the
-rows that a person may have.
+Large blocks learn more, many blocks leave more ranks to the noise. ``epsilon`` is always the
+budget per row, ε divided by the rows that a person may have. Why the constants are what they are:
+docs/explanation/blocks.md.
 """
 
 from __future__ import annotations
@@ -10,39 +10,42 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal, get_args
+from typing import Final
 
-from private_ate.arguments import one_of, settle, truth_value, whole_number
-from private_ate.estimators.blocks.bends import Bends, bends_to_choose_from, rich_columns
+from private_ate.arguments import settle, truth_value, whole_number
+from private_ate.estimators.blocks.inside import Inside
 from private_ate.estimators.request import Design, Estimand
+from private_ate.models.forest import ForestSize
 
-__all__ = [
-    "BlocksOptions",
-    "BlocksPlan",
-    "Model",
-    "Scope",
-    "count_share",
-    "plan_blocks",
-    "worth_trying",
-]
+__all__ = ["Ask", "BlocksOptions", "BlocksPlan", "count_share", "plain_shares", "plan_blocks"]
 
-Model = Literal["linear", "overlap", "doubly_robust"]
-
-SUM_SHARE: Final = Fraction(1, 50)
-SQUARE_SHARE: Final = Fraction(3, 100)  # the interval's two steps
-SPREAD_SHARE: Final = Fraction(7, 100)
-_RANKS: Final = 25  # blocks times ε below which tails of the centre become heavy
-_INFORMATION: Final = 100  # n·ε·p(1 − p) below which nothing can pay for adjustment
-_FEW_ROWS: Final = 1000  # below this, sampling error is as large as the bias one usually fears
-_MANY_ROWS: Final = 20_000  # from here on three partitions do; more only cost time
-_MOST_ROWS: Final = 200_000  # from here on one does
-_LARGER_RANKS: Final = 60  # blocks times ε from which a larger model inside costs little noise
-_FEWER_RANKS: Final = 45  # the same where bias that stays is worse than some noise
-_MOST_COLUMNS: Final = 120  # of the rich basis: beyond this its cost in time is out of proportion
-_CHOOSING_ROWS: Final = 500  # of a block, with which it finds almost all bends that matter
-_FEWEST_CHOOSING_ROWS: Final = 20  # below this, chance decides which bends a block chooses
-_MANY_BENDS: Final = 600  # to choose from, beyond which three partitions have to do
-_FINE_ROWS: Final = 50_000  # from here on the peak needs a finer grid of candidates
+MOST_PARTITIONS: Final = 8
+_RANKS: Final = 45  # blocks times ε of one coordinate at which noise is as large as sampling
+_RANKS_EACH: Final = 25  # and of each of several, as boxes have volume, beside 5
+_FEWEST: Final = 0.533  # of the ranks, below which tails of the noise are heavy
+_LONG_BLOCK: Final = 400  # rows that learn rules; from here rows go half to blocks, half to ranks
+_FEWEST_BLOCKS: Final = 14
+_MANY_ROWS: Final = 20_000  # from here on one partition does; more only cost time
+_MOST_BLOCKS: Final = 2000  # of all partitions together, for the same reason
+_THRIFTY_ROWS: Final = 50_000  # from here on many blocks share the work, and each does less
+_FOREST: Final = ForestSize(trees=40, judges=40)
+_SMALL_FOREST: Final = ForestSize(trees=12, judges=6, rows=600, leaves=64)
+_VERY_MANY_ROWS: Final = 200_000  # from here on there are no more blocks, but longer ones
+_MOST_RANKS: Final = 4  # times the ranks: twice as many blocks are worth 5 % of the error
+_SMALLEST_FOREST: Final = ForestSize(trees=8, judges=4, rows=600, leaves=64)
+_NO_FOREST: Final = ForestSize(trees=0, judges=0)
+_SEEN: Final = 500  # rows by which blocks of such studies choose terms and place bins
+_CONTENDERS: Final = 32  # terms that such blocks look at more than once
+_FOREST_ROWS: Final = 60  # of a block that grows forests
+_TERM_ROWS: Final = 20  # of a block that chooses terms, and two for each covariate
+_ROWS_PER_TERM: Final = 25
+_MOST_TERMS: Final = 12
+_FLAG_ROWS: Final = 40
+_FLAG_RANKS: Final = 0.88  # of the ranks, from which flags cost little noise
+_VOTE_ARM_ROWS: Final = 5  # of the rarer arm in a block that votes
+_SLOPE_ARM_ROWS: Final = 20  # of the rarer arm in a block whose effects always vary
+_TRIAL_INFORMATION: Final = 800  # n·ε from which regression pays in a trial
+_INTERVAL_SHARE: Final = Fraction(1, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,238 +58,223 @@ class BlocksOptions:
         None for the public rule; False never adjusts, True whenever there is a covariate.
     partitions : int or None
         How often the rows are cut into blocks (r); more cost time, no budget. None: by n.
-    model : str or None
-        The model inside a block: "linear", "overlap" or "doubly_robust". None: by the size that
-        blocks can have.
-    bends : str or None
-        What a model sees of the covariates beside themselves: "squares", the squares, products,
-        hinges and jumps that each block has "chosen" from its own rows, or "all" squares,
-        products and hinges. None: by the size that blocks can have.
     """
 
     adjust: bool | None = None
     partitions: int | None = None
-    model: Model | None = None
-    bends: Bends | None = None
 
     def __post_init__(self) -> None:
         if self.adjust is not None:
             truth_value("adjust", self.adjust)
         if self.partitions is not None:
             settle(self, partitions=whole_number("partitions", self.partitions, 1, 100))
-        if self.model is not None:
-            one_of("model", self.model, get_args(Model))
-        if self.bends is not None:
-            one_of("bends", self.bends, get_args(Bends))
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Which rows a run speaks of, in public numbers: all n of them, or those of a private cell.
+class Ask:
+    """What is asked of a run, in public numbers.
 
-    ``cells`` is the number of private cells into which the rows are divided; None if this is a
-    run on all rows. How many rows a cell holds is private, so an equal share is what is expected.
+    Attributes
+    ----------
+    size, dimension : int
+        Rows (n) and encoded covariates (d).
+    epsilon : float
+        The budget per row.
+    arms, subgroups, outcomes : int
+        How many there are; each contrast of a subgroup and outcome is a coordinate.
+    estimand, among
+        Whose effect is meant; ``among`` is the code of an arm, -1 for all units.
+    design : str
+        How treatment came about.
+    probability : float or None
+        The known probability of treatment in a trial.
+    binary : bool
+        Whether all outcomes are declared to be binary.
     """
 
-    rows: int
-    cells: int | None = None
+    size: int
+    dimension: int
+    epsilon: float
+    arms: int = 2
+    subgroups: int = 1
+    outcomes: int = 1
+    estimand: Estimand = "ate"
+    among: int = -1
+    design: Design = "unknown"
+    probability: float | None = None
+    binary: bool = False
 
     @property
-    def in_cell(self) -> bool:
-        """Whether only the rows of a private cell take part."""
-        return self.cells is not None
+    def coordinates(self) -> int:
+        """How many centres are released."""
+        return (self.arms - 1) * self.subgroups * self.outcomes
 
     @property
-    def expected(self) -> int:
-        """How many rows budgets are planned for."""
-        return self.rows if self.cells is None else max(self.rows // self.cells, 4)
+    def counting(self) -> Fraction:
+        """The share of ε that counts the arms; the probability of a trial needs no count."""
+        if self.probability is not None:
+            return Fraction(0)
+        return count_share(self.size, self.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksPlan:
-    """How the rows are cut and the budget is split.
+    """How the rows are cut, and what blocks do.
 
     Attributes
     ----------
-    blocks, rows, partitions : int
-        Blocks (m), rows of a block (b) and partitions (r).
-    centre, effect : Fraction
-        Shares of ε for the unadjusted starting point and for the effect.
-    enough : bool
-        Whether adjusting can pay.
-    model, bends : str
-        The model inside a block, and which bends of the covariates it sees.
-    candidate_bits, value_bits : int
-        Logarithms of the number of candidates and of the steps across the outcome's range.
+    blocks, partitions : int
+        Blocks of a partition (m), and partitions (r).
+    rows : float
+        Rows that take part in a block, of the smallest subgroup (b).
+    adjusts : bool
+        Whether blocks pay; otherwise the arms are compared as they are.
+    asks_flags, asks_vote : bool
+        Whether it is asked if models matter, and if arms overlap.
+    spread : float
+        The largest spread of block effects that is thought possible (s₀).
+    inside : Inside
+        The model inside a block.
+    candidate_bits : int
+        The logarithm of the number of candidates for a centre.
     """
 
     blocks: int
-    rows: int
     partitions: int
-    centre: Fraction
-    effect: Fraction
-    enough: bool
-    model: Model
-    bends: Bends
+    rows: float
+    adjusts: bool
+    asks_flags: bool
+    asks_vote: bool
+    spread: float
+    inside: Inside
     candidate_bits: int
-    value_bits: int
+
+    @property
+    def size(self) -> int:
+        """All blocks of all partitions (N)."""
+        return self.blocks * self.partitions
 
     def trim(self, epsilon: Fraction) -> int:
-        """Return how many block effects are left out at either end; ε per row in all."""
-        return math.ceil(24 * self.partitions / (self.effect * epsilon))
+        """Return how many block effects are left out at either end; ε per row of the release."""
+        return min(math.floor(24 * self.partitions / epsilon), self.size)
 
 
 def count_share(size: int, epsilon: float) -> Fraction:
-    """Return the share of ε that counts the treated rows."""
-    return _rounded(_clip(60 / (size * epsilon), 0.03, 0.12))
+    """Return the share of ε that counts the arms: noise of at most a sixtieth of the rows."""
+    return Fraction(min(max(60 / (size * epsilon), 0.03), 0.12)).limit_denominator(10**6)
 
 
-def plan_blocks(  # noqa: PLR0913  # public numbers, each by its name
-    size: int,
-    dimension: int,
-    epsilon: float,
-    *,
-    share: float = 0.5,
-    members: float | None = None,
-    mass: float | None = None,
-    rows: int | None = None,
-    estimand: Estimand = "ate",
-    with_interval: bool = True,
-    options: BlocksOptions | None = None,
+def plan_blocks(
+    ask: Ask, options: BlocksOptions, *, members: float | None = None, rarer: float | None = None
 ) -> BlocksPlan:
-    """Cut rows into blocks for a share of treated rows; public numbers only.
+    """Plan the blocks by public numbers, and by released ones once these are known.
 
-    ``members`` is the noisy number of rows that take part, where that is counted; with sampling
-    weights how many rows of equal weight they are worth, and ``mass`` what the weights add up to
-    as shares of their bound: the noise of sums is that of so many rows. ``rows`` is n, where
-    ``size`` rows are expected and there may be more.
+    ``members`` is how many rows of equal weight the smallest subgroup is worth, ``rarer`` the
+    smallest share of an arm in any subgroup; without them subgroups and arms are thought equal.
     """
-    options = options or BlocksOptions()
-    present = size if members is None else min(max(int(members), 1), rows or size)
-    spread = share * (1 - share)
-    sums = size if mass is None else max(mass, 1.0)
-    centre = _rounded(_clip(25 / (spread * sums * epsilon), 0.05, 0.35))
-    interval = SQUARE_SHARE + SPREAD_SHARE if with_interval else Fraction(0)
-    effect = 1 - count_share(size, epsilon) - SUM_SHARE - centre - interval
-    used = float(effect) * epsilon
-    inside = _choose_model(present, dimension, used, share, estimand, options)
-    blocks = max(present // inside.rows, 2)
-    told = present if mass is None else min(present, sums)
-    pays = blocks * used >= _RANKS and told * epsilon * spread >= _INFORMATION
-    many = max(size, present)
-    fine = many >= _FINE_ROWS
+    members = ask.size / ask.subgroups if members is None else members
+    rarer = min(max(1 / ask.arms if rarer is None else rarer, 0.005), 0.5)
+    left = ask.epsilon * float(1 - ask.counting)
+    ranks = _RANKS if ask.coordinates == 1 else _RANKS_EACH * ask.coordinates + 5
+    each = min(2 * ask.arms, 6)  # rows of the rarer arm
+    needed = max(0.8 * (ask.dimension * (ask.arms - 1) / 2 ** (ask.arms > 2) + 6), each / rarer)
+    rows = members * left / ranks
+    if rows > _LONG_BLOCK:
+        rows = math.sqrt(_LONG_BLOCK * rows)
+    rows = max(rows, min(needed, members * left / (_FEWEST * 1.04 * ranks)), 1.0)
+    blocks = max(math.floor(members / rows), _FEWEST_BLOCKS)
+    if ask.size >= _VERY_MANY_ROWS:
+        blocks = min(blocks, math.ceil(_MOST_RANKS * ranks / left))
+    blocks = max(min(blocks, ask.size // 4), 1)
+    rows = members / blocks
+    enough = blocks * left >= _FEWEST * ranks and rows >= max(
+        (ask.dimension + 6) / 2, 0.7 * each / rarer
+    )
+    flags = blocks * left >= _FLAG_RANKS * ranks and rows >= _FLAG_ROWS
+    inside = _inside(ask, rows, rarer)
+    vote = flags and inside.forest.trees > 0 and inside.treatment_forest and ask.estimand != "ato"
+    vote &= ask.arms == 2 and ask.subgroups == 1 and rows * rarer >= _VOTE_ARM_ROWS
+    freedom = max(rows - 1.1 * ask.dimension, rows / 4)
     return BlocksPlan(
-        blocks=blocks,
-        rows=inside.rows,
-        partitions=options.partitions or _partitions(many, dimension, inside.bends),
-        centre=centre,
-        effect=effect,
-        enough=dimension > 0 and (pays if options.adjust is None else options.adjust),
-        model=inside.model,
-        bends=inside.bends,
-        candidate_bits=20 if fine else 14,
-        value_bits=30 if fine else 20,
+        blocks,
+        options.partitions or _partitions(ask.size, blocks, rows),
+        rows,
+        _adjusts(ask, options, enough=enough),
+        flags,
+        vote,
+        0.5 / math.sqrt(rarer * (1 - rarer) * freedom),
+        inside._replace(vote=vote),
+        14 if ask.size < _THRIFTY_ROWS else 16,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """A model inside a block and the rows it needs."""
-
-    model: Model
-    bends: Bends
-    rows: int
-
-
-def _choose_model(
-    size: int,
-    dimension: int,
-    epsilon: float,
-    share: float,
-    estimand: Estimand,
-    options: BlocksOptions,
-) -> _Inside:
-    """Take the largest model whose blocks leave enough ranks to the noise; the linear one else.
-
-    ``epsilon`` is what the centre may spend. The best size of a block weighs the rows that the
-    linear model loses against the ranks that the noise takes.
-    """
-    scarce = min(share, 1 - share)
-    # The arm whose fit is carried over to the others; overlap carries none over.
-    fitted = {"ate": scarce, "att": 1 - share, "atc": share, "ato": 0.5}[estimand]
-    larger: Model = "overlap" if estimand == "ato" else "doubly_robust"
-    factor = 5 if estimand == "ato" else 10
-    # Blocks grow with n, so that what a model of some size leaves does not stay.
-    growing = size * min(epsilon, epsilon**2) / 100
-    modelled = max(factor * dimension, 2.5 * dimension / fitted)
-    lost = 0.55 * (dimension + 6)
-    best = lost + math.sqrt(lost**2 + lost * size * epsilon**2 / 200)
-    needed = max(modelled, (factor + 2) / scarce, growing, best)
-    # Three rows of the smaller arm; the rarer it is the more, as far as ranks are to spare.
-    arm = max(3 / scarce, min(25 * (1 / scarce - 2), size * epsilon / _LARGER_RANKS))
-    least = math.ceil(max(best, arm, dimension + 4, min(growing / 2, modelled)))
-    plain = math.ceil(needed)
-    if options.bends == "squares" or (options.bends is None and options.model == "linear"):
-        return _squared(size, epsilon, plain, least, larger, options)
-    rich = _rich_rows(size, rich_columns(dimension), epsilon, scarce, plain)
-    if options.bends == "all":
-        rich = max(plain, math.ceil(1.25 * rich_columns(dimension) / scarce))
-    if rich is not None and options.bends != "chosen":
-        return _Inside(options.model or larger, "all", rich)
-    # Bias that stays is worse than noise, so blocks are as large as the ranks allow.
-    allowed = size // math.ceil(_FEWER_RANKS / epsilon)
-    fewest = least if options.model in (None, "linear") else plain
-    rows = max(min(max(plain, _CHOOSING_ROWS), allowed), fewest)
-    if rows < _FEWEST_CHOOSING_ROWS and options.bends is None:
-        return _squared(size, epsilon, plain, least, larger, options)
-    return _Inside(options.model or (larger if rows >= plain else "linear"), "chosen", rows)
-
-
-def _squared(  # sizes that were worked out before
-    size: int, epsilon: float, plain: int, least: int, larger: Model, options: BlocksOptions
-) -> _Inside:
-    """Take no more than squares: a larger model if ranks are left for it, the linear one else."""
-    if options.model == "linear":
-        return _Inside("linear", "squares", least)
-    if options.model is not None or size // plain * epsilon >= _LARGER_RANKS:
-        return _Inside(options.model or larger, "squares", plain)
-    return _Inside("linear", "squares", least)
-
-
-def _rich_rows(size: int, columns: int, epsilon: float, scarce: float, fewest: int) -> int | None:
-    """Return the rows with which a block can hold products and hinges; None if it cannot.
-
-    From many rows on, bias that stays is worse than noise: fewer rows a column and ranks will do.
-    """
-    if columns > _MOST_COLUMNS:
-        return None
-    ways = [(1.25, _LARGER_RANKS)] + [(0.9, _FEWER_RANKS)] * (size >= _MANY_ROWS)
-    for factor, ranks in ways:
-        rows = max(fewest, math.ceil(factor * columns / scarce))
-        if size // rows * epsilon >= ranks:
-            return rows
-    return None
-
-
-def _partitions(size: int, dimension: int, bends: Bends) -> int:
-    """Return how often to cut the rows: more partitions even out the luck of one."""
-    slow = bends == "all" or (bends == "chosen" and bends_to_choose_from(dimension) > _MANY_BENDS)
-    if size <= _MANY_ROWS and not slow:
-        return 10
-    return 3 if size < _MOST_ROWS else 1
-
-
-def worth_trying(size: int, plan: BlocksPlan, design: Design, options: BlocksOptions) -> bool:
-    """Say whether anything beyond the unadjusted comparison is tried at all; public numbers."""
-    if design == "randomized" or not plan.enough:
+def _adjusts(ask: Ask, options: BlocksOptions, *, enough: bool) -> bool:
+    """Say whether blocks are cut: where they pay, or where somebody insists."""
+    if ask.dimension == 0 or options.adjust is False:
         return False
-    return options.adjust is True or design == "observational" or size >= _FEW_ROWS
+    if ask.probability is not None:
+        return enough and ask.size * ask.epsilon >= _TRIAL_INFORMATION
+    if options.adjust:
+        return True
+    return enough and ask.design != "randomized"
 
 
-def _clip(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
+def _partitions(size: int, blocks: int, rows: float) -> int:
+    most = MOST_PARTITIONS if rows < 75 else 4 if size <= _MANY_ROWS else 1
+    return max(min(most, _MOST_BLOCKS // blocks), 1)
 
 
-def _rounded(share: float) -> Fraction:
-    """Round a share up to a thousandth."""
-    return Fraction(math.ceil(share * 1000 - 1e-9), 1000)
+def _inside(ask: Ask, rows: float, rarer: float) -> Inside:
+    """Return the model inside a block of so many rows."""
+    terms = 0
+    if rows >= max(_TERM_ROWS, 2 * ask.dimension):
+        terms = min(max(round(rows / _ROWS_PER_TERM), 2), _MOST_TERMS) + 4 * (ask.arms - 2)
+    among = {"att": 1, "atc": 0}.get(ask.estimand, ask.among)
+    slopes = 1
+    if ask.estimand == "ato":
+        slopes = 0
+    elif among >= 0 or (
+        rows * rarer >= _SLOPE_ARM_ROWS + 10 * (ask.arms > 2)
+        and 4 * rows * rarer * (1 - rarer) >= 3 * ask.dimension
+    ):
+        slopes = 2
+    inside = Inside(
+        arms=ask.arms,
+        among=among,
+        terms=terms,
+        forest=_FOREST if rows >= _FOREST_ROWS else _NO_FOREST,
+        treatment_forest=ask.probability is None,
+        vote=False,
+        slopes=slopes,
+        binary=ask.binary,
+    )
+    if ask.size < _THRIFTY_ROWS:
+        return inside
+    forest = inside.forest
+    if forest.trees:
+        forest = _SMALL_FOREST if ask.size < _VERY_MANY_ROWS else _SMALLEST_FOREST
+    return inside._replace(forest=forest, seen=_SEEN, contenders=_CONTENDERS)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainShares:
+    """Shares of ε without adjustment."""
+
+    counts: Fraction
+    means: Fraction
+    interval: Fraction
+
+    @property
+    def effect(self) -> Fraction:
+        """What is left to the effect."""
+        return 1 - self.counts - self.means - self.interval
+
+
+def plain_shares(size: int, epsilon: float, *, with_interval: bool) -> PlainShares:
+    """Return the shares without adjustment: counts and means need less as n·ε grows."""
+    root = (size * epsilon) ** (-1 / 3)
+    return PlainShares(
+        Fraction(min(max(1.1 * root, 0.015), 0.15)).limit_denominator(10**6),
+        Fraction(min(max(0.75 * root, 0.01), 0.10)).limit_denominator(10**6),
+        _INTERVAL_SHARE if with_interval else Fraction(0),
+    )

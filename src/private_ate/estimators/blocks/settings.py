@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_ate.estimators.request import Design, Estimand
-from private_ate.settings import ABSENT, Absent, OutcomeFacts, Settings, SubgroupsNote
+from private_ate.settings import (
+    ABSENT,
+    Absent,
+    ArmsSettings,
+    OutcomeFacts,
+    Settings,
+    SubgroupsNote,
+)
 
-__all__ = ["BlocksSettings", "ReleasedWeights"]
+__all__ = ["BlocksArmsSettings", "BlocksSettings", "ReleasedWeights"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +57,19 @@ class BlocksSettings(Settings):
         Rows of a block (b).
     partitions : int
         Partitions of the rows (r).
+    spread : float
+        The released spread of block effects, in units of the outcome.
+    models_differ : bool
+        Whether blocks say that a plain model gives another effect; absent where it was not asked.
+    arms_overlap : bool
+        Whether blocks say that both arms occur among all kinds of units; absent where it was not
+        asked.
+    arm_shares : mapping
+        The share of each arm, as released or as declared.
     window : int
-        Ranks around the middle whose block effects are averaged (W).
+        Of releases of earlier versions: ranks around the middle whose block effects are averaged.
     unadjusted_effect : float
-        The released difference in means that block effects are held near to.
+        Of releases of earlier versions: the released difference in means.
     noise_quantile : float
         Half-width that covers the last step's noise (q).
     population : str
@@ -91,9 +107,80 @@ class BlocksSettings(Settings):
     blocks: int | Absent = ABSENT
     block_rows: int | Absent = ABSENT
     partitions: int | Absent = ABSENT
+    spread: float | Absent = ABSENT
+    models_differ: bool | Absent = ABSENT
+    arms_overlap: bool | Absent = ABSENT
+    arm_shares: Mapping[str, float] | Absent = ABSENT
     window: int | Absent = ABSENT
     unadjusted_effect: float | Absent = ABSENT
     noise_quantile: float | Absent = ABSENT
+    population: str
+    interval_covers: str | Absent = ABSENT
+    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
+    notes: tuple[str, ...]
+    design: Design
+    estimand: Estimand
+    confidence: float
+    rows_per_person: int
+    budget: Mapping[str, float]
+    noise_interval_covers: str
+    private_weights: ReleasedWeights | Absent = ABSENT
+    subgroups: SubgroupsNote | Absent = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksArmsSettings(ArmsSettings):
+    """Settings of the blocks method for three arms or more.
+
+    Attributes
+    ----------
+    adjusted : bool
+        Whether a model was fitted inside blocks; otherwise the arms are compared as they are.
+    model : str
+        The model inside the blocks.
+    blocks : int
+        Blocks of a partition (m).
+    block_rows : int
+        Rows of a block (b).
+    partitions : int
+        Partitions of the rows (r).
+    arm_shares : mapping
+        The share of each arm, as released.
+    population : str
+        Whom the effects speak of.
+    interval_covers : str
+        What the intervals cover, and what not; only where they were asked for.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
+    notes : list of str
+        Warnings.
+    design : str
+        How treatment came about, as declared.
+    estimand : str
+        Whose average effect was asked for.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    budget : mapping
+        ε of each step that saw private values.
+    noise_interval_covers : str
+        What the noise intervals cover, and what not.
+    private_weights : object
+        Which sampling weights are in force, and what was released of them; only where any are.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("blocks",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+    adjusted: bool
+    model: str | Absent = ABSENT
+    blocks: int | Absent = ABSENT
+    block_rows: int | Absent = ABSENT
+    partitions: int | Absent = ABSENT
+    arm_shares: Mapping[str, float] | Absent = ABSENT
     population: str
     interval_covers: str | Absent = ABSENT
     outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT

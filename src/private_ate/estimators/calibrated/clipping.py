@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Integers
+from private_ate.domain import Interval
+from private_ate.estimators.calibrated.settings import NoisyCount
+from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block, Study
@@ -25,9 +28,12 @@ __all__ = [
     "DECLARED_RANGE",
     "WIDE_DEVIATIONS",
     "CentredRange",
+    "ClipNotes",
+    "ClipPlan",
     "OutcomeRange",
     "outcomes_of",
     "release_centred_range",
+    "release_clip",
     "release_range",
     "wide_range",
 ]
@@ -38,6 +44,11 @@ _CELLS: Final = 1 << _CELL_BITS
 _DEVIATIONS: Final = 8  # guessed standard deviations that a range around the centre holds
 # Standard deviations of an outcome from which a declared range counts as wide.
 WIDE_DEVIATIONS: Final = 16
+_CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
+_CENTRED: Final = (
+    "the effect and its interval are those of outcomes clipped to 'clipped_to', eight "
+    "outcome_sd around a private median; 'outcomes_beyond' tells how many were beyond"
+)
 _COUNTING: Final = Fraction(1, 5)  # of the budget, for the number of outcomes beyond the range
 
 
@@ -113,7 +124,7 @@ class CentredRange:
 
     kept: OutcomeRange
     beyond: int
-    doubt: float  # that number's noise is smaller than this 19 times of 20
+    within: float  # that number's noise is smaller than this 19 times of 20
 
 
 def wide_range(share: float) -> int | None:
@@ -200,3 +211,49 @@ def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], _Histogram]:
         return _Histogram(np.bincount(cells, minlength=last + 1).astype(np.int64))
 
     return kernel
+
+
+@dataclass(frozen=True, slots=True)
+class ClipPlan:
+    """What the public plan says about tighter bounds: their share of ε and, if fixed, width."""
+
+    share: Fraction
+    width: int | None  # in grid steps, around a private centre
+
+    @property
+    def kept_share(self) -> float:
+        """The width to expect as a share of the declared one."""
+        return 1.0 if self.width is None else self.width / OUTCOME_STEPS
+
+
+class ClipNotes(TypedDict, total=False):
+    """What a release says about tighter bounds, where there are any."""
+
+    outcomes_beyond: NoisyCount
+    clipped_to: tuple[float, float]
+    notes: tuple[str, ...]
+
+
+def release_clip(
+    study: Study, plan: ClipPlan, request: Request, noise: Noise
+) -> tuple[OutcomeRange, ClipNotes]:
+    """Spend the plan's share on a range; return it and what a release says about it."""
+    if not plan.share:
+        return DECLARED_RANGE, {}
+    epsilon, rows = request.epsilon * plan.share, request.rows_per_person
+    bounds = study.domain.bounds
+    if plan.width is None:
+        kept = release_range(study, epsilon, rows, noise)
+        return kept, {"clipped_to": _in_units(kept, bounds), "notes": (_CLIPPED,)}
+    centred = release_centred_range(study, plan.width, epsilon, rows, noise)
+    return centred.kept, {
+        "outcomes_beyond": NoisyCount(centred.beyond, centred.within),
+        "clipped_to": _in_units(centred.kept, bounds),
+        "notes": (_CENTRED,),
+    }
+
+
+def _in_units(kept: OutcomeRange, bounds: Interval) -> tuple[float, float]:
+    """Return the kept range in units of the outcome."""
+    low, width = bounds.low, bounds.width
+    return low + width * kept.low / OUTCOME_STEPS, low + width * kept.high / OUTCOME_STEPS

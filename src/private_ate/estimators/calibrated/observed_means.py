@@ -7,8 +7,7 @@ observed weight are released together, and their ratio is the arm's mean.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -18,19 +17,20 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from private_ate.arrays import Bits, Floats, Integers
-from private_ate.estimators.calibrated.clipping import OutcomeRange
-from private_ate.estimators.calibrated.final_weights import CappedWeights
+from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
+from private_ate.estimators.calibrated.design import fold_with_base
+from private_ate.estimators.calibrated.weights import PublicWeights
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, quantize_weights, weighted_sum
-from private_ate.study import Block
+from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
+from private_ate.study import Block, MatchingStudy
 
 __all__ = [
     "ArmMean",
     "ObservedArms",
     "ObservedMeans",
     "ObservedSums",
+    "add_observed",
     "observe_arm",
-    "observed_kernel",
     "observed_rows",
     "release_observed_means",
 ]
@@ -70,27 +70,22 @@ class ObservedArms:
 
 def observed_rows(block: Block) -> Bits:
     """Say who has an outcome; everybody, where the study holds no such column."""
-    return np.ones(block.treatment.size, np.bool_) if block.observed is None else block.observed
+    return np.ones(block.arm.size, np.bool_) if block.observed is None else block.observed
 
 
-def observed_kernel(
-    weights: CappedWeights, kept: OutcomeRange
-) -> Callable[[Block, Floats | None], ObservedArms]:
-    """Return a kernel that adds up both arms, with weights that know nothing of who is observed."""
+def add_observed(study: MatchingStudy, weights: PublicWeights, kept: OutcomeRange) -> ObservedArms:
+    """Add up both arms, with weights that know nothing of who is observed."""
 
     def kernel(block: Block, base: Floats | None) -> ObservedArms:
-        if block.outcome is None:
-            msg = "the private phase needs a study with outcomes"
-            raise TypeError(msg)
-        steps = quantize_weights(weights.of(block, base))
-        centred, observed = kept.centre(block.outcome), observed_rows(block)
-        treated, control = (
-            observe_arm(steps[arm], centred[arm], observed[arm])
-            for arm in (block.treatment, ~block.treatment)
+        centred, observed = kept.centre(outcomes_of(block)), observed_rows(block)
+        everybody = replace(block, observed=None)
+        control, treated = (
+            observe_arm(steps, centred[rows], observed[rows])
+            for rows, steps in weights.steps(everybody, base)
         )
         return ObservedArms(treated, control)
 
-    return kernel
+    return fold_with_base(study, weights.design.base, kernel, title="outcomes")
 
 
 def observe_arm(steps: Integers, centred: npt.NDArray[np.int32], observed: Bits) -> ObservedSums:

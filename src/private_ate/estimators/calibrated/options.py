@@ -8,10 +8,9 @@ from typing import Final, Literal, get_args
 
 from private_ate.arguments import exact_number, one_of, real_number, settle, truth_value
 from private_ate.domain import Interval
-from private_ate.estimators.calibrated.clipping import wide_range
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.estimators.calibrated.clipping import ClipPlan, wide_range
 
-__all__ = ["CalibratedOptions", "ClipPlan", "TermsName", "outcome_share", "plan_clip"]
+__all__ = ["CalibratedOptions", "TermsName", "outcome_share", "plan_clip"]
 
 TermsName = Literal["growing", "plain"]
 
@@ -35,8 +34,8 @@ class CalibratedOptions:
     means : bool
         Also release both potential-outcome means, each arm with noise of its own.
     terms : "growing" or "plain"
-        What weights balance: covariates, squares and the score, and, as rows allow, bends,
-        products and functions of the score; or the former alone.
+        What weights balance: covariates and, as far as held-out rows show that treatment follows
+        them, products, squares and leaves of boosted trees; or the covariates alone.
     """
 
     outcome_sd: float | None = None
@@ -57,19 +56,6 @@ class CalibratedOptions:
         if self.clip_share is None:
             return Fraction(0)
         return exact_number("clip_share", self.clip_share, "0", "0.5")
-
-
-@dataclass(frozen=True, slots=True)
-class ClipPlan:
-    """What the public plan says about tighter bounds: their share of ε and, if fixed, width."""
-
-    share: Fraction
-    width: int | None  # in grid steps, around a private centre
-
-    @property
-    def kept_share(self) -> float:
-        """The width to expect as a share of the declared one."""
-        return 1.0 if self.width is None else self.width / OUTCOME_STEPS
 
 
 def plan_clip(bounds: Interval, options: CalibratedOptions) -> ClipPlan:

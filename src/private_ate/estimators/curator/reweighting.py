@@ -7,7 +7,6 @@ is looked at. What cannot be found again for certain is not guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,21 +14,19 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.engines.local import LocalStudy, single_threaded_blas
-from private_ate.estimators.calibrated.cap_path import fold_with_base, members_of, walk_caps
-from private_ate.estimators.calibrated.final_weights import settle_weights
-from private_ate.estimators.calibrated.method import pose_caps
-from private_ate.estimators.calibrated.several_arms.design import walk_arms
-from private_ate.estimators.calibrated.several_arms.method import pose_arms
-from private_ate.estimators.calibrated.several_arms.weights import settle_arms
+from private_ate.estimators.calibrated.design import fold_with_base, pose
+from private_ate.estimators.calibrated.method import forms_of
+from private_ate.estimators.calibrated.options import CalibratedOptions
+from private_ate.estimators.calibrated.private import draws_of
+from private_ate.estimators.calibrated.weights import settle, try_caps
 from private_ate.estimators.request import Request
 from private_ate.release import Release
 from private_ate.settings import Facts
-from private_ate.study import Block, RowWeights
+from private_ate.study import Block
 
 __all__ = ["request_of", "used_weights"]
 
 _SAME = 1e-6  # relative: the same problem was solved to the same tolerance
-_ANY_NOISE = 1e12  # so much of it that a walk over caps goes on to the tightest
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,60 +68,40 @@ def used_weights(
     public = study.public()
     request = request_of(release, options)
     with single_threaded_blas():
-        found = _of_several(public, request, facts) if study.arms > 2 else _of_two(
-            public, request, facts
-        )  # fmt: skip
+        found = _weights_under(public, request, _caps(facts, study.domain.treatment.coded))
     if found is None or not _is_same(found, study, facts):
         return None
     return found
 
 
-def _of_two(public: LocalStudy, request: Request, facts: Facts) -> Floats | None:
-    cap = facts.weight_cap
-    if cap is None:
-        return None
-    problem = pose_caps(public, request)
-    path = walk_caps(public, problem, lambda points: points[-1].cap > cap * (1 + _SAME))
-    point = min(path.points, key=lambda each: abs(each.cap - cap))
-    if not math.isclose(point.cap, cap, rel_tol=_SAME):
-        return None
-    weights = settle_weights(public, path, point)
-
-    def kernel(block: Block, base: Floats | None) -> _Rows:
-        treated, control = members_of(block)
-        return _Rows((np.where(treated | control, weights.of(block, base), 0.0),))
-
-    return _gathered(public, problem.base, kernel)
+def _caps(facts: Facts, labels: tuple[str, ...]) -> tuple[float, ...]:
+    """Return the released cap of every arm, in the order of the codes; NaN where none is told."""
+    if len(labels) > 2:
+        return tuple(facts.weight_caps.get(label, math.nan) for label in labels)
+    return (math.nan if facts.weight_cap is None else facts.weight_cap,) * 2
 
 
-def _of_several(public: LocalStudy, request: Request, facts: Facts) -> Floats | None:
-    phase = pose_arms(public, request)
-    paths = walk_arms(public, phase.designs, _ANY_NOISE, 1.0)
+def _weights_under(public: LocalStudy, request: Request, caps: tuple[float, ...]) -> Floats | None:
+    """Solve again under the released caps; None if they are not among those that are tried."""
+    options = request.options
+    known = options if isinstance(options, CalibratedOptions) else CalibratedOptions()
+    design = pose(public, request)
     chosen = []
-    for label, path in zip(public.domain.treatment.coded, paths, strict=True):
-        cap = facts.weight_caps.get(label, math.nan)
-        point = min(path.points, key=lambda each, cap=cap: abs(each.cap - cap))  # type: ignore[misc]
-        if not math.isclose(point.cap, cap, rel_tol=_SAME):
+    for arms in draws_of(forms_of(len(caps), known)):
+        cap = max(caps[arm] for arm in arms)
+        points = (
+            point for point in try_caps(design, arms) if math.isclose(point.cap, cap, rel_tol=_SAME)
+        )
+        point = next(points, None)
+        if point is None:
             return None
         chosen.append(point)
-    weights = settle_arms(public, phase.designs, paths, tuple(chosen))
+    weights = settle(public, design, chosen)
 
     def kernel(block: Block, base: Floats | None) -> _Rows:
-        values = np.zeros(block.arm.size)
-        for each in weights:
-            held = each.of(block, base)
-            values[held.rows] = held.weights
-        return _Rows((values,))
+        return _Rows((weights.of(block, base),))
 
-    return _gathered(public, phase.designs.base, kernel)
-
-
-def _gathered(
-    public: LocalStudy,
-    base: RowWeights | None,
-    kernel: Callable[[Block, Floats | None], _Rows],
-) -> Floats:
-    return np.concatenate(fold_with_base(public, base, kernel).parts)
+    return np.concatenate(fold_with_base(public, design.base, kernel).parts)
 
 
 def _is_same(weights: Floats, study: LocalStudy, facts: Facts) -> bool:

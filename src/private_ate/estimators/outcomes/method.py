@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_DOWN, Context, Decimal
-from fractions import Fraction
 
 import numpy as np
 
@@ -21,14 +19,13 @@ from private_ate.effects.estimate import Estimate
 from private_ate.effects.outcomes import merge_outcomes
 from private_ate.errors import SchemaError
 from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.estimators.composition import refuse_gaps
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.together import named_noise, run_together
+from private_ate.privacy.together import run_together
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["estimate_outcomes", "request_for"]
@@ -45,21 +42,16 @@ def estimate_outcomes(
     """Release the effects on all declared outcomes, for one ε.
 
     Neighbours: one person's outcomes replaced, all of them at once; at sample level the record.
-    Cost: ε: what the runs ask for is drawn together, see `run_together`; at sample level every
-    run has an equal part of ε, and costs add up. Sensitivity: of every outcome what the method
+    Cost: ε: what the runs ask for is drawn together, see `run_together`; at sample level the
+    method releases all outcomes itself. Sensitivity: of every outcome what the method
     has for it alone. Proof: docs/proofs/outcomes.md.
     """
     domain = study.domain
     refuse_gaps(method, request, domain)
+    if not has_public_covariates(request.level):
+        return method.run(study, request, noise)
     views = [study.with_outcome(place) for place in range(len(domain.outcomes))]
     _require_alike(views, request)
-
-    if not has_public_covariates(request.level):
-        runs = _run_apart(views, request, method, noise)
-        return merge_outcomes(
-            runs, domain,
-            coverage=request.coverage, is_joint=False, bounds_are_declared=bounds_are_declared,
-        )  # fmt: skip
 
     def job(place: int) -> Callable[[Noise], Estimate]:
         asked = request_for(request, domain, place)
@@ -91,27 +83,6 @@ def request_for(request: Request, domain: Domain, place: int) -> Request:
     return replace(request, options=options, spreads=(), outcomes=len(domain.outcomes))
 
 
-def _run_apart(
-    views: list[MatchingStudy], request: Request, method: Method, noise: Noise
-) -> list[Estimate]:
-    """Run the method on every outcome with an equal part of ε."""
-    runs = []
-    parts = equal_parts(request.epsilon, len(views))
-    for place, (view, part) in enumerate(zip(views, parts, strict=True)):
-        asked = replace(request, epsilon=part, outcomes=len(views))
-        own = named_noise(noise, view.domain.outcome.column)
-        runs.append(method.run(view if place == 0 else view.unannounced(), asked, own))
-    return runs
-
-
-def equal_parts(epsilon: Fraction, count: int) -> list[Fraction]:
-    """Return parts of a budget that a request can hold, equal to 14 digits; they add up to it."""
-    exact = epsilon / count
-    context = Context(prec=13, rounding=ROUND_DOWN)
-    part = Fraction(context.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
-    return [*[part] * (count - 1), epsilon - (count - 1) * part]
-
-
 @dataclass(frozen=True, slots=True)
 class _Present:
     """How many rows with an outcome each cell holds of each arm; adds up over blocks."""
@@ -131,8 +102,7 @@ def _require_alike(views: list[MatchingStudy], request: Request) -> None:
     arms = views[0].domain.treatment.size
 
     def kernel(block: Block) -> _Present:
-        weighs = carries_weight(block)
-        kept = block.present if weighs is None else block.present & weighs
+        kept = block.shares > 0
         codes = cells.codes(block.covariates)[kept].astype(np.int64)
         both = codes * arms + block.arm[kept]
         counted = np.bincount(both, minlength=cells.count * arms)

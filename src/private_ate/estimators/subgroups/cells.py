@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from private_ate.domain.subgroups import Cells
-from private_ate.estimators.calibrated.sampled_units import carries_weight
 from private_ate.settings import ABSENT, SubgroupNote
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
@@ -45,9 +44,7 @@ def divide_rows(study: MatchingStudy, cells: Cells) -> list[CellRows]:
         return ArmSizes.count(block.arm, arms)
 
     def present(block: Block) -> ArmSizes:
-        weighs = carries_weight(block)
-        kept = block.present if weighs is None else block.present & weighs
-        return ArmSizes.count(block.arm[kept], arms)
+        return ArmSizes.count(block.arm[block.shares > 0], arms)
 
     def sampled(block: Block) -> float:
         return 0.0 if block.weights is None else float(block.weights.sum())

@@ -1,47 +1,43 @@
 """Effects in subgroups at label level: a run of the method in every cell, each with all of ε.
 
 Cells are told by public columns and a person is in one of them, so that every cell has the whole
-budget. What their weights balance is learnt from all rows; margins and all units are weighted sums
-of cells. Where half of ε was set aside for all units, these are a run on all rows with weights of
+budget. What their weights balance is learnt from all rows, near whose weights theirs stay; margins
+and all units are weighted sums of cells.
+Where half of ε was set aside for all units, these are a run on all rows with weights of
 their own, and the cells are made to add up to it. Proof: docs/proofs/subgroups.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-from private_ate.domain import Domain
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.estimate import Comparison, Estimate
+from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import ReleasedSubgroups
-from private_ate.effects.table import arm_of_subgroups, equal_effects, rows_of_subgroups, table_rows
 from private_ate.errors import SchemaError
+from private_ate.estimators.calibrated.design import Learned, pose
 from private_ate.estimators.calibrated.method import (
-    Features,
     estimate_calibrated,
-    estimate_cell,
-    learn_features,
+    estimate_rows,
+    learn_from_all,
 )
-from private_ate.estimators.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
 from private_ate.estimators.composition import refuse_gaps
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.cells import divide_rows, groups_of, rows_compared
 from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
 from private_ate.estimators.subgroups.populations import count_population
-from private_ate.estimators.subgroups.private_cells import estimate_private_cells
+from private_ate.estimators.subgroups.table import subgroup_estimate
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.parts import Parts
 from private_ate.privacy.together import named_noise
-from private_ate.settings import ABSENT, SubgroupsNote
 from private_ate.study import MatchingStudy
 
-__all__ = ["estimate_subgroups", "features_for_cells"]
+__all__ = ["estimate_subgroups", "learned_for_cells", "overlap_of_cell"]
 
 _DIRECT: Final = "all units"
 
@@ -53,12 +49,12 @@ def estimate_subgroups(
 
     Neighbours: one person's outcome replaced, which is in one cell. Cost: ε: every cell spends
     all of it, or half if the other half pays for a run on all rows. Sensitivity: as the method has
-    it within a cell, and among all rows. Where cells are private: see `estimate_private_cells`.
+    it within a cell, and among all rows. Private subgroups are released by the method itself.
     Proof: docs/proofs/subgroups.md.
     """
     refuse_gaps(method, request, study.domain)
     if not has_public_covariates(request.level):
-        return estimate_private_cells(study, request, noise)
+        return method.run(study, request, noise)
     cells = Cells.of(study.domain, request.by)
     found = divide_rows(study, cells)
     used = [cell for cell in found if cell.is_comparable]
@@ -68,9 +64,9 @@ def estimate_subgroups(
     whole = rows_compared(study, cells, found)
     of_cells = _half(request.epsilon) if request.overall else request.epsilon
     each = replace(request, by=(), overall=False, epsilon=of_cells)
-    learned = features_for_cells(whole.public(), each)
+    learned = learned_for_cells(whole.public(), each, len(used))
     parts = Parts(noise)
-    runs = [estimate_cell(cell.study, each, parts.within(cell.name), learned) for cell in used]
+    runs = [estimate_rows(cell.study, each, parts.within(cell.name), learned) for cell in used]
     direct = None
     if request.overall:
         rest = replace(each, epsilon=request.epsilon - of_cells)
@@ -86,7 +82,7 @@ def estimate_subgroups(
     labels = study.domain.treatment.coded
     notes = tuple(cell.note(labels) for cell in found if cell.everyone.total)
     settings = merged_settings([run.settings for run in runs], shares, notes, request)
-    return _estimate(
+    return subgroup_estimate(
         released, groups_of(cells, used), study.domain, request, settings,
         units=tuple(map(sum, zip(*(cell.present.counts for cell in used), strict=True))),
         warnings=merged_warnings(
@@ -95,16 +91,24 @@ def estimate_subgroups(
     )  # fmt: skip
 
 
-def features_for_cells(public: MatchingStudy, request: Request) -> Features | None:
-    """Learn from all rows what the weights of two arms balance in every cell; public columns only.
+def learned_for_cells(public: MatchingStudy, request: Request, cells: int) -> Learned | None:
+    """Learn from all rows what every cell balances, and weights near which a cell's stay.
 
-    A cell alone has too few rows to learn products and shapes of covariates; what its weights
-    then leave leans the same way in all cells, and stays in the effect of all units. Several arms
-    learn no such terms, and weights that follow matching balance what matching does.
+    A cell alone has too few rows to learn shapes of the covariates, and what its weights then
+    leave has the same sign in all cells and adds up in the effect of all units. Near the weights
+    of all rows, rolled-up totals are about as balanced as those of one run on all rows. Weights
+    that follow matching are each cell's own. Public columns only.
     """
-    if public.domain.treatment.size > 2 or request.target == "track":
+    return None if request.target == "track" else learn_from_all(public, request, cells)
+
+
+def overlap_of_cell(
+    public: MatchingStudy, request: Request, learned: Learned | None
+) -> float | None:
+    """Return what the units of a cell count for the ATO, by the score of all rows."""
+    if request.estimand != "ato":
         return None
-    return learn_features(public, request)
+    return pose(public, request, learned).population
 
 
 def _half(epsilon: Fraction) -> Fraction:
@@ -112,56 +116,3 @@ def _half(epsilon: Fraction) -> Fraction:
     context = Context(prec=14)
     half = epsilon / 2
     return Fraction(context.divide(Decimal(half.numerator), Decimal(half.denominator)))
-
-
-def _estimate(
-    released: ReleasedSubgroups,
-    groups: Sequence[tuple[str, tuple[int, ...]]],
-    domain: Domain,
-    request: Request,
-    settings: CalibratedSettings | CalibratedArmsSettings,
-    *,
-    units: tuple[int, ...],
-    warnings: tuple[str, ...],
-) -> Estimate:
-    """Return what a release of subgroups holds; all of it is post-processing.
-
-    ``groups`` are the rows' names with the places of the cells in each; ``units`` those of arms.
-    """
-    labels, width = domain.treatment.coded, domain.bounds.width
-    pays = request.confidence is not None and released.has_variances
-    made, factor = rows_of_subgroups(
-        released, table_rows(released.shares, groups, labels), width,
-        request.coverage, request.coverage_at_once if pays else None,
-    )  # fmt: skip
-    headline = made[len(labels) - 2].contrast
-    told = replace(
-        settings,
-        subgroups=SubgroupsNote(
-            request.by,
-            "paid for" if request.overall else "rolled up",
-            settings.subgroups.cells if isinstance(settings.subgroups, SubgroupsNote) else (),
-            ABSENT if factor is None else factor,
-            (equal_effects(released, labels) if pays else ()) or ABSENT,
-        ),
-    )
-    estimate = Estimate(
-        headline.effect, headline.noise_interval, headline.interval, told,
-        warnings=warnings, subgroups=tuple(made),
-    )  # fmt: skip
-    if len(labels) == 2:
-        return estimate
-    among = request.among
-    arms = tuple(
-        arm_of_subgroups(
-            released, place, labels, units[place], domain.bounds, request.coverage, pays=pays
-        )
-        for place in range(len(labels))
-    )
-    overall = tuple(row.contrast for row in made if row.subgroup is None)
-    return replace(
-        estimate,
-        estimand=None if among is None else ("atc" if among == labels[0] else "att"),
-        comparison=Comparison(arms, overall),
-        subgroups=tuple(row for row in made if row.subgroup is not None),
-    )

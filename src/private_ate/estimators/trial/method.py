@@ -1,9 +1,9 @@
 """The effect of a trial with whole records private: one mean of a score that is never biased.
 
 With T treated and the probability p known, ``(T − p)(y − g)/(p(1 − p))`` has the effect as its
-mean, whatever g is. g is a private guess of the outcome: one number, and beyond it what a private
-model of the outcome says of the covariates, once n·ε² suffices. No count of the arms and no score
-is paid for. Privacy: docs/proofs/trials.md.
+mean, whatever g is. g is a private guess of the outcome, one number. No count of the arms and no
+score is paid for. Where n·ε suffices and everybody has the same probability, blocks of rows use the
+covariates instead. Privacy: docs/proofs/trials.md.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.estimators.blocks.unadjusted import Count, lifted_variance, release_count
-from private_ate.estimators.orthogonal.strata import OneCell, Partition, Strata
+from private_ate.estimators.blocks.counts import Counts, Subgroups, release_counts
 from private_ate.estimators.request import Request
-from private_ate.estimators.trial.plan import TrialPlan, plan_trial
+from private_ate.estimators.trial.plan import plan_trial
 from private_ate.estimators.trial.probability import Probability
 from private_ate.models.folds import Total, by_chunks
-from private_ate.models.private_logistic import LogisticObjective
-from private_ate.models.standardization import noise_bits, release_scaling
+from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_quantile
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
-__all__ = ["TrialEffect", "TrialScore", "estimate_trial"]
+__all__ = ["TrialEffect", "TrialScore", "estimate_trial", "lifted_variance"]
 
 _CENTRE_BOUND: Final = 0.45  # of the range: how far from its middle outcomes are centred
 _EFFECT_SPREAD: Final = 0.15  # of the range: how large an effect is thought to be
+_SHIFT: Final = 1.5  # scales of its noise by which a variance is shifted up
+_FLOOR: Final = 2.0  # and the least value that it has
 _SCORE_BITS: Final = 20  # the score's grid lies at least this far below the scale of its noise
 
 
@@ -48,8 +48,7 @@ class TrialEffect:
     value: float
     noise: float
     half: float | None
-    has_prognosis: bool
-    counted: Count | None = None
+    counted: Counts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +69,11 @@ class TrialScore:
         low = max(treated * (half + centre), control * (half - centre))
         return cls(probability, centre, -low, high)
 
-    def values(self, block: Block, partition: Partition) -> Floats:
+    def values(self, block: Block) -> Floats:
         """Return the score of each row, clipped to the bounds."""
-        rows = partition.rows(block)
         chance = self.probability.of(block)
-        rate = np.where(rows.treated, 1 / chance, -1 / (1 - chance))
-        scores = rate * (rows.outcome / OUTCOME_STEPS - self.centre)
+        rate = np.where(block.treatment, 1 / chance, -1 / (1 - chance))
+        scores = rate * (_centred(block) / OUTCOME_STEPS - self.centre)
         return np.clip(scores, self.low, self.high)
 
 
@@ -89,22 +87,17 @@ def estimate_trial(
     """
     changes, epsilon = request.rows_per_person, request.epsilon
     plan = plan_trial(
-        study.size, study.dimension, float(epsilon) / changes,
-        rarer=probability.rarer, counted=not study.everyone_takes_part,
+        study.size, float(epsilon) / changes, counted=not study.everyone_takes_part,
         with_interval=request.confidence is not None,
     )  # fmt: skip
     counted = _count(study, noise, epsilon * plan.counts, changes)
-    members = study.size if counted is None else counted.members
-    partition = _prognosis(study, noise, plan, request, members)
-    width = 2 * partition.half_range / OUTCOME_STEPS
-    sums = _release_sums(study, partition, noise, epsilon * plan.sums, changes)
-    centre, anchor = _centre(
-        sums, probability, members, width, changes / float(epsilon * plan.sums)
-    )
-    score = TrialScore.of(probability, centre, width)
+    members = study.size if counted is None else round(float(counted.members[0]))
+    sums = _release_sums(study, noise, epsilon * plan.sums, changes)
+    centre, anchor = _centre(sums, probability, members, 1.0, changes / float(epsilon * plan.sums))
+    score = TrialScore.of(probability, centre, 1.0)
     anchor = min(max(anchor, score.low), score.high)
     value, unit = _release_effect(
-        study, partition, score, noise,
+        study, score, noise,
         anchor=anchor, members=members, epsilon=epsilon * plan.effect, changes=changes,
     )  # fmt: skip
     value = min(max(value, -1.0), 1.0)
@@ -112,40 +105,24 @@ def estimate_trial(
     half = None
     if plan.interval:
         square = _release_square(
-            study, partition, score, noise,
+            study, score, noise,
             effect=value, members=members, epsilon=epsilon * plan.interval, changes=changes,
         )  # fmt: skip
         normal = float(ndtri((1 + request.coverage) / 2))
         sampling = changes * square / members
-        if counted is not None and counted.squares is not None:  # a sum of weights is noisier
+        if counted is not None:  # a sum of weights is noisier
             sampling += ((value - anchor) * counted.deviation / members) ** 2
         half = math.hypot(normal * math.sqrt(sampling), reach)
-    return TrialEffect(value, reach, half, plan.has_prognosis, counted)
+    return TrialEffect(value, reach, half, counted)
 
 
-def _count(study: Study, noise: Noise, epsilon: Fraction, changes: int) -> Count | None:
+def _count(study: Study, noise: Noise, epsilon: Fraction, changes: int) -> Counts | None:
     """Count the rows that take part, where some may not."""
     if study.everyone_takes_part:
         return None
-    return release_count(study, noise, epsilon=epsilon, changes=changes, step="rows that take part")
-
-
-def _prognosis(
-    study: Study, noise: Noise, plan: TrialPlan, request: Request, members: int
-) -> Partition:
-    """Return outcomes as they are, or less what a private model of them says."""
-    if not plan.has_prognosis:
-        return OneCell()
-    changes, epsilon = request.rows_per_person, request.epsilon
-    scaling = release_scaling(
-        study, noise,
-        epsilon=epsilon * plan.scaling, changes=changes, stretch=plan.stretch, members=members,
-    )  # fmt: skip
-    weights = noise.objective(
-        "outcome model", LogisticObjective(study, scaling, "outcome"),
-        changes=changes, epsilon=epsilon * plan.model,
-    )  # fmt: skip
-    return Strata(scaling, np.zeros(study.dimension), weights, 1)
+    return release_counts(
+        study, Subgroups(), noise, epsilon=epsilon, changes=changes, step="rows that take part"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +137,7 @@ class _ArmTotals:
 
 
 def _release_sums(
-    study: Study, partition: Partition, noise: Noise, epsilon: Fraction, changes: int
+    study: Study, noise: Noise, epsilon: Fraction, changes: int
 ) -> tuple[float, float]:
     """Release the outcome sums of both arms in units of the range.
 
@@ -169,15 +146,14 @@ def _release_sums(
     """
 
     def kernel(block: Block) -> _ArmTotals:
-        rows = partition.rows(block)
-        steps = np.rint(rows.outcome * block.shares).astype(np.int64)
-        treated = int(steps[rows.treated].sum())
+        steps = np.rint(_centred(block) * block.shares).astype(np.int64)
+        treated = int(steps[block.treatment].sum())
         return _ArmTotals(int(steps.sum()) - treated, treated)
 
     exact = study.fold(by_chunks(kernel), title="arms")
     noisy = noise.laplace(
         "arm sums", [exact.control, exact.treated],
-        sensitivity=changes * 2 * partition.half_range, epsilon=epsilon,
+        sensitivity=changes * OUTCOME_STEPS, epsilon=epsilon,
     )  # fmt: skip
     return noisy[0] / (2 * OUTCOME_STEPS), noisy[1] / (2 * OUTCOME_STEPS)
 
@@ -200,9 +176,8 @@ def _centre(
     return min(max(mean + (1 - 2 * chance) * effect, -bound), bound), effect
 
 
-def _release_effect(  # noqa: PLR0913  # a score, where it is anchored, and the step's parameters
+def _release_effect(  # a score, where it is anchored, and the step's parameters
     study: Study,
-    partition: Partition,
     score: TrialScore,
     noise: Noise,
     *,
@@ -224,7 +199,7 @@ def _release_effect(  # noqa: PLR0913  # a score, where it is anchored, and the 
     low, high = math.floor((score.low - anchor) / grid), math.ceil((score.high - anchor) / grid)
 
     def kernel(block: Block) -> Total:
-        steps = np.rint((score.values(block, partition) - anchor) / grid)
+        steps = np.rint((score.values(block) - anchor) / grid)
         counted = np.rint(np.clip(steps, low, high) * block.shares)
         return Total(int(counted.astype(np.int64).sum()))
 
@@ -235,9 +210,8 @@ def _release_effect(  # noqa: PLR0913  # a score, where it is anchored, and the 
     return anchor + away, float(Fraction(sensitivity, members) * Fraction(grid))
 
 
-def _release_square(  # noqa: PLR0913  # as above
+def _release_square(  # as above
     study: Study,
-    partition: Partition,
     score: TrialScore,
     noise: Noise,
     *,
@@ -253,18 +227,36 @@ def _release_square(  # noqa: PLR0913  # as above
     """
     largest = max(score.high, -score.low) ** 2
     bits = noise_bits(changes, epsilon)
-    kernel = _square_kernel(score, partition, effect, largest, bits)
+    kernel = _square_kernel(score, effect, largest, bits)
     total = study.fold(by_chunks(kernel), title="variance").steps
     noisy = noise.laplace("variance", [total], sensitivity=changes << bits, epsilon=epsilon)
     share = noisy[0] / (members << (bits + 1))
     return largest * lifted_variance(share, changes / (members * float(epsilon)))
 
 
+def lifted_variance(share: float, scale: float) -> float:
+    """Return a noisy variance as a share of its bound, lifted by its noise's scale.
+
+    Together with its least value the shift makes it less than half of what it should be in fewer
+    than two runs of a hundred.
+    """
+    return min(max(share + _SHIFT * scale, _FLOOR * scale), 1.0)
+
+
+def _centred(block: Block) -> Floats:
+    """Return outcomes in steps, the middle of their range being zero."""
+    if block.outcome is None:
+        msg = "this method needs a study with outcomes"
+        raise TypeError(msg)
+    centred: Floats = block.outcome - np.float64(OUTCOME_STEPS // 2)
+    return centred
+
+
 def _square_kernel(
-    score: TrialScore, partition: Partition, effect: float, largest: float, bits: int
+    score: TrialScore, effect: float, largest: float, bits: int
 ) -> Callable[[Block], Total]:
     def kernel(block: Block) -> Total:
-        away = score.values(block, partition) - effect
+        away = score.values(block) - effect
         share = np.minimum(away * away / largest, 1.0) * block.shares**2
         return Total(int(np.rint(share * float(1 << bits)).astype(np.int64).sum()))
 

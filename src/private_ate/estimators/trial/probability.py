@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError
 from private_ate.study import Block
 
-__all__ = ["Probability", "probability_note", "probability_of"]
+__all__ = ["Probability", "probability_note", "probability_of", "require_covariate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,8 @@ def probability_of(domain: Domain, probability: float | str) -> Probability:
     """Find a declared probability: a number, or a covariate with bounds between 0 and 1."""
     if not isinstance(probability, str):
         return Probability(probability, probability)
-    kind = domain.covariates.get(probability)
-    if kind is None:
-        msg = f"the column of probabilities {probability!r} is not among the covariates; name it"
-        raise ArgumentError(msg, parameter="covariates")
+    require_covariate(probability, domain.covariates)
+    kind = domain.covariates[probability]
     if not isinstance(kind, Interval) or not 0 < kind.low <= kind.high < 1:
         msg = (
             f"the column of probabilities {probability!r} needs bounds between 0 and 1, both "
@@ -63,6 +62,17 @@ def probability_of(domain: Domain, probability: float | str) -> Probability:
         )
         raise ArgumentError(msg, parameter="bounds", column=probability)
     return Probability(kind.low, kind.high, domain.features.index(probability))
+
+
+def require_covariate(probability: float | str | None, covariates: Collection[str]) -> None:
+    """Refuse a column of probabilities that is none of the covariates in use.
+
+    A release would say that treatment was given by it, though nobody looked at it, and a ledger
+    holds covariates alone to what is public.
+    """
+    if isinstance(probability, str) and probability not in covariates:
+        msg = f"the column of probabilities {probability!r} is not among the covariates; name it"
+        raise ArgumentError(msg, parameter="covariates")
 
 
 def probability_note(probability: float | str | None) -> tuple[str, ...]:

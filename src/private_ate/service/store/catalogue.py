@@ -277,7 +277,7 @@ def _open_account(execute: Execute, new: Dataset, population: Population) -> Non
     if has_public_covariates(new.level):
         public, gaps = list(new.domain.public_columns), _public_gaps(new.domain)
     said = declared_roles(new.level, public, new.rows_per_person, gaps)
-    private = Roles(private=frozenset({new.domain.outcome.column}))
+    private = Roles(private=frozenset(new.domain.private_columns))
     roles = private.declare(said, new.name)
     bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
     grant_dataset(execute, new.name, population.total, bound)
@@ -297,7 +297,7 @@ def _check_columns(new: Dataset) -> None:
         check_name("column", name)
     domain = new.domain
     require_one_outcome(domain, "a data set of a service")
-    needed = (domain.outcome.column, *domain.public_columns)
+    needed = (*domain.private_columns, *domain.public_columns)
     lacking = next((name for name in needed if name not in new.columns), None)
     if lacking is not None:
         msg = f"the domain declares column {lacking!r}, which is not among the columns"

@@ -15,14 +15,15 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from private_ate.domain import Domain
+from private_ate.estimators.registry import AUTO
 from private_ate.planning import PlanRow
 from private_ate.privacy.ledger.chain import Entry
 from private_ate.privacy.ledger.store import read_entries
 from private_ate.release import Release
 from private_ate.report.markup import STYLE
+from private_ate.service.adjusting import plan_question
 from private_ate.service.desk import Balance, Desk
 from private_ate.service.heads import first_hidden, holds_head, visible_heads
-from private_ate.service.planner import expect
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import (
@@ -365,18 +366,24 @@ def plan_out(actor: Actor, desk: Desk, question: Question, half_width: float | N
     """Word a plan."""
     found, settled = desk.settle(question)
     with desk.shares.turn(actor.name):
-        expected = expect(question, found, settled, half_width)
+        plan = plan_question(question, found, settled, half_width)
     objections = desk.objections(actor, found, question)
     _, balance = desk.dataset(found.name)
     cost = settled.bill.cost
-    row = expected.row
+    rows = () if plan is None else plan.rows
+    arms = found.domain.treatment
+    headline = next((row for row in rows if row.arm == arms.treated), rows[0] if rows else None)
+    planned = ", ".join(AUTO[settled.request.level])
     return PlanOut(
         plan=settled.bill.plan, method=settled.method.name, epsilon=cost.epsilon_text,
-        delta=cost.delta_text, answer=expected.answer, epsilon_needed=expected.epsilon_needed,
-        caveat=expected.caveat, automatic=not objections, objections=list(objections),
+        delta=cost.delta_text, answer="" if plan is None else plan.answer,
+        epsilon_needed=None if plan is None else plan.epsilon_needed,
+        caveat=f"methods {planned} can be planned; {settled.method.name!r} cannot"
+        if plan is None else plan.caveat,
+        automatic=not objections, objections=list(objections),
         budget=_budget(found, balance), answers_left=max(balance.left.epsilon, 0) // cost.epsilon,
-        expected=None if row is None else _expected(row),
-        contrasts=[_expected(each) for each in expected.contrasts],
+        expected=None if headline is None else _expected(headline),
+        contrasts=[_expected(row) for row in rows if arms.size > 2],
         affordable=cost.fits(balance.left),
     )  # fmt: skip
 

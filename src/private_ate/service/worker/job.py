@@ -115,8 +115,7 @@ def _estimate(order: Order) -> Report:
             dataset = find_dataset(execute, row.dataset)
         settled = settle_question(row.asked, dataset)
         asked = settled.request.arguments("estimate_ate") | {
-            "domain": dataset.domain, "covariates": row.asked.covariates,
-            "method": settled.method.name,
+            "domain": dataset.domain, "method": settled.method.name,
         }  # fmt: skip
         if row.dummy:
             return Report("done", body=_dummy_release(dataset, asked))
@@ -130,11 +129,11 @@ def _estimate(order: Order) -> Report:
         if not dataset.digest:
             with store.transaction() as execute:
                 pin_digest(execute, dataset.name, digest, order.worker, row.start)
-        estimate_ate(
-            file, **asked, ledger=_ledger(store), dataset=dataset.name,
-            request_id=row.id, analyst=row.analyst,
-            approval=_approval(order, row.plan, row.submitted),
-        )  # fmt: skip
+        charged = {
+            "ledger": _ledger(store), "dataset": dataset.name, "request_id": row.id,
+            "analyst": row.analyst, "approval": _approval(order, row.plan, row.submitted),
+        }  # fmt: skip
+        estimate_ate(file, **asked | charged)
     return Report("done")
 
 
@@ -160,7 +159,7 @@ def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401 
     if asked["design"] == "randomized":
         trial = 0.5 if asked["probability"] is None else asked["probability"]
     study = draw_dummy(dataset.domain, dummy_rows(dataset.size), trial=trial)
-    made = estimate_ate(study.frame, **asked, dataset=dataset.name, seed=1)
+    made = estimate_ate(study.frame, **asked | {"dataset": dataset.name, "seed": 1})
     told = f"dummy data: made-up people with a known effect of {study.effect:g}"
     return replace(made, guarantee=DUMMY_NOTE, warnings=(told, *made.warnings)).to_json()
 

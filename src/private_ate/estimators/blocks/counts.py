@@ -1,0 +1,173 @@
+"""Noisy numbers of rows by subgroup and arm: by them blocks are planned and arms compared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from private_ate.arrays import Codes, Floats, Integers
+from private_ate.domain.subgroups import Cells
+from private_ate.privacy.noise import Noise
+from private_ate.study import Block, Study
+
+__all__ = ["Counts", "Subgroups", "release_counts"]
+
+_BITS: Final = 20  # counts and weights are released on the grid 2⁻²⁰
+_MOST_IN_CUBE: Final = 3  # numbers up to which noise on cubes is smaller than Laplace noise
+_LEAST_SHARE: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Subgroups:
+    """Whose effects are asked for: all units, or those of each of the finest subgroups.
+
+    ``cells`` is None for all units alone; with ``overall`` all units follow the subgroups.
+    """
+
+    cells: Cells | None = None
+    overall: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many sets of rows have effects of their own."""
+        return 1 if self.cells is None else len(self.names) + self.overall
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The finest subgroups; rows of which no subgroup is known are in none of them."""
+        return () if self.cells is None else self.cells.names[:-1]
+
+    def codes(self, covariates: Floats) -> Codes:
+        """Return the subgroup of every row of encoded covariates, shape (..., d)."""
+        if self.cells is None:
+            return np.zeros(covariates.shape[:-1], dtype=np.uint8)
+        flat = self.cells.codes(covariates.reshape(-1, covariates.shape[-1]))
+        return flat.reshape(covariates.shape[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Released numbers of rows, shape (subgroups, arms); with weights, shares of their bound.
+
+    Attributes
+    ----------
+    rows : array
+        The numbers, kept away from zero.
+    deviation : float
+        The standard deviation of the noise of each.
+    worth : float
+        How many rows of equal weight a row that takes part is worth: 1 without weights.
+    mean_share : float
+        What rows are counted as on average, of all n; of weights, their share of the bound.
+    """
+
+    rows: Floats
+    deviation: float
+    worth: float = 1.0
+    mean_share: float = 1.0
+
+    @property
+    def members(self) -> Floats:
+        """The number of rows in each subgroup."""
+        found: Floats = self.rows.sum(axis=1)
+        return found
+
+    @property
+    def shares(self) -> Floats:
+        """The share of each arm in each subgroup, kept away from zero."""
+        return np.maximum(self.rows / self.members[:, None], _LEAST_SHARE)
+
+    @classmethod
+    def known(cls, size: int, shares: tuple[float, ...]) -> Counts:
+        """Return expected numbers of rows, without noise."""
+        return cls(np.array([shares]) * size, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """Exact steps by subgroup and arm, and of squared weights; adds up over chunks."""
+
+    rows: Integers
+    squares: int
+
+    def __add__(self, other: _Totals) -> _Totals:
+        return _Totals(self.rows + other.rows, self.squares + other.squares)
+
+
+def release_counts(
+    study: Study,
+    subgroups: Subgroups,
+    noise: Noise,
+    *,
+    epsilon: Fraction,
+    changes: int,
+    step: str = "treated count",
+) -> Counts:
+    """Release how many rows each arm of each subgroup holds.
+
+    Of two arms that all rows are in, one number: n is public. With sampling weights numbers are
+    sums of weights as shares of the declared bound, and one is that of squared shares. Neighbours:
+    ``changes`` rows replaced, which may move to other arms and subgroups. Sensitivity: ``changes``
+    in every number (L∞), and ``2·changes`` in all counts together (L1), ``changes`` more with
+    squares; of one number ``changes``. Cost: ε. Proof: docs/proofs/blocks.md.
+    """
+    arms, weighted = study.domain.treatment.size, study.domain.weights is not None
+    cells = 1 if subgroups.cells is None else subgroups.cells.count
+
+    def kernel(block: Block) -> _Totals:
+        steps, squares = (
+            np.rint(block.shares**power * (1 << _BITS)).astype(np.int64) for power in (1, 2)
+        )
+        place = subgroups.codes(block.covariates).astype(np.int64) * arms + block.arm
+        rows = np.zeros(cells * arms, dtype=np.int64)
+        np.add.at(rows, place, steps)
+        return _Totals(rows, int(squares.sum()))
+
+    exact = study.fold(kernel, title="arms")
+    is_full = study.everyone_takes_part and not weighted and cells == 1
+    values = exact.rows[1:].tolist() if is_full else exact.rows.tolist()
+    values += [exact.squares] if weighted else []
+    unit = 1 << (_BITS + 1)
+    scale = changes / float(epsilon)
+    if len(values) == 1:
+        noisy = noise.laplace(step, values, sensitivity=changes << _BITS, epsilon=epsilon)
+        deviation = math.sqrt(2) * scale
+    elif len(values) <= _MOST_IN_CUBE:
+        noisy = noise.cube(step, values, sensitivity=changes << _BITS, epsilon=epsilon)
+        deviation = math.sqrt((len(values) + 1) * (len(values) + 2) / 3) * scale
+    else:
+        moved = (3 if weighted else 2) * changes
+        noisy = noise.laplace(step, values, sensitivity=moved << _BITS, epsilon=epsilon)
+        deviation = math.sqrt(2) * moved / changes * scale
+    found = np.array([value / unit for value in noisy])
+    squares = float(found[-1]) if weighted else 0.0
+    table = found[:-1] if weighted else found
+    if is_full:
+        table = np.concatenate([[study.size - table.sum()], table])
+    return _settled(table.reshape(cells, arms), subgroups, study.size, squares, deviation)
+
+
+def _settled(
+    table: Floats, subgroups: Subgroups, size: int, squares: float, deviation: float
+) -> Counts:
+    """Keep numbers within what they can be, and drop rows of which no subgroup is known."""
+    table = np.clip(table, 0.0, float(size))
+    if subgroups.cells is not None:
+        kept = [table[:-1]]
+        if subgroups.overall:
+            kept.append(table.sum(axis=0, keepdims=True))
+        table = np.concatenate(kept)
+    arms = table.shape[1]
+    members = np.maximum(table.sum(axis=1, keepdims=True), 4.0)
+    least = np.minimum(np.maximum(2.0, _LEAST_SHARE * members), members / arms)
+    table = np.maximum(table, least)
+    worth = 1.0
+    if squares:
+        # A share is at most one, so that squares never add up to more than shares do.
+        total = max(float(table.sum()), 4.0)
+        worth = total / min(max(squares, total**2 / size), total)
+    return Counts(table, deviation, worth, float(table.sum()) / size)

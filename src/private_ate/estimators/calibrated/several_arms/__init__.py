@@ -1,1 +1,0 @@
-"""Calibrated weights for three arms or more, each arm with a design of its own."""

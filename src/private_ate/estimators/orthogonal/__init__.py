@@ -1,1 +1,0 @@
-"""A sample-level method: a private score, cells along it, one orthogonal aggregate."""

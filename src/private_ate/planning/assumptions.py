@@ -1,0 +1,255 @@
+"""What a plan rests on: sizes of a study, and guesses about the units and the arms in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.domain import Binary, Interval, Treatment
+from private_ate.errors import ArgumentError
+from private_ate.estimators.assumptions import PeopleGuess
+
+__all__ = ["Guesses", "OverlapGuess", "PlannedArms", "StudySizes", "settle_arms", "spread_of"]
+
+OverlapGuess = Literal["good", "poor"]
+
+SELECTION: Final[dict[OverlapGuess, float]] = {"good": 0.7, "poor": 1.8}
+"""Standard deviations of the log odds of treatment."""
+
+_COVARIATES: Final = 40  # covariates that are thought to explain half of the outcome's variance
+_SHOWN: Final = 0.5  # of what covariates explain: what like units do not differ by
+_ALIKE: Final = 0.8  # of the outcome's variance, among like units, if nothing is known
+_SKEWED: Final = 0.2  # of the range: below, an outcome that starts at zero is thought to be skewed
+
+
+@dataclass(frozen=True, slots=True)
+class StudySizes:
+    """A study that is not there yet: rows, encoded covariates, and the outcome's range.
+
+    Attributes
+    ----------
+    rows : int or None
+        The number of rows (n); None if a plan shall say how many it takes.
+    covariates : int
+        Encoded covariates: an interval counts once, a category once per label.
+    outcome_width : float
+        The declared range of the outcome, ``high − low``.
+    is_binary : bool
+        Whether the outcome is declared to be 0 or 1.
+    outcome_low : float or None
+        The declared lower bound, if known; an outcome that starts at zero is often skewed.
+    weight_share : float
+        The guessed mean of private sampling weights over their declared bound; 1 without any.
+    """
+
+    rows: int | None
+    covariates: int
+    outcome_width: float
+    is_binary: bool = False
+    outcome_low: float | None = None
+    weight_share: float = 1.0
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            covariates=whole_number("the number of covariates", self.covariates, 0, 10**6),
+            outcome_width=real_number("the outcome's range", self.outcome_width, 1e-150, 1e151),
+            is_binary=truth_value("is_binary", self.is_binary),
+            weight_share=real_number(
+                "the mean sampling weight over its bound", self.weight_share, 1e-6, 1.0
+            ),
+        )
+        if self.rows is not None:
+            settle(self, rows=whole_number("the number of rows", self.rows, 1, 1 << 48))
+        if self.outcome_low is not None:
+            low = real_number("the outcome's lower bound", self.outcome_low, -1e151, 1e151)
+            settle(self, outcome_low=low)
+
+    @classmethod
+    def declared(
+        cls, rows: int | None, covariates: int, bounds: Interval, weight_share: float = 1.0
+    ) -> StudySizes:
+        """Return the sizes of a study with declared outcome bounds."""
+        return cls(rows, covariates, bounds.width, bounds.is_binary, bounds.low, weight_share)
+
+    @property
+    def bounds(self) -> Interval:
+        """Outcome bounds of this width, from zero unless the lower one is known."""
+        if self.is_binary:
+            return Binary()
+        low = self.outcome_low or 0.0
+        return Interval(low, low + self.outcome_width)
+
+    @property
+    def outcome_deviation(self) -> float:
+        """The outcome's standard deviation, guessed from its declared range."""
+        return (0.4 if self.is_binary else 0.125) * self.outcome_width
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """What the planner is told, or takes for granted, about the people of a study.
+
+    Attributes
+    ----------
+    outcome_sd : float or None
+        Standard deviation of the outcome among people who are treated alike, in its own units;
+        None is an eighth of the declared range, or 0.4 of it for a binary outcome.
+    explained : float or None
+        Share of that variance which covariates explain; None grows with their number,
+        ``d / (d + 40)``.
+    treated_share : float
+        Share of treated units.
+    overlap : "good" or "poor"
+        How far treatment depends on the covariates.
+    """
+
+    outcome_sd: float | None = None
+    explained: float | None = None
+    treated_share: float = 0.5
+    overlap: OverlapGuess = "good"
+
+    def __post_init__(self) -> None:
+        one_of("overlap", self.overlap, get_args(OverlapGuess))
+        settle(self, treated_share=_treated_share(self.treated_share))
+        if self.outcome_sd is not None:
+            settle(self, outcome_sd=real_number("outcome_sd", self.outcome_sd, 1e-150, 1e150))
+        if self.explained is not None:
+            settle(self, explained=real_number("explained", self.explained, 0.0, 0.99))
+
+    def about(self, sizes: StudySizes) -> PeopleGuess:
+        """Return the guesses in units of the outcome's range."""
+        deviation = self.deviation(sizes) / sizes.outcome_width
+        if deviation > 0.5 * (1 + 1e-9):
+            msg = (
+                f"no outcome within a range of {sizes.outcome_width:g} has a standard deviation of "
+                f"{self.outcome_sd:g}; it is at most half the range"
+            )
+            raise ArgumentError(msg)
+        explained = self.explained
+        if explained is None:
+            explained = sizes.covariates / (sizes.covariates + _COVARIATES)
+        return PeopleGuess(
+            self.treated_share,
+            deviation,
+            _middle(sizes, deviation),
+            explained,
+            SELECTION[self.overlap],
+        )
+
+    def alike_share(self, sizes: StudySizes) -> float:
+        """Return the share of the outcome's variance that units alike in covariates still have.
+
+        Like units show half of what covariates explain, and a fifth at least unless told otherwise.
+        """
+        share = 1 - _SHOWN * self.about(sizes).explained
+        return min(share, _ALIKE) if self.explained is None else share
+
+    @property
+    def origin(self) -> str:
+        """Say where the outcome's standard deviation comes from, if nobody gave it."""
+        return " (guessed from the declared bounds)" if self.outcome_sd is None else ""
+
+    def deviation(self, sizes: StudySizes) -> float:
+        """Return the outcome's standard deviation in its own units."""
+        return sizes.outcome_deviation if self.outcome_sd is None else self.outcome_sd
+
+
+def _middle(sizes: StudySizes, deviation: float) -> float:
+    """Guess where in its range the outcome's mean lies; its middle is zero.
+
+    The deviation of a binary outcome tells its mean. Amounts and durations start at zero and are
+    skewed: their mean is near their standard deviation.
+    """
+    if sizes.is_binary:
+        return -math.sqrt(max(1 - 4 * deviation**2, 0.0)) / 2
+    if sizes.outcome_low == 0 and deviation < _SKEWED:
+        return deviation - 0.5
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArms:
+    """The arms of a plan.
+
+    Attributes
+    ----------
+    treatment : Treatment or None
+        As declared, or made up for guessed shares; None for two arms of which nothing is declared.
+    shares : tuple of float
+        Guessed shares in the order of the codes.
+    is_guess : bool
+        Whether somebody gave the shares of three arms or more.
+    """
+
+    treatment: Treatment | None
+    shares: tuple[float, ...]
+    is_guess: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels in the order of the codes."""
+        return ("0", "1") if self.treatment is None else self.treatment.coded
+
+    def __str__(self) -> str:
+        if len(self.shares) == 2:
+            return f"a treated share of {self.shares[1]:g}"
+        listed = ", ".join(
+            f"{label} {share:.3g}" for label, share in zip(self.labels, self.shares, strict=True)
+        )
+        return f"arms' shares of {listed}"
+
+
+def settle_arms(
+    treatment: Treatment | None, shares: Sequence[float] | None, treated_share: float
+) -> PlannedArms:
+    """Return the arms that are meant, with guessed shares; two unless more are named."""
+    given = None if shares is None else _shares(shares)
+    if treatment is None and given is not None and len(given) > 2:
+        treatment = Treatment("t", arms=[f"arm {place}" for place in range(1, len(given) + 1)])
+    if treatment is None or treatment.size == 2:
+        if given is not None:
+            msg = "two arms have a treated share; shares of arms are for three or more"
+            raise ArgumentError(msg, parameter="arm shares")
+        share = _treated_share(treated_share)
+        return PlannedArms(treatment, (1 - share, share))
+    if given is None:
+        return PlannedArms(treatment, (1 / treatment.size,) * treatment.size)
+    if len(given) != treatment.size:
+        msg = f"{treatment.size} arms are declared and {len(given)} shares are given"
+        raise ArgumentError(msg, parameter="arm shares")
+    coded = tuple(given[treatment.labels.index(label)] for label in treatment.coded)
+    return PlannedArms(treatment, coded, is_guess=True)
+
+
+def _treated_share(share: object) -> float:
+    return real_number("the guessed share of treated units", share, 0.001, 0.999)
+
+
+def _shares(shares: object) -> list[float]:
+    if isinstance(shares, str) or not isinstance(shares, Sequence):
+        msg = "shares of arms are a list of numbers such as [0.6, 0.3, 0.1]"
+        raise ArgumentError(msg, parameter="arm shares")
+    found = [real_number("a guessed share of an arm", share, 1e-4, 1.0) for share in shares]
+    if abs(sum(found) - 1) > 0.01:
+        msg = f"the shares of the arms add up to {sum(found):g}; they are parts of one"
+        raise ArgumentError(msg, parameter="arm shares")
+    return [share / sum(found) for share in found]
+
+
+def spread_of(outcome_sd: float | Mapping[str, float] | None, column: str | None) -> float | None:
+    """Return the guessed standard deviation of one outcome."""
+    if isinstance(outcome_sd, Mapping):
+        if column is None and len(outcome_sd) == 1:
+            return next(iter(outcome_sd.values()))
+        return None if column is None else outcome_sd.get(column)
+    if outcome_sd is not None and column is not None:
+        msg = (
+            "one standard deviation does not serve several outcomes; give one by column: "
+            f"outcome_sd={{{column!r}: …}}"
+        )
+        raise ArgumentError(msg, parameter="outcome")
+    return outcome_sd

@@ -1,0 +1,300 @@
+"""The rows of a plan: what a method predicts of its quantities, as a release's table has them.
+
+A planner asks a method once for its predictions of a study (`Predictor`), and then for each number
+of rows and ε. Whatever the method, rows are weighted sums of its quantities: contrasts of arms, and
+where there are subgroups those that are reconciled as a release reconciles them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from private_ate.domain.subgroups import Cells
+from private_ate.effects.contrasts import pairs_in_order
+from private_ate.effects.predictions import PredictedRow, Prediction, predicted_contrast
+from private_ate.effects.quantities import ReleasedSubgroups
+from private_ate.effects.table import Row, table_rows
+from private_ate.engines.local import LocalStudy
+from private_ate.errors import SchemaError
+from private_ate.estimators.assumptions import Assumptions, Predict, Predictor
+from private_ate.estimators.request import Request
+from private_ate.estimators.subgroups.cells import (
+    CellRows,
+    divide_rows,
+    groups_of,
+    rows_compared,
+)
+from private_ate.estimators.subgroups.method import learned_for_cells, overlap_of_cell
+from private_ate.estimators.subgroups.populations import count_population
+from private_ate.planning.plan import PlanRow
+from private_ate.planning.public_rows import rows_like
+from private_ate.study import MatchingStudy
+
+__all__ = ["Planner", "Reach", "in_parts", "plan_contrasts", "plan_subgroups", "plan_together"]
+
+_MOST_PAIRS: Final = 15  # beyond, a plan shows contrasts with the reference only
+_MANY: Final = 3  # subgroups above which all units are better paid for
+_FEWEST: Final = 8  # rows of a subgroup, where a plan scales them
+
+
+class PlannedRow(NamedTuple):
+    """A row of a plan at one ε; its numbers are computed when they are asked for."""
+
+    errors: PredictedRow
+    size: int
+    arm: str | None = None
+    against: str | None = None
+    outcome: str | None = None
+    subgroup: str | None = None
+
+    def plan_row(self, epsilon: float, coverage: float) -> PlanRow:
+        """Write down what is expected."""
+        expected = self.errors.expected(coverage)
+        return PlanRow(
+            epsilon,
+            expected.noise,
+            expected.sampling,
+            expected.error,
+            expected.half_width,
+            self.errors.note,
+            expected.half_width + expected.margin,
+            self.size,
+            self.errors.adjusted,
+            self.arm,
+            self.against,
+            self.outcome,
+            self.subgroup,
+        )
+
+
+Table = Callable[[int, float], Sequence[PlannedRow]]
+"""Rows of a plan about so many rows of data at an ε."""
+
+
+class Reach(NamedTuple):
+    """The half-width that decides whether a wanted one is reached, and whether its row adjusts."""
+
+    half_width: float
+    adjusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Predictions for one method, the rows of the study if it is there, and what they rest on.
+
+    Attributes
+    ----------
+    method : str
+        The method that is planned for.
+    size : int or None
+        Rows of the study.
+    coverage : float
+        Of its intervals.
+    caveat : str
+        What predictions rest on.
+    table : Table
+        All rows.
+    deciding : Table
+        The rows in all of which a wanted half-width is reached.
+    whose : str
+        Those rows in words; empty where there is one.
+    """
+
+    method: str
+    size: int | None
+    coverage: float
+    caveat: str
+    table: Table
+    deciding: Table
+    whose: str = ""
+
+    def plan_rows(self, size: int, epsilon: float) -> tuple[PlanRow, ...]:
+        """Return the rows of a plan at one ε."""
+        return tuple(row.plan_row(epsilon, self.coverage) for row in self.table(size, epsilon))
+
+    def reach(self, size: int, epsilon: float) -> Reach:
+        """Return the widest half-width of the deciding rows."""
+        reached = [
+            Reach(row.errors.half_width(self.coverage), row.errors.adjusted)
+            for row in self.deciding(size, epsilon)
+        ]
+        return max(reached, key=lambda one: one.half_width)
+
+
+def plan_contrasts(
+    method: str, predict: Predict, labels: Sequence[str], request: Request,
+    size: int | None, caveat: str,
+) -> Planner:  # fmt: skip
+    """Return the planner of every contrast; a wanted half-width is that against the reference."""
+    many = len(labels)
+    pairs = pairs_in_order(many)
+    if len(pairs) > _MOST_PAIRS:
+        pairs = pairs[: many - 1]
+
+    def rows_of(size: int, epsilon: float, kept: int) -> list[PlannedRow]:
+        predictions = predict(size, epsilon)
+        return [
+            PlannedRow(
+                predicted_contrast(predictions, arm, against), size,
+                *((labels[arm], labels[against]) if many > 2 else ()),
+            )
+            for arm, against in pairs[:kept]
+        ]  # fmt: skip
+
+    return Planner(
+        method, size, request.coverage, caveat,
+        lambda size, epsilon: rows_of(size, epsilon, len(pairs)),
+        lambda size, epsilon: rows_of(size, epsilon, many - 1),
+        "" if many == 2 else " in every contrast with the reference",
+    )  # fmt: skip
+
+
+def in_parts(planner: Planner, outcomes: int) -> Planner:
+    """Return the planner of an outcome that has a part of ε."""
+    return replace(
+        planner,
+        table=lambda size, epsilon: planner.table(size, epsilon / outcomes),
+        deciding=lambda size, epsilon: planner.deciding(size, epsilon / outcomes),
+    )
+
+
+def plan_together(planners: Mapping[str, Planner]) -> Planner:
+    """Return one planner of all outcomes; a wanted half-width is that of the first."""
+    headline, first = next(iter(planners.items()))
+
+    def table(size: int, epsilon: float) -> list[PlannedRow]:
+        return [
+            row._replace(outcome=column)
+            for column, planner in planners.items()
+            for row in planner.table(size, epsilon)
+        ]
+
+    caveat = (
+        f"is of {len(planners)} outcomes that are released together at one ε; for {headline!r} it "
+        f"{first.caveat}"
+    )
+    return replace(first, caveat=caveat, table=table, whose=f"{first.whose} of {headline}")
+
+
+def plan_subgroups(
+    method: str,
+    predictor: Predictor,
+    study: LocalStudy,
+    assumed: Assumptions,
+    request: Request,
+    caveat: str,
+) -> Planner:
+    """Return the planner of every row of the table that a request for subgroups releases.
+
+    Subgroups are those of the public columns, in their proportions.
+    """
+    cells = Cells.of(study.domain, request.by)
+    found = divide_rows(study, cells)
+    used = [cell for cell in found if cell.is_comparable]
+    if not used:
+        msg = "no subgroup holds units of every arm; choose coarser ones"
+        raise SchemaError(msg)
+    compared = rows_compared(study, cells, found)
+    learned = learned_for_cells(compared.public(), request, len(used))
+
+    def predict_in(part: MatchingStudy, learned: object) -> Predict:
+        if not isinstance(part, LocalStudy):
+            msg = "subgroups are planned for tables in memory"
+            raise TypeError(msg)
+        return predictor(replace(assumed, public=rows_like(part), learned=learned), request)
+
+    populations = [
+        count_population(
+            cell.study.public(), request, overlap_of_cell(cell.study.public(), request, learned)
+        )
+        for cell in used
+    ]
+    shares = tuple(population / sum(populations) for population in populations)
+    predictions = [predict_in(cell.study, learned) for cell in used]
+    overall = predict_in(compared, None)
+    sizes = [cell.study.size for cell in used]
+    labels = study.domain.treatment.coded
+    rows = table_rows(shares, groups_of(cells, used), labels)
+    whole = study.size
+
+    def table(size: int, epsilon: float) -> list[PlannedRow]:
+        each = epsilon / 2 if request.overall else epsilon
+        counts = [_scaled(part, size, whole) for part in sizes]
+        within = [one(count, each) for one, count in zip(predictions, counts, strict=True)]
+        direct = overall(sum(counts), epsilon - each) if request.overall else None
+        known = _Subgroups.of(within, shares, direct, counts)
+        return [known.row(row, several_arms=len(labels) > 2) for row in rows]
+
+    return Planner(
+        method, whole, request.coverage, caveat + _advice(used, found, request),
+        table, table, " in every row of the table",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Subgroups:
+    """Predictions of subgroups put together at one ε, from which every row follows.
+
+    ``erring`` has sampling variances as they are thought to be, ``shown`` those of intervals.
+    """
+
+    erring: ReleasedSubgroups
+    shown: ReleasedSubgroups
+    notes: Sequence[str]
+    counts: Sequence[int]
+
+    @classmethod
+    def of(
+        cls,
+        within: Sequence[Sequence[Prediction]],
+        shares: Sequence[float],
+        direct: Sequence[Prediction] | None,
+        counts: Sequence[int],
+    ) -> _Subgroups:
+        """Reconcile subgroups with all units as a release does."""
+        erring = ReleasedSubgroups.reconcile(
+            shares,
+            [[one.erring for one in subgroup] for subgroup in within],
+            None if direct is None else [one.erring for one in direct],
+        )
+        shown = ReleasedSubgroups.reconcile(
+            shares,
+            [[one.quantity for one in subgroup] for subgroup in within],
+            None if direct is None else [one.quantity for one in direct],
+        )
+        return cls(erring, shown, [subgroup[-1].note for subgroup in within], counts)
+
+    def row(self, row: Row, *, several_arms: bool) -> PlannedRow:
+        """Return a row of the plan."""
+        held = [place for place, weight in enumerate(row.weights.cells) if weight]
+        errors = PredictedRow(
+            self.erring.noises(row.weights),
+            self.erring.likely(row.weights),
+            self.shown.likely(row.weights),
+            note=self.notes[held[0]] if len(held) == 1 else f"{len(held)} cells",
+        )
+        return PlannedRow(
+            errors,
+            sum(self.counts[place] for place in held),
+            row.arm if several_arms else None,
+            row.against if several_arms else None,
+            subgroup=row.subgroup,
+        )
+
+
+def _scaled(part: int, size: int, whole: int) -> int:
+    return part if size == whole else max(round(part * size / whole), _FEWEST)
+
+
+def _advice(used: Sequence[CellRows], found: Sequence[CellRows], request: Request) -> str:
+    """Say which cells have no row, and that many cells are better paid for together too."""
+    lacking = [cell.name for cell in found if cell.everyone.total and not cell.is_comparable]
+    text = f"; no effect in {'; '.join(lacking)}: an arm is missing there" if lacking else ""
+    if len(used) > _MANY and not request.overall:
+        text += (
+            f"; all units are rolled up from {len(used)} cells, about {len(used) ** 0.5:.1f} times "
+            "as noisy as asked for alone: above three cells overall=True is recommended"
+        )
+    return text

@@ -1,0 +1,196 @@
+"""A time to an event as people read it: a sentence, risks, the curves as a table and a figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from private_ate.report.effects_table import Cells, cells_of
+from private_ate.report.markup import Markup, element
+from private_ate.report.numbers import number_text
+from private_ate.report.words import percent
+
+if TYPE_CHECKING:
+    from private_ate.release import Release
+    from private_ate.release.metadata import Effect
+    from private_ate.release.survival import Curve, RiskContrast
+
+__all__ = ["curve_cells", "curve_points", "survival_part", "survival_rows", "survival_sentence"]
+
+_COLORS: Final = ("#55606c", "#0b4f8a", "#9a3b00", "#2f6b2f", "#6a3d9a", "#8a6d0b")
+_HEIGHT: Final = 260
+_STEPS: Final = 12  # of a drawn curve within a bin
+
+
+def survival_sentence(release: Release) -> str:
+    """Say the headline in one sentence; empty for other outcomes."""
+    if release.horizon is None:
+        return ""
+    arms = 2 if release.treatment is None else len(release.treatment.arms)
+    row: Effect = release.effects[arms - 2]
+    share = percent(release)
+    if release.quantity == "risk":
+        ends = _interval([100 * end for end in row.interval], share) if row.interval else ""
+        size, word = abs(100 * row.estimate), "higher" if row.estimate > 0 else "lower"
+        return (
+            f"By {_span(release)} the risk of the event is {size:.1f} percentage points {word} "
+            f"with {row.arm} than with {row.against}{ends}."
+        )
+    error = (row.interval[1] - row.interval[0]) / 4 if row.interval else 0.0
+    ends = _interval(row.interval, share, error) if row.interval else ""
+    word = "later" if row.estimate > 0 else "earlier"
+    unit = release.outcome.unit if release.outcome and release.outcome.unit else "units of time"
+    return (
+        f"Up to {_span(release)}, the event comes {number_text(abs(row.estimate), error)} {unit} "
+        f"{word} on average with {row.arm} than with {row.against}{ends}."
+    )
+
+
+def _interval(ends: Sequence[float], share: str, error: float = 0.5) -> str:
+    low, high = (number_text(end, error) for end in ends)
+    return f" ({share} interval of the difference {low} to {high})"
+
+
+def _span(release: Release) -> str:
+    unit = "" if release.outcome is None or release.outcome.unit is None else release.outcome.unit
+    return f"{release.horizon:g} {unit}".strip()
+
+
+def survival_rows(release: Release) -> Iterator[tuple[str, str]]:
+    """Yield the lines of the summary that only a time to an event has."""
+    if release.horizon is None or release.risks is None:
+        return
+    yield "survival", survival_sentence(release)
+    how = "adjusted" if release.risks.adjusted else "NOT adjusted"
+    source = "from the curves" if release.risks.source == "curves" else "paid for"
+    told = ", ".join(f"{label} {100 * risk:.1f} %" for label, risk in release.risks.by_arm.items())
+    if told:
+        yield f"risks by {_span(release)}", f"{told} ({how}, {source})"
+    for one in release.risks.contrasts:
+        yield f"  {one.arm} : {one.against}", risk_words(one)
+
+
+def risk_words(one: RiskContrast) -> str:
+    """Return the difference and the ratio of two risks with their intervals."""
+    ends = one.difference_interval
+    text = f"difference {one.difference:+.3f}".replace("-", "−")
+    if ends is not None:
+        text += f" [{ends[0]:.3f}, {ends[1]:.3f}]".replace("-", "−")
+    if one.ratio is not None:
+        text += f", ratio {one.ratio:.2f}"
+        if one.ratio_interval is not None:
+            low, high = one.ratio_interval
+            text += f" [{low:.2f}, {'∞' if high is None else f'{high:.2f}'}]"
+    return text
+
+
+def curve_cells(release: Release) -> Cells:
+    """Return the curves as a table: a row for each edge, the band that covers all of them."""
+    curves = list(release.curves.items())
+    first = curves[0][1]
+    columns: list[tuple[str, bool, list[str]]] = [
+        ("time", True, [f"{time:.5g}" for time in first.time])
+    ]
+    for label, curve in curves:
+        told = zip(curve.survival, curve.low, curve.high, strict=True)
+        texts = [f"{at:.3f} [{low:.3f}, {high:.3f}]" for at, low, high in told]
+        columns += [(label, True, texts), ("at risk", True, [f"{n:,}" for n in curve.at_risk])]
+    how = "weighted by covariates" if first.adjusted else "of the arms as they are, NOT adjusted"
+    return cells_of(columns, f"survival curves, {how}; band for whole curves")
+
+
+def survival_part(release: Release) -> list[Markup]:
+    """Return the figure of the curves and what is expected to be at risk, for a page."""
+    if release.horizon is None:
+        return []
+    cells = curve_cells(release)
+    head = element(
+        "tr", *(element("th", name, scope="col", class_="number") for name in cells.head)
+    )
+    rows = [
+        element("tr", *(element("td", text, class_="number") for text in row)) for row in cells.rows
+    ]
+    table = element("table", element("thead", head), element("tbody", *rows))
+    caption = (
+        f"{cells.title[:1].upper()}{cells.title[1:]}. Points are the edges of {release.bins} bins; "
+        "between them a curve is exponential. Numbers at risk are expected ones."
+    )
+    figure = element("figure", _legend(release), _drawing(release), element("figcaption", caption))
+    details = element("details", element("summary", "The curves as numbers"), table)
+    lines = [element("p", f"{name.strip()}: {text}") for name, text in survival_rows(release)]
+    return [element("h2", "Survival curves"), *lines, figure, details]
+
+
+def _legend(release: Release) -> Markup:
+    marks = [
+        element("span", f"● {label}   ", style=f"color:{color}")
+        for label, color in zip(release.curves, _colors(release), strict=True)
+    ]
+    return element("p", *marks)
+
+
+def _colors(release: Release) -> list[str]:
+    return [_COLORS[place % len(_COLORS)] for place in range(len(release.curves))]
+
+
+def curve_points(curve: Curve, values: Sequence[float]) -> list[tuple[float, float]]:
+    """Return points along a curve that is exponential between its edges."""
+    points = []
+    ends = zip(pairwise(curve.time), pairwise(values), strict=True)
+    for (start, stop), (first, last) in ends:
+        for step in range(_STEPS):
+            share = step / _STEPS
+            is_plain = first <= 0 or last <= 0
+            value = (
+                first + share * (last - first)
+                if is_plain
+                else math.exp((1 - share) * math.log(first) + share * math.log(last))
+            )
+            points.append((start + share * (stop - start), value))
+    return [*points, (curve.time[-1], values[-1])]
+
+
+def _drawing(release: Release) -> Markup:
+    """Draw bands as light areas, curves as lines and their edges as points."""
+    parts: list[Markup] = []
+    width, height = 1000.0, float(_HEIGHT)
+    horizon = release.horizon or 1.0
+
+    def place(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+        return [(width * time / horizon, height * (1 - value)) for time, value in points]
+
+    curves = list(zip(release.curves.values(), _colors(release), strict=True))
+    for curve, color in curves:
+        upper = place(list(zip(curve.time, curve.high, strict=True)))
+        lower = place(list(zip(curve.time, curve.low, strict=True)))
+        parts.append(
+            element("path", d=_path([*upper, *reversed(lower)]) + "Z", fill=color, opacity=0.15)
+        )
+    for curve, color in curves:
+        line = place(curve_points(curve, curve.survival))
+        parts.append(
+            element("path", d=_path(line), fill="none", stroke=color, stroke_width=2,
+                    vector_effect="non-scaling-stroke")
+        )  # fmt: skip
+    area = element("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", preserveAspectRatio="none",
+                   x="0", y="0", width="100%", height=str(_HEIGHT))  # fmt: skip
+    dots = [
+        element("circle", cx=f"{100 * time / horizon:.2f}%", cy=_HEIGHT * (1 - value), r=3.5,
+                fill=color)
+        for curve, color in curves
+        for time, value in zip(curve.time, curve.survival, strict=True)
+    ]  # fmt: skip
+    axis = [
+        element("line", x1="0", x2="100%", y1=_HEIGHT, y2=_HEIGHT, stroke="#55606c"),
+        element("text", "0", x="0", y=_HEIGHT + 18),
+        element("text", _span(release), x="100%", y=_HEIGHT + 18, text_anchor="end"),
+        element("text", "share without the event: 1", x="0", y=12),
+    ]
+    title = element("title", survival_sentence(release))
+    return element("svg", title, area, *dots, *axis, height=str(_HEIGHT + 26), role="img")
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
