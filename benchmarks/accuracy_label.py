@@ -24,9 +24,9 @@ from private_ate.estimators.calibrated.weights import choose_cap, settle, try_ca
 from private_ate.estimators.published import method as published
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
+from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantiles import staircase_variance
 
 EPSILONS = ("0.1", "0.5", "1", "2", "4")
 # The prototype's tables (design of the label level); it coded ACIC's three letter columns as

@@ -23,9 +23,12 @@ from private_ate.engines.opening import open_table
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.composition import takes
 from private_ate.estimators.request import Request
-from private_ate.privacy.arm_objective import ArmObjectiveLaw
 from private_ate.privacy.metrics import Metric
-from private_ate.privacy.objective import SMOOTHING_SHARE, ObjectiveLaw
+from private_ate.privacy.objective import (
+    SMOOTHING_SHARE,
+    ArmObjectiveCalibration,
+    ObjectiveCalibration,
+)
 
 __all__ = ["Case", "Found", "Try", "climb"]
 
@@ -301,7 +304,7 @@ def _curvature_share(one: Call, other: Call, changes: int) -> float:
     It is the second promise of objective perturbation, which no metric of a step measures.
     """
     several = one.spend.metric is Metric.ARM_GRADIENT
-    law_of = ArmObjectiveLaw.divide if several else ObjectiveLaw.split
+    law_of = ArmObjectiveCalibration.by_arm if several else ObjectiveCalibration.of
     law = law_of(one.values, changes, one.spend.epsilon / (1 - SMOOTHING_SHARE))
     weights = np.asarray(one.output, dtype=np.float64)
 

@@ -26,8 +26,8 @@ from private_ate.privacy.accounting import discrete_gaussian_variance, smoothing
 from private_ate.privacy.joint import JointRule
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.objective import LOGISTIC, Steepness
-from private_ate.privacy.ranks import CentreRule
+from private_ate.privacy.objective import LOGISTIC, LossBounds
+from private_ate.privacy.trimmed_mean import CentreRule
 
 ONE = Fraction(1)
 SMALL = Fraction(1, 10**6)
@@ -128,7 +128,7 @@ class Flat:
 
     slope: tuple[float, ...]
     size: int = 100
-    steepness: Steepness = LOGISTIC
+    loss_bounds: LossBounds = LOGISTIC
 
     @property
     def dimension(self) -> int:

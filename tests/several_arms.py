@@ -7,7 +7,7 @@ import polars as pl
 
 from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 __all__ = ["arm_domain", "arm_study", "arm_table"]
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from private_ate.data.encoding import FurtherOutcome
 from private_ate.domain import Binary, Categories, Domain, Interval, Outcome, Treatment
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from several_arms import arm_study
 
 __all__ = ["clinic_domain", "clinic_table", "outcome_study", "replaced"]

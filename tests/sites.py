@@ -3,12 +3,10 @@
 import math
 from fractions import Fraction
 
-from private_ate.privacy.budget import Guarantee, adjacency_of
-from private_ate.privacy.quantiles import (
-    staircase_and_normal_quantile,
-    staircase_quantile,
-    staircase_variance,
-)
+from private_ate.privacy.budget import Guarantee
+from private_ate.privacy.distributions import staircase_variance
+from private_ate.privacy.levels import adjacency_of
+from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_quantile
 from private_ate.release import Release
 from private_ate.release.metadata import Effect, OutcomeNote, Step, TreatmentNote
 

@@ -10,8 +10,9 @@ from private_ate.estimators.calibrated.settings import CalibratedArmsSettings
 from private_ate.estimators.orthogonal import OrthogonalArmsSettings
 from private_ate.estimators.request import Request
 from private_ate.estimators.several_arms import estimate_from_arms, greatest_over_pairs
-from private_ate.privacy.budget import Guarantee, adjacency_of
+from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.privacy.levels import adjacency_of
 from private_ate.release import ArmOverlap
 from private_ate.release.metadata import About
 

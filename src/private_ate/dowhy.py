@@ -24,7 +24,7 @@ from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimation import estimate_ate
 from private_ate.estimators.request import Design, Estimand
 from private_ate.parameters import of_door
-from private_ate.privacy.budget import Level
+from private_ate.privacy.levels import Level
 from private_ate.release import Pair, Release
 from private_ate.report.words import estimand_name
 

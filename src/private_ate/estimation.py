@@ -35,12 +35,12 @@ from private_ate.estimators.survival.method import estimate_survival
 from private_ate.estimators.trial.probability import probability_note, require_covariate
 from private_ate.parameters import SurvivalQuantity
 from private_ate.privacy.accounting import concentrated_budget
-from private_ate.privacy.budget import Guarantee, Level, adjacency_of, parse_epsilon
+from private_ate.privacy.budget import Guarantee, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.ledger.ledger import Ledger
-from private_ate.privacy.levels import has_public_covariates
+from private_ate.privacy.levels import Level, adjacency_of, has_public_covariates
 from private_ate.privacy.noise import Cost, Noise, Recorder
-from private_ate.privacy.sums import require_rows
+from private_ate.privacy.quantization import require_rows
 from private_ate.release import Release
 from private_ate.release.metadata import About
 from private_ate.release.spending import list_steps, tell_rounding

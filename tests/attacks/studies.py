@@ -10,7 +10,7 @@ from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from replay import replay_findings
 
 SLOW = {"aim", "privsyn"}  # synthesizers take seconds a run: their attacks are long audits

@@ -12,7 +12,7 @@ from private_ate import Domain, DomainError, Interval, PrivateAteError, Treatmen
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import estimate_study
 from private_ate.estimators.request import Request
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 sample_cases = pytest.mark.parametrize(
     ("method", "level"), [case for case in CASES if case.values[1] == "sample"]

@@ -31,7 +31,7 @@ from private_ate.engines.local import LocalPool, LocalStudy
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import weighted_sum
+from private_ate.privacy.quantization import weighted_sum
 from replay import record
 
 CANARY = 86420.97531

@@ -29,7 +29,7 @@ from private_ate.estimators.request import Request
 from private_ate.models.standardization import Scaling, noise_bits, release_scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import (
+from private_ate.privacy.quantization import (
     MOST_ROWS,
     MOST_SORTED_ROWS,
     OUTCOME_STEPS,

@@ -11,10 +11,10 @@ from private_ate.audit import samplers
 from private_ate.audit.samplers import check_flips, check_rate, check_samplers
 from private_ate.estimation import METHODS
 from private_ate.estimators.published import effect
-from private_ate.privacy import noise, sums
+from private_ate.privacy import noise, quantization
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 PUBLISHED = METHODS["published"]
 
@@ -34,13 +34,13 @@ def test_an_outcome_that_is_not_clipped_moves_a_sum_too_far(monkeypatch):
         del missing
         return np.rint((values - low) / (high - low) * OUTCOME_STEPS).astype(np.int64)
 
-    honest = sums.quantize_outcomes(np.array([3.0]), 0.0, 1.0, 0.5)
+    honest = quantization.quantize_outcomes(np.array([3.0]), 0.0, 1.0, 0.5)
     study = make_study()
     check_neighbours(
         PUBLISHED, "label", study, move(study, 0, outcome=int(honest[0])),
     )  # fmt: skip
-    monkeypatch.setattr(sums, "quantize_outcomes", unclipped)
-    wild = sums.quantize_outcomes(np.array([3.0]), 0.0, 1.0, 0.5)
+    monkeypatch.setattr(quantization, "quantize_outcomes", unclipped)
+    wild = quantization.quantize_outcomes(np.array([3.0]), 0.0, 1.0, 0.5)
     wide = np.array(study.outcome, dtype=np.int64)
     wide[0] = 0
     beyond = wide.copy()

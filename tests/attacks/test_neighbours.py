@@ -15,7 +15,7 @@ from private_ate.estimators.published.method import PublishedOptions
 from private_ate.estimators.published.regression import ScoreNoise
 from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic_obliviously
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from replay import Tape, check_releases, moved_share
 
 DOMAIN = Domain("t", ("y", Interval(-3, 5)))

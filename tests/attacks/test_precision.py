@@ -15,7 +15,7 @@ from private_ate.engines import local
 from private_ate.engines.local import LocalPool, LocalStudy
 from private_ate.privacy.entropy import SecureEntropy, SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 ONE = Fraction(1)
 
@@ -104,7 +104,7 @@ def test_the_order_of_rows_and_the_size_of_blocks_change_nothing_in_the_integer_
         outcome=study.outcome[turn],
     )  # fmt: skip
     monkeypatch.setattr(local, "_BLOCK_ROWS", 7)
-    monkeypatch.setattr("private_ate.privacy.sums._EXACT_ROWS", 3)
+    monkeypatch.setattr("private_ate.privacy.quantization._EXACT_ROWS", 3)
 
     again = shuffled.arm_sums(shuffled.pool(np.array([0.1, 1.0, -2.0])).match_sharing_ties(5))
 

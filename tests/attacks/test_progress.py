@@ -15,7 +15,7 @@ from private_ate.estimators.blocks.method import BlocksOptions
 from private_ate.estimators.request import Request
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import Scaling
-from private_ate.privacy.objective import ObjectiveLaw
+from private_ate.privacy.objective import ObjectiveCalibration
 
 ROWS = 60_000
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(4)})
@@ -36,7 +36,7 @@ def passes_of(misled, monkeypatch):
     told, passes = [], []
     study = deceiving_study(misled, lambda *news: told.append(news))
     objective = LogisticObjective(study, Scaling(np.full(4, 2.0), np.full(4, -1.0)), "treatment")
-    tilt = ObjectiveLaw.split(objective, 1, Fraction(2)).tilt([Fraction(0)] * 5)
+    tilt = ObjectiveCalibration.of(objective, 1, Fraction(2)).perturbation([Fraction(0)] * 5)
     honest = LogisticObjective._state
 
     def counted(*arguments):

@@ -10,7 +10,7 @@ import pytest
 from studies import check_neighbours, every_case, make_study, neighbours
 
 from private_ate import ArgumentError
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 
 @every_case

@@ -17,7 +17,7 @@ from private_ate.estimators.published.regression import ScoreNoise, release_coef
 from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.objective import ObjectiveLaw
+from private_ate.privacy.objective import ObjectiveCalibration
 from replay import Tape, broken_promises, moved_share
 
 RIDGE = 0.01
@@ -76,7 +76,7 @@ def test_the_declared_steps_of_the_weights_are_those_of_the_proof(rows):
 
 @pytest.mark.parametrize("dimension", [1, 5, 40])
 def test_the_last_rounding_of_an_objective_pays_a_step_for_each_weight(dimension):
-    law = ObjectiveLaw(dimension, 1000, 1, Fraction(1), Fraction(1, 10), Fraction(1, 100))
+    law = ObjectiveCalibration(dimension, 1000, 1, Fraction(1), Fraction(1, 10), Fraction(1, 100))
     distance = float(law._distance)
     one, other = straddling(distance, float(law.grid), dimension)
 

@@ -17,8 +17,8 @@ from private_ate.estimators.published.method import PublishedOptions, estimate_p
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SecureEntropy, SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.privacy.samplers import random_order
-from private_ate.privacy.sums import OUTCOME_STEPS
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 REQUEST = Request("label", Fraction(1), neighbors=1, options=PublishedOptions(k=2))

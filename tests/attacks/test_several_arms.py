@@ -18,7 +18,7 @@ from private_ate import (
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 ROWS = 60
 RUNS = {

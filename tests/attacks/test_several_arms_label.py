@@ -14,7 +14,7 @@ from private_ate.domain import Domain, Interval, Outcome
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from replay import replay_findings
 from several_arms import arm_domain, arm_study, arm_table
 

@@ -17,10 +17,10 @@ from private_ate.baselines.tilts import balancing_weights
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
-from private_ate.models.private_balancing import BalancingObjective, row_losses, steepness_of
+from private_ate.models.private_balancing import BalancingObjective, loss_bounds_of, row_losses
 from private_ate.models.private_logistic import PrivateFit
 from private_ate.models.standardization import Scaling
-from private_ate.privacy.objective import ObjectiveLaw, Tilt
+from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 from replaced_records import assert_promises_hold
 
 ESTIMANDS = ("ate", "att", "atc", "ato")
@@ -52,11 +52,11 @@ def test_slopes_and_bends_are_derivatives_and_stay_within_their_bounds(estimand,
     arm = np.full(points.size, treated)
     found = row_losses(estimand, points, arm, 0.1)
     step = points[1] - points[0]
-    bounds = steepness_of(estimand, 0.1)
+    bounds = loss_bounds_of(estimand, 0.1)
 
     assert np.gradient(found.value, step)[1:-1] == pytest.approx(found.slope[1:-1], abs=0.05)
     assert np.all(np.diff(found.slope) >= -1e-12)  # convex
-    assert np.abs(found.slope).max() <= bounds.slope * (1 + 1e-12)
+    assert np.abs(found.slope).max() <= bounds.lipschitz * (1 + 1e-12)
     assert np.diff(found.slope).max() / step <= float(bounds.curvature) * (1 + 1e-9)
     assert found.bend.max() <= float(bounds.curvature) * (1 + 1e-9)
     knot = math.log(9)
@@ -65,9 +65,9 @@ def test_slopes_and_bends_are_derivatives_and_stay_within_their_bounds(estimand,
 
 
 def test_bounds_of_the_losses_are_those_of_the_proof():
-    assert steepness_of("ate", 0.25) == replace(steepness_of("att", 0.25), slope=4)
-    assert steepness_of("att", 0.25).slope == 3
-    assert steepness_of("atc", 0.25).curvature == 3
+    assert loss_bounds_of("ate", 0.25) == replace(loss_bounds_of("att", 0.25), lipschitz=4)
+    assert loss_bounds_of("att", 0.25).lipschitz == 3
+    assert loss_bounds_of("atc", 0.25).curvature == 3
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
@@ -114,7 +114,7 @@ def test_the_density_ratio_of_neighbours_stays_within_the_budget(seed, estimand,
     for covariates, arm in ((corners, treated), (other, changed)):
         study = LocalStudy(DOMAIN, covariates, arm, np.zeros(rows, np.int32))
         objective = BalancingObjective(study, PLAIN, estimand, least)
-        law = ObjectiveLaw.split(objective, 1, Fraction(1))
+        law = ObjectiveCalibration.of(objective, 1, Fraction(1))
         sums = objective.sums(study, weights, curved=True)
         linear = -sums.gradient - law.ridge * weights
         hessian = sums.hessian + law.ridge * np.eye(3)
@@ -134,7 +134,7 @@ def test_the_budget_of_the_fit_is_attained_so_that_no_smaller_noise_would_do():
         covariates = np.array([[1.0], [corner]])
         study = LocalStudy(DOMAIN, covariates, np.array([arm]), np.zeros(1, np.int32))
         objective = BalancingObjective(study, PLAIN, "ate", 0.1)
-        law = ObjectiveLaw.split(objective, 1, Fraction(1))
+        law = ObjectiveCalibration.of(objective, 1, Fraction(1))
         sums = objective.sums(study, point, curved=True)
         radius = np.abs(sums.gradient + law.ridge * point).max() / float(law.radius_unit)
         hessian = sums.hessian + law.ridge * np.eye(3)
@@ -153,13 +153,13 @@ def test_a_unit_of_the_whole_epsilon_would_lose_more_than_that():
     for arm in (True, False):
         study = LocalStudy(domain, np.zeros((0, 1)), np.array([arm]), np.zeros(1, np.int32))
         objective = BalancingObjective(study, plain, "ate", 0.1)
-        law = ObjectiveLaw.split(objective, 1, Fraction(1))
+        law = ObjectiveCalibration.of(objective, 1, Fraction(1))
         sums = objective.sums(study, knot, curved=True)
         moved.append(sums.gradient[0])
         logs.append(math.log(sums.hessian[0, 0] + law.ridge))
 
     assert abs(moved[0] - moved[1]) == pytest.approx(1 + 1 / 9 + 10, rel=1e-6)
-    assert abs(moved[0] - moved[1]) <= 2 * law.steepness.slope
+    assert abs(moved[0] - moved[1]) <= 2 * law.loss_bounds.lipschitz
     assert abs(logs[0] - logs[1]) > 0.8 * float(law.curvature)
 
 
@@ -192,18 +192,18 @@ def test_both_walks_arrive_where_the_gradient_vanishes(seed, estimand):
     rng = np.random.default_rng(seed)
     study = draw_study(int(rng.integers(100)), 60)
     objective = BalancingObjective(study, PLAIN, estimand, 0.1)
-    tilt = Tilt(30 * rng.standard_normal(3), 20.0, 1e-8)
+    tilt = Perturbation(30 * rng.standard_normal(3), 20.0, 1e-8)
     found = objective.minimize(tilt)
     start = rng.standard_normal(3)
     walked = objective._walk(start, tilt)
 
-    assert np.linalg.norm(objective._tilted(found, tilt)) <= tilt.tolerance
+    assert np.linalg.norm(objective._perturbed(found, tilt)) <= tilt.tolerance
     assert walked == pytest.approx(found, abs=1e-8)
 
 
 def test_where_newtons_steps_do_not_arrive_the_other_walk_does(monkeypatch):
     objective = BalancingObjective(draw_study(2, 60), PLAIN, "ate", 0.1)
-    tilt = Tilt(np.array([40.0, -30.0, 5.0]), 20.0, 1e-8)
+    tilt = Perturbation(np.array([40.0, -30.0, 5.0]), 20.0, 1e-8)
     expected = objective.minimize(tilt)
     monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
 
@@ -215,8 +215,8 @@ def test_a_loss_without_a_floor_has_its_minimiser_bounded_by_its_slope():
     rows = 4000
     study = LocalStudy(DOMAIN, np.ones((2, rows)), np.ones(rows, bool), np.zeros(rows, np.int32))
     objective = BalancingObjective(study, PLAIN, "att", 0.1)
-    law = ObjectiveLaw.split(objective, 1, Fraction(1))
-    found = np.linalg.norm(objective.minimize(Tilt(np.zeros(3), law.ridge, 1e-6)))
+    law = ObjectiveCalibration.of(objective, 1, Fraction(1))
+    found = np.linalg.norm(objective.minimize(Perturbation(np.zeros(3), law.ridge, 1e-6)))
 
     assert found <= law._reach(0.0)
     logistic = math.sqrt(2 * rows * math.log(2) / law.ridge)

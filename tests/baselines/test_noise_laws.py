@@ -13,8 +13,12 @@ from private_ate.privacy.entropy import (
     SeededEntropy,
     generator_from,
 )
-from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.rejection_samplers import (
+    discrete_gaussian,
+    discrete_gaussian_rows,
+    draw_index,
+)
 
 # Fixed seeds: a right sampler fails with the probability of these thresholds, once and for all.
 SURELY_RIGHT, SURELY_WRONG = 1e-4, 1e-12
@@ -59,7 +63,7 @@ def test_a_discrete_gaussian_wider_than_the_fast_path_is_drawn_exactly():
 
 
 def test_proposals_too_close_to_call_are_settled_exactly(monkeypatch):
-    monkeypatch.setattr("private_ate.privacy.gaussian._UNSURE", 2.0)
+    monkeypatch.setattr("private_ate.privacy.rejection_samplers._UNSURE", 2.0)
     variance = Fraction(9, 2)
     drawn = discrete_gaussian_rows(variance, 4000, SeededEntropy(14))
 

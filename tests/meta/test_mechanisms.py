@@ -9,7 +9,7 @@ from mechanisms import MECHANISMS
 from mutants import MUTANTS, ROOT
 from private_ate.audit import replay
 from private_ate.audit.replay import Tape, broken_promises, moved_share
-from private_ate.privacy import gaussian, samplers
+from private_ate.privacy import rejection_samplers, samplers
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise
@@ -84,7 +84,7 @@ def test_a_mechanism_is_heard_before_it_draws_and_answers_what_it_is_told(name):
         pass
 
     class Ear:
-        def hear(self, spend, values, draw):
+        def record(self, spend, values, draw):
             told.append((spend, values, draw))
             raise Silence
 
@@ -107,7 +107,7 @@ def test_every_metric_has_a_ruler():
 
 def caches():
     """Return what the samplers remember."""
-    modules = (samplers, gaussian)
+    modules = (samplers, rejection_samplers)
     return [value for module in modules for value in vars(module).values()
             if hasattr(value, "cache_info")]  # fmt: skip
 

@@ -12,9 +12,12 @@ from private_ate.engines.local import LocalStudy
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.private_multinomial import MultinomialObjective
 from private_ate.models.standardization import Scaling
-from private_ate.privacy.arm_objective import ArmObjectiveLaw
-from private_ate.privacy.objective import ObjectiveLaw, Tilt
-from private_ate.privacy.zero_sum import helmert, largest_column
+from private_ate.privacy.linf_noise import helmert, largest_column
+from private_ate.privacy.objective import (
+    ArmObjectiveCalibration,
+    ObjectiveCalibration,
+    Perturbation,
+)
 
 
 def study_of(features, arm, arms, present=None):
@@ -74,7 +77,7 @@ def test_the_density_ratio_of_neighbours_stays_within_the_budget(
     present[:changes] = rng.random(changes) < 0.8
     one = objective_of(features, arm, arms)
     other = objective_of(moved, moved_arm, arms, present)
-    law = ArmObjectiveLaw.divide(one, changes, Fraction(epsilon))
+    law = ArmObjectiveCalibration.by_arm(one, changes, Fraction(epsilon))
 
     linear, curvature = losses(one, other, law, size * rng.standard_normal(one.dimension))
 
@@ -92,7 +95,7 @@ def test_the_budget_of_the_linear_term_is_used_up_somewhere(arms):
     moved = features.copy()
     moved[0, 0] = -1.0
     one, other = objective_of(features, arm, arms), objective_of(moved, arm, arms)
-    law = ArmObjectiveLaw.divide(one, 1, Fraction(100))
+    law = ArmObjectiveCalibration.by_arm(one, 1, Fraction(100))
     weights = np.zeros((arms, 3))
     weights[0, 2], weights[-1, 2] = 200.0, -200.0
 
@@ -107,7 +110,7 @@ def test_the_budget_of_the_ridge_is_used_up_somewhere(arms, changes):
     features, arm = np.ones((changes, 3)), np.zeros(changes)
     one = objective_of(features, arm, arms)
     other = objective_of(features, arm, arms, np.zeros(changes, dtype=bool))  # takes no part
-    law = ArmObjectiveLaw.divide(one, changes, Fraction(1, 100))
+    law = ArmObjectiveCalibration.by_arm(one, changes, Fraction(1, 100))
 
     _, curvature = losses(one, other, law, np.zeros(one.dimension))
 
@@ -120,11 +123,11 @@ def test_the_budget_of_the_ridge_is_used_up_somewhere(arms, changes):
 def test_the_solver_inverts_the_map_of_the_proof(seed, arms, size):
     rng = np.random.default_rng(seed)
     objective = objective_of(rng.uniform(-1, 1, (40, 3)), rng.integers(0, arms, 40), arms)
-    law = ArmObjectiveLaw.divide(objective, 1, Fraction(2))
+    law = ArmObjectiveCalibration.by_arm(objective, 1, Fraction(2))
     point = size * rng.standard_normal(objective.dimension)
     linear = -objective.gradient(point) - law.ridge * point
 
-    found = objective.minimize(Tilt(linear, law.ridge, law.tolerance))
+    found = objective.minimize(Perturbation(linear, law.ridge, law.tolerance))
 
     assert np.allclose(found, point, rtol=0, atol=2 * law.tolerance / law.ridge + 1e-12)
 
@@ -135,15 +138,15 @@ def test_two_arms_have_the_ridge_the_scale_and_the_minimiser_of_the_logistic_obj
     study = study_of(rng.uniform(-1, 1, (60, 2)), rng.integers(0, 2, 60), 2)
     ours = MultinomialObjective(study, identity(2), 2)
     theirs = LogisticObjective(study, identity(2), "treatment")
-    law = ArmObjectiveLaw.divide(ours, 2, Fraction(epsilon))
-    binary = ObjectiveLaw.split(theirs, 2, Fraction(epsilon))
+    law = ArmObjectiveCalibration.by_arm(ours, 2, Fraction(epsilon))
+    binary = ObjectiveCalibration.of(theirs, 2, Fraction(epsilon))
 
     # b = (−b₁, b₁) has a largest column of 2·max|b₁|, and ‖W‖² is half of ‖w₁ − w₀‖².
     assert law.radius_unit == 2 * binary.radius_unit
     assert law.ridge == pytest.approx(2 * binary.ridge, rel=1e-12)
 
     drawn = [Fraction(1, 3), Fraction(-2), Fraction(1, 2)]
-    tilt = law.tilt_by_arm([[-value / 2, value / 2] for value in drawn])
+    tilt = law.perturbation_by_arm([[-value / 2, value / 2] for value in drawn])
     weights = helmert(2).T @ ours.minimize(tilt).reshape(1, -1)
-    expected = theirs.minimize(binary.tilt(drawn))
+    expected = theirs.minimize(binary.perturbation(drawn))
     np.testing.assert_allclose(weights[1] - weights[0], expected, atol=1e-9)

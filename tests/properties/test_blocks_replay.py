@@ -17,8 +17,8 @@ from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.ranks import CentreRule
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.privacy.trimmed_mean import CentreRule
 
 BOUND = 1000
 ADJUST = BlocksOptions(adjust=True, partitions=2)

@@ -13,7 +13,7 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights
 from private_ate.engines.matching import ScoreOrder
 from private_ate.estimators.published.limits import plan_limits
-from private_ate.privacy.sums import OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.study import ArmSizes, MatchingLimits
 
 MASS_ROUNDING = 1e-12  # sums of a few hundred float reciprocals

@@ -15,7 +15,7 @@ from private_ate.estimators.calibrated.method import estimate_calibrated
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 ROWS = 151
 REQUESTS = [

@@ -11,8 +11,8 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import Scaling
-from private_ate.privacy.objective import ObjectiveLaw, Tilt
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 DIMENSION = 3
 
@@ -50,7 +50,7 @@ def test_the_density_ratio_of_neighbours_stays_within_the_budget(seed, epsilon, 
     other_features[:changes] = rng.choice([-1.0, 1.0, 0.0], (changes, DIMENSION))
     other_shares[:changes] = 1 - shares[:changes]
     one, other = objective_of(features, shares), objective_of(other_features, other_shares)
-    law = ObjectiveLaw.split(one, changes, Fraction(epsilon))
+    law = ObjectiveCalibration.of(one, changes, Fraction(epsilon))
     weights = size * rng.standard_normal(DIMENSION + 1)
 
     ratio = abs(log_density(one, law, weights) - log_density(other, law, weights))
@@ -61,7 +61,7 @@ def test_the_density_ratio_of_neighbours_stays_within_the_budget(seed, epsilon, 
 def test_the_budget_of_the_linear_term_is_nearly_used_up_somewhere():
     ones = np.ones((4, DIMENSION))
     one, other = objective_of(ones, np.zeros(4)), objective_of(ones, np.array([1.0, 0, 0, 0]))
-    law = ObjectiveLaw.split(one, 1, Fraction(1))
+    law = ObjectiveCalibration.of(one, 1, Fraction(1))
     # Far out, one row's share moves every coordinate of the gradient by 1 of the 2 allowed.
     weights = np.full(DIMENSION + 1, 40.0)
 
@@ -75,10 +75,10 @@ def test_the_budget_of_the_linear_term_is_nearly_used_up_somewhere():
 def test_the_solver_inverts_the_map_of_the_proof(seed, size):
     rng = np.random.default_rng(seed)
     objective = objective_of(rng.uniform(-1, 1, (40, DIMENSION)), rng.random(40))
-    law = ObjectiveLaw.split(objective, 1, Fraction(2))
+    law = ObjectiveCalibration.of(objective, 1, Fraction(2))
     weights = size * rng.standard_normal(DIMENSION + 1)
     linear = -objective.gradient(weights) - law.ridge * weights
 
-    found = objective.minimize(Tilt(linear, law.ridge, law.tolerance))
+    found = objective.minimize(Perturbation(linear, law.ridge, law.tolerance))
 
     assert np.allclose(found, weights, rtol=0, atol=2 * law.tolerance / law.ridge + 1e-12)

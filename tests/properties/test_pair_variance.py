@@ -15,7 +15,7 @@ from private_ate.estimators.calibrated.design import pose
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.calibrated.variance import PairVariance, release_pair_variance
 from private_ate.estimators.request import Request
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 DOMAIN = Domain(Treatment("t", arms=("a", "b", "c")), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 PLAIN = Request("label", Fraction(1), options=CalibratedOptions(terms="plain"))

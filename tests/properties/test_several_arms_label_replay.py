@@ -12,7 +12,7 @@ from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.published.method import PublishedOptions, estimate_published
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from several_arms import arm_domain, arm_study
 
 CALIBRATED = [

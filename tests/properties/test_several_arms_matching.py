@@ -12,7 +12,7 @@ from private_ate.engines.local import LocalArmPool, LocalPool
 from private_ate.estimators.published.limits import LimitsInUse, plan_limits
 from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import fit_multinomial
-from private_ate.privacy.sums import WEIGHT_BITS
+from private_ate.privacy.quantization import WEIGHT_BITS
 from private_ate.study import ArmSizes, MatchingLimits
 from several_arms import arm_study
 

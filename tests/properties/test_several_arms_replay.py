@@ -18,7 +18,7 @@ from private_ate.estimators.published.method import PublishedOptions, estimate_p
 from private_ate.estimators.published.regression import ScoreNoise
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 ROWS = 240
 PATHS = {

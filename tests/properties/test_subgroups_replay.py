@@ -13,8 +13,8 @@ from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups, learned_for_cells
-from private_ate.privacy.quantiles import staircase_variance
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.distributions import staircase_variance
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from several_arms import arm_study
 
 TWO = ("x0<0.5", "x1<0.4")

@@ -15,7 +15,7 @@ from private_ate.estimators.calibrated.weights import ArmWeights, PublicWeights
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups
-from private_ate.privacy.sums import OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS
 
 ROWS = 151
 REQUESTS = [

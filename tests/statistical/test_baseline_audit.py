@@ -13,7 +13,7 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, Method, estimate_study
 from private_ate.estimators.request import Request
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 ONE = Fraction(1)
 WINSORIZED = GroupedOptions(groups=80, centre="winsorized")

@@ -9,7 +9,8 @@ from scipy import stats
 
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.ranks import CentreRule, draw_by_level
+from private_ate.privacy.rejection_samplers import draw_by_level
+from private_ate.privacy.trimmed_mean import CentreRule
 
 ACCEPT = 1e-4  # a right law is refused once in ten thousand seeds; seeds are fixed
 REJECT = 1e-9  # a wrong rate has to be refused far beyond doubt

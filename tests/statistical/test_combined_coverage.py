@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from private_ate import combine
-from private_ate.privacy.quantiles import staircase_quantile, staircase_variance
+from private_ate.privacy.distributions import staircase_variance
+from private_ate.privacy.quantiles import staircase_quantile
 from private_ate.sites.pooling import pool_fixed, pool_random
 from sites import made_up_site
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from private_ate.privacy.cubes import discrete_cube, gamma_cube
 from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.linf_noise import continuous_linf, discrete_linf
 
 ACCEPT = 1e-4  # a right law is refused once in ten thousand seeds; seeds are fixed
 REJECT = 1e-9  # a wrong scale has to be refused far beyond doubt
@@ -36,7 +36,7 @@ def chi_square(counts, law):
 @pytest.mark.parametrize(("rate", "dimension"), [("0.7", 1), ("0.5", 2), ("0.3", 5)])
 def test_the_discrete_law_is_exact_and_a_wrong_scale_is_rejected(rate, dimension):
     entropy, shells = SeededEntropy(3), 200
-    draws = np.array([discrete_cube(Fraction(rate), dimension, entropy) for _ in range(3000)])
+    draws = np.array([discrete_linf(Fraction(rate), dimension, entropy) for _ in range(3000)])
     shell = (np.abs(draws).max(axis=1) + 1) // 2
 
     counts = np.bincount(shell, minlength=shells + 1)[1:]
@@ -48,7 +48,7 @@ def test_the_discrete_law_is_exact_and_a_wrong_scale_is_rejected(rate, dimension
 
 def test_every_point_of_a_shell_is_equally_likely():
     entropy = SeededEntropy(4)
-    draws = [tuple(discrete_cube(Fraction(1), 2, entropy)) for _ in range(6000)]
+    draws = [tuple(discrete_linf(Fraction(1), 2, entropy)) for _ in range(6000)]
 
     second = [point for point in draws if max(map(abs, point)) == 3]
     counts = [second.count(point) for point in set(second)]
@@ -58,7 +58,7 @@ def test_every_point_of_a_shell_is_equally_likely():
 
 
 def test_the_discrete_law_has_only_odd_coordinates():
-    draws = np.array([discrete_cube(Fraction(1, 1000), 4, SeededEntropy(s)) for s in range(50)])
+    draws = np.array([discrete_linf(Fraction(1, 1000), 4, SeededEntropy(s)) for s in range(50)])
 
     assert np.all(draws % 2 == 1)
 
@@ -67,7 +67,7 @@ def test_the_discrete_law_has_only_odd_coordinates():
 def test_the_real_law_has_a_gamma_radius_and_a_wrong_scale_is_rejected(dimension):
     entropy = SeededEntropy(5)
     draws = np.array(
-        [[float(x) for x in gamma_cube(dimension, entropy)] for _ in range(2000)], dtype=float
+        [[float(x) for x in continuous_linf(dimension, entropy)] for _ in range(2000)], dtype=float
     )
 
     # The density ∝ exp(−max|v|) gives max|v| the density r^(D−1) e^(−r): a Gamma of shape D.
@@ -81,7 +81,9 @@ def test_the_real_law_has_a_gamma_radius_and_a_wrong_scale_is_rejected(dimension
 def test_a_coordinate_is_uniform_below_the_largest_one():
     entropy = SeededEntropy(6)
     draws = np.abs(
-        np.array([[float(x) for x in gamma_cube(2, entropy)] for _ in range(2000)], dtype=float)
+        np.array(
+            [[float(x) for x in continuous_linf(2, entropy)] for _ in range(2000)], dtype=float
+        )
     )
 
     share = draws.min(axis=1) / draws.max(axis=1)

@@ -12,17 +12,15 @@ from private_ate.engines.local import single_threaded_blas
 from private_ate.estimators.outcomes.method import estimate_outcomes
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
-from private_ate.privacy.cube_law import (
-    cube_cdf,
-    cube_log_density,
-    cube_quantile,
-    cube_variance,
+from private_ate.privacy.distributions import (
+    SharedNoise,
+    linf_variance,
+    staircase_variance,
+    sum_noise,
 )
-from private_ate.privacy.distributions import SharedNoise
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantiles import staircase_variance
-from private_ate.privacy.sum_law import SumLaw
+from private_ate.privacy.quantiles import linf_cdf, linf_log_density, linf_quantile
 from private_ate.release.intervals import half_width, noise_draws, noise_half_width, noise_quantile
 from several_outcomes import outcome_study
 
@@ -50,7 +48,7 @@ def test_the_deviation_is_that_share_of_splitting(outcomes):
 
     assert measured == pytest.approx(SHARES[outcomes], rel=0.08)
     assert measured.mean() == pytest.approx(SHARES[outcomes], rel=0.03)
-    assert math.sqrt(cube_variance(outcomes) / 2) / outcomes == pytest.approx(
+    assert math.sqrt(linf_variance(outcomes) / 2) / outcomes == pytest.approx(
         SHARES[outcomes], abs=0.005
     )
 
@@ -70,10 +68,10 @@ def test_a_release_carries_that_noise_in_every_outcome(outcomes):
     noise = (again - 2 * np.array(call.values, dtype=float)) / 2
     measured = noise.reshape(DRAWS, outcomes).std(axis=0) / np.array(call.spend.sensitivity, float)
 
-    assert measured == pytest.approx(math.sqrt(cube_variance(outcomes)), rel=0.08)
+    assert measured == pytest.approx(math.sqrt(linf_variance(outcomes)), rel=0.08)
     assert (measured < 0.85 * math.sqrt(staircase_variance(1 / outcomes))).all()  # of a split ε
     laws = [one.quantities[0].noise for _, one in recorded.estimate.further]
-    told = [law.unit * math.sqrt(cube_variance(outcomes)) for (law,) in laws]
+    told = [law.unit * math.sqrt(linf_variance(outcomes)) for (law,) in laws]
     widths = [place.bounds.width for place in study.domain.further]
     unit = np.array(widths) / study.size / 2.0 ** (30 + 24)
     assert told == pytest.approx(
@@ -86,8 +84,8 @@ def test_one_coordinate_follows_the_law_that_intervals_are_made_of(outcomes):
     noise = drawn([5 << 20] * outcomes)
 
     for place in range(outcomes):
-        assert stats.kstest(noise[:, place], lambda x: cube_cdf(x, outcomes)).pvalue > 1e-4
-        assert stats.kstest(1.5 * noise[:, place], lambda x: cube_cdf(x, outcomes)).pvalue < 1e-4
+        assert stats.kstest(noise[:, place], lambda x: linf_cdf(x, outcomes)).pvalue > 1e-4
+        assert stats.kstest(1.5 * noise[:, place], lambda x: linf_cdf(x, outcomes)).pvalue < 1e-4
 
 
 def test_coordinates_share_their_reach_and_nothing_else():
@@ -122,20 +120,20 @@ def test_inputs_and_sensitivities_of_one_step_are_served():
 
 @pytest.mark.parametrize("outcomes", [1, 2, 6])
 def test_the_law_agrees_with_itself(outcomes):
-    total, _ = integrate.quad(lambda x: math.exp(cube_log_density(np.array(x), outcomes)), -80, 80)
+    total, _ = integrate.quad(lambda x: math.exp(linf_log_density(np.array(x), outcomes)), -80, 80)
     square, _ = integrate.quad(
-        lambda x: x * x * math.exp(cube_log_density(np.array(x), outcomes)), -80, 80
+        lambda x: x * x * math.exp(linf_log_density(np.array(x), outcomes)), -80, 80
     )
     assert total == pytest.approx(1)
-    assert square == pytest.approx(cube_variance(outcomes))
+    assert square == pytest.approx(linf_variance(outcomes))
     for coverage in (0.5, 0.95, 0.999):
-        point = np.array(cube_quantile(coverage, outcomes))
-        assert 2 * cube_cdf(point, outcomes) - 1 == pytest.approx(coverage)
+        point = np.array(linf_quantile(coverage, outcomes))
+        assert 2 * linf_cdf(point, outcomes) - 1 == pytest.approx(coverage)
 
 
 def test_one_outcome_of_the_law_is_laplace():
-    assert cube_quantile(0.95, 1) == pytest.approx(-math.log(0.05))
-    assert cube_variance(1) == 2
+    assert linf_quantile(0.95, 1) == pytest.approx(-math.log(0.05))
+    assert linf_variance(1) == 2
 
 
 def test_intervals_of_shared_noise_cover_what_was_drawn():
@@ -143,7 +141,7 @@ def test_intervals_of_shared_noise_cover_what_was_drawn():
     uniform = (np.arange(100_000) + 0.5) / 100_000
     values = noise_draws(law, uniform)
 
-    assert values.std() == pytest.approx(2.0 / 0.5 * math.sqrt(cube_variance(3)), rel=0.01)
+    assert values.std() == pytest.approx(2.0 / 0.5 * math.sqrt(linf_variance(3)), rel=0.01)
     half = noise_half_width(0.9, [law])
     assert half == pytest.approx(2.0 * noise_quantile(law, 0.9))
     assert np.mean(np.abs(values) <= half) == pytest.approx(0.9, abs=0.002)
@@ -154,12 +152,12 @@ def test_intervals_of_shared_noise_cover_what_was_drawn():
 
 
 def test_the_quieter_law_is_taken():
-    assert SumLaw.of(1, ONE).name == "staircase"
+    assert sum_noise(1, ONE).name == "staircase"
     for outcomes in (2, 5, 10):
         for epsilon in ("0.1", "1", "4", "20", "100"):
-            law = SumLaw.of(outcomes, Fraction(epsilon))
+            law = sum_noise(outcomes, Fraction(epsilon))
             split = staircase_variance(float(Fraction(epsilon) / outcomes))
-            cube = cube_variance(outcomes) / float(Fraction(epsilon)) ** 2
+            cube = linf_variance(outcomes) / float(Fraction(epsilon)) ** 2
             assert law.variance == pytest.approx(min(split, cube))
-    assert SumLaw.of(2, ONE).name == "cube"
-    assert SumLaw.of(2, Fraction(60)).name == "staircase"
+    assert sum_noise(2, ONE).outcomes == 2
+    assert sum_noise(2, Fraction(60)).name == "staircase"

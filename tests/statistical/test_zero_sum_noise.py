@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from private_ate.privacy.cubes import gamma_cube
 from private_ate.privacy.entropy import SeededEntropy
-from private_ate.privacy.zero_sum import _ball_point, helmert, largest_column, zero_sum_cube
+from private_ate.privacy.linf_noise import (
+    _ball_point,
+    continuous_linf,
+    helmert,
+    largest_column,
+    zero_sum_linf,
+)
 
 ACCEPT, REJECT = 1e-4, 1e-9
 # The standard deviation of an entry of a uniform point, for K arms, to three digits.
@@ -20,7 +25,7 @@ def draw(arms, columns, count, seed=1):
     """Draw matrices of shape (K, columns)."""
     entropy = SeededEntropy(seed)
     return np.array([
-        np.array(zero_sum_cube(arms, columns, entropy), dtype=float).T for _ in range(count)
+        np.array(zero_sum_linf(arms, columns, entropy), dtype=float).T for _ in range(count)
     ])  # fmt: skip
 
 
@@ -53,7 +58,7 @@ def test_the_largest_column_has_a_gamma_law_and_a_wrong_scale_is_rejected(arms, 
 
 
 def test_the_columns_of_a_draw_add_up_to_zero_exactly():
-    for column in zero_sum_cube(6, 4, SeededEntropy(4)):
+    for column in zero_sum_linf(6, 4, SeededEntropy(4)):
         assert sum(column, Fraction(0)) == 0
 
 
@@ -87,7 +92,7 @@ def test_an_entry_spreads_as_the_table_of_the_proof_says(arms):
 def test_two_arms_have_the_law_of_the_logistic_objective():
     entropy = SeededEntropy(5)
     ours = 2 * draw(2, 3, 1500, seed=6)[:, 1]
-    theirs = np.array([gamma_cube(3, entropy) for _ in range(1500)], dtype=float)
+    theirs = np.array([continuous_linf(3, entropy) for _ in range(1500)], dtype=float)
 
     for measure in (lambda x: x[:, 0], lambda x: np.abs(x).max(axis=1)):
         assert stats.ks_2samp(measure(ours), measure(theirs)).pvalue > ACCEPT

@@ -25,8 +25,8 @@ from private_ate.models.forest import ForestSize, out_of_bag
 from private_ate.planning import StudySizes, plan_ate
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.ranks import CentreRule
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.privacy.trimmed_mean import CentreRule
 from private_ate.study import Groups
 
 EFFECT = 0.1

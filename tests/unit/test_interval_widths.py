@@ -19,7 +19,7 @@ from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block
 
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(3)})

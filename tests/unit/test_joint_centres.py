@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.joint import JointRule, draw_centres, nearest_centres
-from private_ate.privacy.ranks import CentreRule
+from private_ate.privacy.trimmed_mean import CentreRule
 
 BOUND = 1000
 CANDIDATES = np.array([-1000, -300, -90, -40, -10, 0, 5, 12, 40, 90, 300, 1000, 1000])

@@ -12,7 +12,7 @@ from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.calibrated.design import pose
 from private_ate.estimators.calibrated.evidence import evidence_of
 from private_ate.estimators.request import Request
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 LOW, HIGH = -8.0, 10.0
 

@@ -11,7 +11,7 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS
 from private_ate.estimators.request import Request
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.release.intervals import expected_size
 from replay import record
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from private_ate.domain import Domain, Interval
 from private_ate.engines import local
 from private_ate.engines.local import LocalStudy
-from private_ate.privacy.sums import (
+from private_ate.privacy.quantization import (
     OUTCOME_STEPS,
     quantize_outcomes,
     quantize_weights,

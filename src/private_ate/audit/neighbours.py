@@ -19,12 +19,11 @@ from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import Method
 from private_ate.estimators.request import Request
-from private_ate.privacy.budget import Level
 from private_ate.privacy.entropy import SecureEntropy
-from private_ate.privacy.levels import has_public_covariates
+from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise, Spend
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 __all__ = ["EPSILON", "Neighbours", "Step", "arm_neighbours", "neighbours_for", "noisy_steps"]
 

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.privacy.accounting import smoothing_rate
+from private_ate.privacy.linf_noise import largest_column
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Spend
 from private_ate.privacy.objective import Objective
-from private_ate.privacy.zero_sum import largest_column
 
 __all__ = ["Call", "Tape", "broken_promises", "moved_share"]
 
@@ -75,7 +75,7 @@ class Tape:
         """What came out of each call."""
         return [call.output for call in self.calls]
 
-    def hear(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
+    def record(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
         """Keep a copy of the input and answer."""
         kept = values if spend.metric in _OBJECTIVES else np.array(values, object, copy=True)
         output = self._known(spend)
@@ -86,7 +86,7 @@ class Tape:
         self.calls.append(Call(spend, kept, output, draw))
         return output
 
-    def keep(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
+    def secret(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
         """Draw a secret, or give the earlier tape's again: no record decides about it."""
         place = len(self.secrets)
         earlier = () if self.source is None else self.source.secrets

@@ -26,7 +26,7 @@ from private_ate.engines.local import LocalStudy, Progress
 from private_ate.estimation import METHODS, Method, estimate_study
 from private_ate.estimators.composition import takes
 from private_ate.estimators.request import Request
-from private_ate.privacy.budget import Level
+from private_ate.privacy.levels import Level
 
 __all__ = ["Finding", "audit_release", "audit_steps", "run_audit"]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from private_ate.arrays import Integers
 from private_ate.privacy.entropy import Entropy, SecureEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.ranks import CentreRule
+from private_ate.privacy.trimmed_mean import CentreRule
 
 __all__ = [
     "RATES", "SMALLEST_P", "SamplerTest",

@@ -26,7 +26,7 @@ from private_ate.models.private_balancing import BalancingObjective
 from private_ate.models.private_logistic import LogisticObjective, PrivateFit
 from private_ate.models.standardization import Scaling
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import (
+from private_ate.privacy.quantization import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
     WEIGHT_BITS,

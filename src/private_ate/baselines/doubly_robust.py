@@ -34,7 +34,7 @@ from private_ate.privacy.accounting import (
     noise_delta,
 )
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS, weighted_sum
+from private_ate.privacy.quantization import OUTCOME_STEPS, weighted_sum
 from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy
 

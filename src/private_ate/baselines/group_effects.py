@@ -16,7 +16,7 @@ from scipy.special import expit
 from private_ate.arrays import Floats
 from private_ate.baselines.tilts import balancing_weights
 from private_ate.estimators.request import Estimand
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Groups
 
 __all__ = ["GroupModel", "group_effects"]

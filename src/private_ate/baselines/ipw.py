@@ -27,7 +27,7 @@ from private_ate.estimators.request import Request
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic_obliviously
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import (
+from private_ate.privacy.quantization import (
     OUTCOME_BITS,
     OUTCOME_STEPS,
     WEIGHT_BITS,

@@ -12,7 +12,7 @@ from private_ate.baselines.ipw import fit_propensity, propensity_sensitivity, sc
 from private_ate.baselines.perturbation import Budget, release_vector
 from private_ate.baselines.row_parts import Part
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block
 
 __all__ = ["Nuisances", "fit_nuisances", "release_nuisances"]

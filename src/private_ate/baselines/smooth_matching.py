@@ -25,7 +25,7 @@ from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing_rate
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS
+from private_ate.privacy.quantization import OUTCOME_BITS
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, MatchingStudy
 

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Integers
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.ranks import CentreRule
+from private_ate.privacy.trimmed_mean import CentreRule
 
 __all__ = [
     "Window",

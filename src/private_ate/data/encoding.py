@@ -20,7 +20,7 @@ from private_ate.data.public_columns import PublicRows, look_over
 from private_ate.data.rules import Reading
 from private_ate.data.tables import Table
 from private_ate.domain import Categories, Domain, Interval, Outcome, Survival, Treatment
-from private_ate.privacy.sums import quantize_outcomes
+from private_ate.privacy.quantization import quantize_outcomes
 
 __all__ = [
     "EncodedRows",

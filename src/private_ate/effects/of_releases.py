@@ -214,15 +214,13 @@ def monotone_means(release: Release) -> dict[str, float]:
 
 
 def _noise_variance(arm: Arm) -> float:
-    from private_ate.release.intervals import noise_variance  # loads scipy
-
     if arm.noise is None:
         msg = (
             "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
             "law of noise to weigh by"
         )
         raise ArgumentError(msg)
-    return noise_variance(arm.noise)
+    return arm.noise.variance
 
 
 def _isotonic(values: list[float], weights: list[float]) -> list[float]:

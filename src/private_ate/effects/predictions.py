@@ -15,10 +15,7 @@ import numpy as np
 
 from private_ate.effects.quantities import Quantity, weighted_errors
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.privacy.quantiles import (
-    staircase_and_normal_error,
-    staircase_and_normal_quantile,
-)
+from private_ate.privacy.quantiles import staircase_and_normal_error, staircase_and_normal_quantile
 from private_ate.release.intervals import Rule, expected_size, half_width
 
 POWER: Final = 0.8  # of the test behind the smallest detectable effect

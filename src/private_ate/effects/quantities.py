@@ -23,7 +23,6 @@ from private_ate.release.intervals import (
     half_width,
     noise_draws,
     noise_half_width,
-    noise_variance,
 )
 
 DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
@@ -66,7 +65,7 @@ class Quantity:
     @property
     def noise_variance(self) -> float:
         """The variance of its noise."""
-        return sum(map(noise_variance, self.noise))
+        return sum(noise.variance for noise in self.noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +242,7 @@ class ReleasedSubgroups:
         )
         for source in self._sources:
             moved = quantities[source.quantity] * source.moves
-            covariance += np.outer(moved, moved) * noise_variance(source.noise)
+            covariance += np.outer(moved, moved) * source.noise.variance
         inverse = np.linalg.pinv(covariance, hermitian=True)
         ones = inverse.sum(axis=0)
         middle = inverse - np.outer(ones, ones) / ones.sum()

@@ -13,18 +13,13 @@ from typing import Final
 
 from scipy.special import ndtr, ndtri
 
-from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.privacy.quantiles import (
-    staircase_quantile,
-    staircase_variance,
-    two_staircase_quantile,
-)
+from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
+from private_ate.privacy.quantiles import staircase_quantile, two_staircase_quantile
 from private_ate.release import Effect, Release
 from private_ate.release.intervals import (
     chance_beyond,
     half_width,
     noise_half_width,
-    noise_variance,
 )
 from private_ate.release.metadata import Step
 
@@ -63,7 +58,7 @@ def row_variances(
     reach = half * _normal_ratio(coverage)
     noises = _scaled_noises(release, effect, coverage, quantile)
     if noises:
-        variance = sum(map(noise_variance, noises))
+        variance = sum(noise.variance for noise in noises)
         return RowVariances(variance, _variance_beside(noises, half, coverage))
     deviation = quantile * _normal_ratio(coverage)
     if quantile > 0 and not _is_normal(release):

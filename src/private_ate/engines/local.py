@@ -29,7 +29,7 @@ from private_ate.engines.on_disk import (
     reorder_rows,
 )
 from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
-from private_ate.privacy.sums import (
+from private_ate.privacy.quantization import (
     MOST_SORTED_ROWS,
     OUTCOME_BITS,
     OUTCOME_STEPS,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
-from private_ate.privacy.sums import WEIGHT_BITS, quantize_weights
+from private_ate.privacy.quantization import WEIGHT_BITS, quantize_weights
 from private_ate.study import ArmSizes, MatchingLimits
 
 __all__ = ["LocalArmPool", "LocalPool", "LocalWeights"]

@@ -35,7 +35,7 @@ from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
+from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import ArmDiagnostics, Diagnostics, Release
 from private_ate.release.curator import WithoutNoise
 

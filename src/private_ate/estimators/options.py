@@ -11,7 +11,7 @@ from private_ate.domain import Domain
 from private_ate.errors import ArgumentError
 from private_ate.estimators.registry import AUTO, METHODS, Method, method_named
 from private_ate.estimators.request import Request
-from private_ate.privacy.budget import Level
+from private_ate.privacy.levels import Level
 
 __all__ = ["options_from_texts", "options_from_values", "with_deviations", "with_outcome_sd"]
 

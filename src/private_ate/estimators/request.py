@@ -20,9 +20,9 @@ from private_ate.parameters import (
     checked,
     of_door,
 )
-from private_ate.privacy.budget import Level, parse_epsilon
+from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.ledger.names import check_name
-from private_ate.privacy.levels import has_public_covariates
+from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.study import MatchingStudy
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Target
-from private_ate.privacy.budget import Level
+from private_ate.privacy.levels import Level
 
 __all__ = ["ALL_ARMS", "ARMS", "Arm", "arm_named", "missing_arms", "runnable_arms"]
 

@@ -25,7 +25,7 @@ from private_ate.models.newton import (
     minimize,
     minimize_obliviously,
 )
-from private_ate.privacy.zero_sum import helmert
+from private_ate.privacy.linf_noise import helmert
 from private_ate.study import Block, Rows, Study
 
 __all__ = [

@@ -22,10 +22,10 @@ import numpy as np
 from private_ate.arrays import Bits, Floats
 from private_ate.models.folds import LossSums, by_chunks
 from private_ate.models.private_logistic import PrivateFit
-from private_ate.privacy.objective import Steepness
+from private_ate.privacy.objective import LossBounds
 from private_ate.study import Block, Study
 
-__all__ = ["Balanced", "BalancingObjective", "RowLoss", "row_losses", "steepness_of"]
+__all__ = ["Balanced", "BalancingObjective", "RowLoss", "loss_bounds_of", "row_losses"]
 
 Balanced = Literal["ate", "att", "atc"]
 
@@ -41,11 +41,11 @@ class RowLoss:
     bend: Floats
 
 
-def steepness_of(estimand: Balanced, truncation: float) -> Steepness:
-    """Return what one row's loss can do: its slope is at most 1/η (ATE) or (1 − η)/η."""
+def loss_bounds_of(estimand: Balanced, truncation: float) -> LossBounds:
+    """Return the Lipschitz constants of one row's loss and of its derivative, η the truncation."""
     least = Fraction(truncation)
     odds = (1 - least) / least
-    return Steepness(math.ceil(1 + odds if estimand == "ate" else odds), odds, None)
+    return LossBounds(math.ceil(1 + odds if estimand == "ate" else odds), odds, None)
 
 
 def row_losses(estimand: Balanced, predictors: Floats, treated: Bits, truncation: float) -> RowLoss:
@@ -82,9 +82,9 @@ class BalancingObjective(PrivateFit):
         return self.scaling.columns
 
     @property
-    def steepness(self) -> Steepness:
-        """How steep and how bent the loss of one row can be."""
-        return steepness_of(self.estimand, self.truncation)
+    def loss_bounds(self) -> LossBounds:
+        """Bounds on the loss of one row and on its derivatives."""
+        return loss_bounds_of(self.estimand, self.truncation)
 
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
         """Return sums over rows of the loss and its derivatives."""

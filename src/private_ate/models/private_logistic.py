@@ -18,8 +18,8 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums, by_chunks
-from private_ate.privacy.objective import LOGISTIC, Steepness, Tilt
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.objective import LOGISTIC, LossBounds, Perturbation
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = ["LogisticObjective", "PrivateFit", "RowFeatures"]
@@ -48,7 +48,7 @@ class RowFeatures(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A point of the iteration with the tilted loss, its gradient and the Newton direction.
+    """A point of the iteration with the perturbed loss, its gradient and the Newton direction.
 
     ``reach`` bounds how far the direction moves a row's predictors apart.
     """
@@ -82,7 +82,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class PrivateFit(ABC):
-    """A loss over rows of scaled covariates that is minimised under a tilt.
+    """A loss over rows of scaled covariates that is minimised under a perturbation.
 
     A row that takes no part adds nothing to the loss, one with a sampling weight its share.
     """
@@ -101,8 +101,8 @@ class PrivateFit(ABC):
         return self.study.size
 
     @property
-    def steepness(self) -> Steepness:
-        """How steep and how bent the loss of one row can be: as the logistic loss is."""
+    def loss_bounds(self) -> LossBounds:
+        """Bounds on the loss of one row and its derivatives: those of the logistic loss."""
         return LOGISTIC
 
     @abstractmethod
@@ -116,13 +116,13 @@ class PrivateFit(ABC):
     @property
     def smoothness(self) -> float:
         """A bound on the eigenvalues of the loss's Hessian, as no feature exceeds 1."""
-        return self.size * float(self.steepness.curvature) * self.dimension
+        return self.size * float(self.loss_bounds.curvature) * self.dimension
 
     def gradient(self, point: Floats) -> Floats:
         """Return the gradient of the loss alone, a sum over rows."""
         return self.sums(self.study, point).gradient
 
-    def minimize(self, tilt: Tilt) -> Floats:
+    def minimize(self, perturbation: Perturbation) -> Floats:
         """Run damped Newton in a fixed number of passes, on a part of the rows, then on all.
 
         Passes are added only while the gradient norm exceeds the tolerance, so the result always
@@ -132,50 +132,51 @@ class PrivateFit(ABC):
         """
         stride = self.size // _START_ROWS
         with self.study.thinned(stride) if stride > 1 else nullcontext(self.study) as few:
-            start = self._state(few, np.zeros(self.dimension), tilt)
-            start = self._newton(few, start, tilt, _START_PASSES)
-        state = self._state(self.study, start.point, tilt)
-        state = self._newton(self.study, state, tilt, _FULL_PASSES, renewed=_RENEWED)
+            start = self._state(few, np.zeros(self.dimension), perturbation)
+            start = self._newton(few, start, perturbation, _START_PASSES)
+        state = self._state(self.study, start.point, perturbation)
+        state = self._newton(self.study, state, perturbation, _FULL_PASSES, renewed=_RENEWED)
         quiet = self.study.unannounced()
-        if state.norm > tilt.tolerance:  # old second derivatives lead no further: renew them
-            state = self._state(quiet, state.point, tilt)
+        if state.norm > perturbation.tolerance:  # the old Hessian leads no further: renew it
+            state = self._state(quiet, state.point, perturbation)
         for _ in range(_EXTRA_PASSES):
-            if state.norm <= tilt.tolerance:
+            if state.norm <= perturbation.tolerance:
                 return state.point
-            state = self._newton(quiet, state, tilt, 2)
-        return self._walk(state.point, tilt)
+            state = self._newton(quiet, state, perturbation, 2)
+        return self._walk(state.point, perturbation)
 
-    def _walk(self, start: Floats, tilt: Tilt) -> Floats:
+    def _walk(self, start: Floats, perturbation: Perturbation) -> Floats:
         """Walk by Nesterov's steps until the gradient norm is within the tolerance.
 
         After k steps it is at most ``√(2L/Λ)·(1 − √(Λ/L))^(k/2)`` times what it was, L being the
         smoothness with the ridge: so many suffice for every data set.
         """
-        smoothness = self.smoothness + tilt.ridge
-        root = math.sqrt(tilt.ridge / smoothness)
+        smoothness = self.smoothness + perturbation.ridge
+        root = math.sqrt(perturbation.ridge / smoothness)
         momentum = (1 - root) / (1 + root)
-        distance = float(np.linalg.norm(self._tilted(start, tilt))) / tilt.tolerance
+        distance = float(np.linalg.norm(self._perturbed(start, perturbation)))
+        distance /= perturbation.tolerance
         steps = math.ceil(math.log(2 / root**2 * distance**2) / -math.log1p(-root))
         previous = current = start
         for _ in range(steps):
             ahead = current + momentum * (current - previous)
-            slope = self._tilted(ahead, tilt)
-            if float(np.linalg.norm(slope)) <= tilt.tolerance:
+            slope = self._perturbed(ahead, perturbation)
+            if float(np.linalg.norm(slope)) <= perturbation.tolerance:
                 return ahead
             previous, current = current, ahead - slope / smoothness
         return current
 
-    def _tilted(self, point: Floats, tilt: Tilt) -> Floats:
-        """Return the gradient of the tilted loss; no progress is told of it."""
+    def _perturbed(self, point: Floats, perturbation: Perturbation) -> Floats:
+        """Return the gradient of the perturbed loss; without a progress report."""
         loss = self.sums(self.study.unannounced(), point).gradient
-        gradient: Floats = loss + tilt.ridge * point + tilt.linear
+        gradient: Floats = loss + perturbation.ridge * point + perturbation.linear
         return gradient
 
     def _newton(
         self,
         rows: Study,
         state: _State,
-        tilt: Tilt,
+        perturbation: Perturbation,
         passes: int,
         renewed: tuple[int, ...] | None = None,
     ) -> _State:
@@ -187,7 +188,7 @@ class PrivateFit(ABC):
         length = state.first_length
         for index in range(passes):
             kept = None if renewed is None or index in renewed else state.hessian
-            trial = self._state(rows, state.point - length * state.direction, tilt, kept)
+            trial = self._state(rows, state.point - length * state.direction, perturbation, kept)
             if trial.loss < state.loss or trial.norm < state.norm / 2:
                 state, length = trial, trial.first_length
             else:
@@ -195,17 +196,17 @@ class PrivateFit(ABC):
         return state
 
     def _state(
-        self, rows: Study, point: Floats, tilt: Tilt, hessian: Floats | None = None
+        self, rows: Study, point: Floats, perturbation: Perturbation, hessian: Floats | None = None
     ) -> _State:
         """Look at a point from all rows, or from some that stand for all."""
         sums = self.sums(rows, point, curved=hessian is None)
         weight = self.size / sums.rows
-        gradient: Floats = weight * sums.gradient + tilt.ridge * point + tilt.linear
+        gradient: Floats = weight * sums.gradient + perturbation.ridge * point + perturbation.linear
         if hessian is None:
-            hessian = weight * sums.hessian + tilt.ridge * np.eye(self.dimension)
-        loss = weight * sums.loss + tilt.ridge / 2 * float(point @ point)
+            hessian = weight * sums.hessian + perturbation.ridge * np.eye(self.dimension)
+        loss = weight * sums.loss + perturbation.ridge / 2 * float(point @ point)
         direction = np.linalg.solve(hessian, gradient).astype(np.float64, copy=False)
-        loss += float(tilt.linear @ point)
+        loss += float(perturbation.linear @ point)
         return _State(point, loss, gradient, hessian, direction, self.reach(direction))
 
 

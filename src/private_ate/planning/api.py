@@ -55,8 +55,8 @@ from private_ate.planning.table import (
     plan_subgroups,
     plan_together,
 )
-from private_ate.privacy.budget import Level, parse_epsilon
-from private_ate.privacy.levels import has_public_covariates
+from private_ate.privacy.budget import parse_epsilon
+from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = ["plan_ate"]
 

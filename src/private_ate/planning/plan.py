@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from private_ate.codec import OMITTED, encode
-from private_ate.privacy.budget import Level
+from private_ate.privacy.levels import Level
 from private_ate.showing import show
 
 __all__ = ["Plan", "PlanRow"]

@@ -10,13 +10,11 @@ from typing import Annotated
 from private_ate.arguments import Exact, exact_number
 from private_ate.codec import Rule
 from private_ate.errors import ArgumentError
-from private_ate.privacy.levels import Level, has_public_covariates, private_part
+from private_ate.privacy.levels import Level
 
 __all__ = [
     "Epsilon",
     "Guarantee",
-    "Level",
-    "adjacency_of",
     "parse_delta",
     "parse_epsilon",
     "split_epsilon",
@@ -71,18 +69,6 @@ def split_epsilon(epsilon: Fraction, shares: tuple[Fraction, ...]) -> tuple[Frac
         msg = f"shares of epsilon are positive and add up to 1 exactly; got {texts}"
         raise ArgumentError(msg)
     return tuple(epsilon * share for share in shares)
-
-
-def adjacency_of(level: Level, rows_per_person: int = 1, *, outcomes: int = 1) -> str:
-    """Say which two data sets are neighbours; of several outcomes all may differ at once."""
-    who = "unit" if rows_per_person == 1 else f"person (up to {rows_per_person} rows)"
-    what = private_part(level)
-    several = outcomes > 1 and has_public_covariates(level)
-    is_plural = rows_per_person > 1 or several
-    if is_plural:
-        what += "s"
-    at_once = f" (all {outcomes} at once)" if several else ""
-    return f"replace-one: same n, one {who}'s {what}{at_once} differ" + ("" if is_plural else "s")
 
 
 @dataclass(frozen=True, slots=True)

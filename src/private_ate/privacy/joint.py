@@ -25,8 +25,9 @@ from scipy.special import ndtr
 from private_ate.arrays import Bits, Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.entropy import Entropy
-from private_ate.privacy.ranks import CentreRule, draw_level
+from private_ate.privacy.rejection_samplers import draw_level
 from private_ate.privacy.samplers import uniform_below
+from private_ate.privacy.trimmed_mean import CentreRule
 
 __all__ = ["ENTRIES", "JointCentres", "JointRule", "draw_centres", "nearest_centres"]
 

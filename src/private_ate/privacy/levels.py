@@ -1,10 +1,10 @@
-"""The two levels of privacy: what of a unit is private, and what is public."""
+"""The two levels of privacy: what is private, what is public, which data sets are neighbours."""
 
 from __future__ import annotations
 
 from typing import Literal, assert_never
 
-__all__ = ["Level", "has_public_covariates", "private_part"]
+__all__ = ["Level", "adjacency_of", "has_public_covariates", "private_part"]
 
 Level = Literal["label", "sample"]
 
@@ -27,3 +27,15 @@ def has_public_covariates(level: Level) -> bool:
         case "sample":
             return False
     assert_never(level)
+
+
+def adjacency_of(level: Level, rows_per_person: int = 1, *, outcomes: int = 1) -> str:
+    """Say which two data sets are neighbours; of several outcomes all may differ at once."""
+    who = "unit" if rows_per_person == 1 else f"person (up to {rows_per_person} rows)"
+    what = private_part(level)
+    several = outcomes > 1 and has_public_covariates(level)
+    is_plural = rows_per_person > 1 or several
+    if is_plural:
+        what += "s"
+    at_once = f" (all {outcomes} at once)" if several else ""
+    return f"replace-one: same n, one {who}'s {what}{at_once} differ" + ("" if is_plural else "s")

@@ -1,30 +1,34 @@
 """All noise of this package, behind one recorded choke point.
 
+The one module that may be long: every mechanism that a release can use is a public method of
+`Noise`, with its neighbours, sensitivity, cost and proof beside the call that draws.
+
 Every mechanism takes integers on a public grid and answers in *half* grid steps: twice the value
-plus an odd integer. The half step makes the noise symmetric without counting zero twice, so the
-laws below are exactly as private as they say. Proofs: docs/proofs/noise.md.
+plus an odd integer. The half step makes the noise symmetric without counting zero twice, which
+would cost another ln 2 (docs/proofs/noise.md).
 
 Mechanisms, their neighbours and their cost for an exact rational ε:
 
-- ``laplace``: a vector whose neighbours differ by at most ``sensitivity`` in L1; cost ε.
+- ``laplace``, ``laplace_rows``: a vector whose neighbours differ by at most ``sensitivity`` in L1.
 - ``laplace_disjoint``: coordinates with sensitivities of their own, of which neighbours move a
-  total share of at most one (a record that enters one coordinate only); cost ε.
-- ``randomized_response``: bits of which neighbours flip at most ``changes``; cost ε.
-- ``generalized_response``: codes of several arms, ``changes`` of which neighbours replace; cost ε.
-- ``staircase_disjoint``: integers of which neighbours move one only; cost ε.
+  total share of at most one, as a record that enters one coordinate only.
+- ``randomized_response``: bits of which neighbours flip at most ``changes``.
+- ``generalized_response``: codes of several arms, ``changes`` of which neighbours replace.
+- ``staircase``: one integer whose neighbours differ by at most ``sensitivity``.
+- ``staircase_disjoint``: integers of which neighbours move one only.
 - ``staircase_by_arm``: sums of several arms, in one of which a row is; neighbours are ``moves``
-  moves of one sum each apart, two for a row that may change its arm; cost ε.
-- ``staircase``: one integer whose neighbours differ by at most ``sensitivity``; cost ε.
-- ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate; cost ε.
+  moves of one sum each apart, two for a row that may change its arm.
+- ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate.
 - ``cubes``: rows of numbers with sensitivities of their own, a row per arm and a column per
-  outcome; neighbours move a total share of at most one, each row as far as its largest; cost ε.
-- ``objective``: the minimiser of a sum of logistic losses of which neighbours share all but
-  ``changes``; answers weights; cost ε in two entries.
-- ``objective_by_arm``: the same of multinomial losses; answers Helmert coordinates of weights.
-- ``trimmed_centre``: numbers of which neighbours change at most ``changes``, as one candidate near
-  their trimmed mean; answers that candidate; cost ε.
-- ``joint_centres``: rows of integers of which neighbours change at most ``changes``, as centres,
-  spreads and flags of their columns; answers one candidate for all of them; cost ε.
+  outcome; neighbours move a total share of at most one, each row as far as its largest.
+- ``objective``: the minimiser of a sum of convex losses of which neighbours share all but
+  ``changes``; answers weights; two entries.
+- ``objective_by_arm``: the same for multinomial losses; answers Helmert coordinates of weights.
+- ``trimmed_centre``: numbers of which neighbours change at most ``changes``; answers a candidate
+  near their trimmed mean.
+- ``joint_centres``: rows of integers of which neighbours change at most ``changes``; answers
+  centres, spreads and flags of their columns, one candidate for all of them.
+- ``choose``: the exponential mechanism over integer scores.
 
 Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
 
@@ -32,7 +36,7 @@ Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
 - ``gaussian_cells``: the same with a cost in ρ-zCDP, for long vectors.
 - ``select``: the exponential mechanism over integer scores; cost ρ-zCDP.
 - ``smooth_laplace``, ``smooth_cauchy``: one integer with noise scaled to a smooth upper bound on
-  its local sensitivity, which is private itself; cost (ε, δ) and ε.
+  its local sensitivity, which is private itself; cost (ε, δ) and ε; in half steps.
 """
 
 from __future__ import annotations
@@ -49,14 +53,27 @@ import numpy.typing as npt
 from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
-from private_ate.privacy.arm_objective import ArmObjective, ArmObjectiveLaw
-from private_ate.privacy.cubes import discrete_cube, gamma_cube, scaled_cube
 from private_ate.privacy.entropy import Entropy
-from private_ate.privacy.gaussian import discrete_gaussian, discrete_gaussian_rows, draw_index
 from private_ate.privacy.joint import JointCentres, JointRule, draw_centres
+from private_ate.privacy.linf_noise import (
+    continuous_linf,
+    discrete_linf,
+    scaled_linf,
+    zero_sum_linf,
+)
 from private_ate.privacy.metrics import Metric
-from private_ate.privacy.objective import Objective, ObjectiveLaw
-from private_ate.privacy.ranks import CentreRule, draw_by_level
+from private_ate.privacy.objective import (
+    ArmObjective,
+    ArmObjectiveCalibration,
+    Objective,
+    ObjectiveCalibration,
+)
+from private_ate.privacy.rejection_samplers import (
+    discrete_gaussian,
+    discrete_gaussian_rows,
+    draw_by_level,
+    draw_index,
+)
 from private_ate.privacy.samplers import (
     Coin,
     flip,
@@ -67,7 +84,7 @@ from private_ate.privacy.samplers import (
     uniform_below,
     uniform_rows,
 )
-from private_ate.privacy.zero_sum import zero_sum_cube
+from private_ate.privacy.trimmed_mean import CentreRule
 
 __all__ = ["Cost", "Noise", "Recorder", "Spend"]
 
@@ -86,8 +103,8 @@ class Spend:
     in which sense neighbours are within the sensitivity, so that a replay can measure it;
     ``groups`` belong to the metric of that name. Where neighbours are several ``moves`` apart,
     each is within the sensitivity and has its share of the cost; moves may then be in several
-    parts. ``rule`` stands for what else the call takes as public, so that a replay sees if a record
-    decided about it. A smooth sensitivity is private, so it is not written here.
+    parts. ``rule`` is a digest of what else the call takes as public, so that a replay notices if
+    it depends on a record. A smooth sensitivity is private, so it is not written here.
     """
 
     step: str
@@ -114,20 +131,21 @@ class Cost:
 
 
 class Recorder(Protocol):
-    """An audit's ear at the choke point: sees each input, and decides what is answered."""
+    """Hook for audits: observes each mechanism's input and may replace its output."""
 
-    def hear(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
+    def record(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
         """Note the input; return an output, from ``draw`` or from an earlier run."""
 
-    def keep(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
-        """Return a secret that no record decides about, from ``draw`` or from an earlier run."""
+    def secret(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
+        """Return a secret that no record influences, from ``draw`` or from an earlier run."""
 
 
 @dataclass(slots=True)
 class Noise:
     """The one place where noise is drawn and where its cost is written down.
 
-    ``outcomes`` is how many outcomes of the same people are released by draws that they share.
+    ``outcomes`` is how many outcomes of the same units are released by draws that they share.
+    ``authorize`` is called before the first draw: it charges the ledger, or raises.
     """
 
     entropy: Entropy = field(repr=False)
@@ -156,25 +174,24 @@ class Noise:
     def secret_order(self, rows: int) -> Integers:
         """Draw a uniformly random order of the rows, to be used inside and never released.
 
-        Neighbours: any two tables with as many rows; only their number is looked at. A method that
-        takes the rows in such an order has the same law for every order in which they come, so
-        replacing a record and moving rows costs what replacing it in place costs. Cost: nothing
-        (docs/proofs/published.md).
+        Neighbours: any two tables with as many rows; only their number is used. A method that
+        takes the rows in such an order has the same distribution for every order in which they
+        come, so replacing a record and moving rows costs what replacing it in place costs.
+        Cost: none (docs/proofs/published.md).
         """
         order: Integers = self._secret(lambda: random_order(rows, self.entropy))
         return order
 
     def secret_bytes(self, size: int) -> bytes:
-        """Draw keys by which positions of rows are shuffled into parts, whatever they hold.
+        """Draw keys that assign positions of rows to parts, or seed a generator of synthetic rows.
 
-        They also start the generator by which a synthesizer draws rows from what it released.
-        Neighbours: any; nothing about a row goes in. Cost: nothing (docs/proofs/blocks.md).
+        Neighbours: any; the keys depend on no row. Cost: none (docs/proofs/blocks.md).
         """
         drawn: bytes = self._secret(lambda: self.entropy.draw(size))
         return drawn
 
     def _secret(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
-        return draw() if self.recorder is None else self.recorder.keep(draw)
+        return draw() if self.recorder is None else self.recorder.secret(draw)
 
     def laplace(
         self,
@@ -210,12 +227,11 @@ class Noise:
         """Add to each coordinate Laplace noise of its own sensitivity, at ε in all.
 
         Neighbours: ``Σ |difference_k| / sensitivity_k ≤ 1``, as when one record enters one
-        coordinate only. Cost: ε, because the losses add up to at most ε times that sum.
+        coordinate only. Cost: ε, because the losses add up to at most ε times that sum
+        (docs/proofs/noise.md).
         """
         exact = [int(value) for value in values]
-        if len(exact) != len(sensitivities):
-            msg = "disjoint sums need one sensitivity each"
-            raise NumericRangeError(msg)
+        _require_one_each(exact, sensitivities)
         rates = [_rate(epsilon, sensitivity) for sensitivity in sensitivities]
         return self._release(
             Spend(
@@ -237,8 +253,8 @@ class Noise:
     ) -> npt.NDArray[np.generic]:
         """Add discrete Laplace noise to every row of a long integer vector.
 
-        Neighbours: columns at L1 distance ≤ ``sensitivity``. Cost: ε. Answers int64, or Python
-        integers in an object array where the noise could leave 64 bits.
+        Neighbours: columns at L1 distance ≤ ``sensitivity``. Cost: ε (docs/proofs/noise.md).
+        Answers int64, or Python integers in an object array where the noise could leave 64 bits.
         """
         rate = _rate(epsilon, sensitivity)
         if values.size and max(-int(values.min()), int(values.max())) >= _LARGEST_STEP:
@@ -255,7 +271,8 @@ class Noise:
     ) -> Bits:
         """Flip every bit with probability ``1/(1 + exp(ε/changes))``.
 
-        Neighbours: columns that differ in at most ``changes`` rows. Cost: ε.
+        Neighbours: columns that differ in at most ``changes`` rows. Cost: ε
+        (docs/proofs/noise.md).
         """
         coin = Coin.logistic(_rate(epsilon, changes), public=True)
         return self._release(
@@ -286,7 +303,7 @@ class Noise:
         )
 
     def staircase(self, step: str, value: int, *, sensitivity: int, epsilon: Fraction) -> int:
-        """Add integer staircase noise, the pure-ε law of least expected size.
+        """Add integer staircase noise, the pure-ε distribution of least expected size.
 
         Neighbours: integers at distance ≤ ``sensitivity``. Cost: ε (docs/proofs/noise.md).
         """
@@ -312,6 +329,7 @@ class Noise:
         the one staircase that sees the difference (docs/proofs/noise.md).
         """
         exact = [int(value) for value in values]
+        _require_one_each(exact, sensitivities)
         for sensitivity in sensitivities:
             _rate(epsilon, sensitivity)
         return self._release(
@@ -350,9 +368,7 @@ class Noise:
         lose ε on either sum that a row moves between: 2ε.
         """
         exact = [int(value) for value in values]
-        if len(exact) != len(sensitivities):
-            msg = "the sums of several arms need one sensitivity each"
-            raise NumericRangeError(msg)
+        _require_one_each(exact, sensitivities)
         for size in (*sensitivities, moves):
             _rate(epsilon, size)
         return self._release(
@@ -376,7 +392,7 @@ class Noise:
     def cube(
         self, step: str, values: Sequence[int], *, sensitivity: int, epsilon: Fraction
     ) -> list[int]:
-        """Add noise of the discrete L∞ law, uniform on cubes, to a short integer vector.
+        """Add discrete L∞ noise, uniform on cubes of random size, to a short integer vector.
 
         Neighbours: vectors at L∞ distance ≤ ``sensitivity``. Cost: ε, whatever the dimension
         (Lemma 1 of docs/proofs/orthogonal.md).
@@ -389,7 +405,7 @@ class Noise:
             lambda: [
                 2 * value + odd
                 for value, odd in zip(
-                    exact, discrete_cube(rate, len(exact), self.entropy), strict=True
+                    exact, discrete_linf(rate, len(exact), self.entropy), strict=True
                 )
             ],
         )
@@ -403,13 +419,13 @@ class Noise:
         epsilon: Fraction,
         part: str = "",
     ) -> list[list[int]]:
-        """Add noise of the L∞ law to every row of a table, each number scaled by its own bound.
+        """Add L∞ noise to every row of a table, each number scaled by its own sensitivity.
 
-        A row holds what one arm adds up of several outcomes. Neighbours:
+        A row holds the sums of several outcomes in one arm. Neighbours:
         ``Σ_rows max_k |difference_k|/sensitivity_k ≤ 1``, as when a person is in one row and may
         move all of its numbers. Cost: ε, whatever the number of outcomes: a row's density falls
         by at most ``exp(ε·max_k …)``, and rows are drawn independently. Answers are rounded to
-        half steps. Proof: docs/proofs/outcomes.md.
+        half steps, even ones among them. Proof: docs/proofs/outcomes.md.
         """
         exact = [[int(value) for value in row] for row in values]
         bounds = [[int(size) for size in row] for row in sensitivities]
@@ -435,7 +451,7 @@ class Noise:
                 [2 * value + odd for value, odd in zip(row, noise, strict=True)]
                 for row, noise in zip(
                     exact,
-                    [scaled_cube(sizes, epsilon, self.entropy) for sizes in bounds],
+                    [scaled_linf(sizes, epsilon, self.entropy) for sizes in bounds],
                     strict=True,
                 )
             ],
@@ -447,25 +463,28 @@ class Noise:
         """Minimise a sum of convex losses under a random linear term; answer the weights.
 
         Neighbours: sums that differ in at most ``changes`` of their rows, so that the gradient
-        moves by at most ``2L·changes`` in every coordinate, L = 1 for logistic losses. Cost: ε, of
-        which 1 % pays for Laplace noise that hides the solver's error (Lemmas 2 and 3 of
-        docs/proofs/orthogonal.md; other losses: section 12 of docs/proofs/baselines.md). The
-        recorder hears the objective itself and may probe its gradient.
+        moves by at most ``2L·changes`` in every coordinate, L the Lipschitz constant of the loss, 1
+        if it is logistic. Cost: ε, of which 1 % pays for Laplace noise that covers the solver's
+        error (Lemmas 2 and 3 of docs/proofs/orthogonal.md, which name the probability that this
+        error exceeds its bound; other losses: section 12 of docs/proofs/baselines.md). The
+        recorder gets the objective itself and may evaluate its gradient.
         """
-        law = ObjectiveLaw.split(objective, changes, epsilon)
+        calibration = ObjectiveCalibration.of(objective, changes, epsilon)
         computed = self._release(
             Spend(
                 step,
                 "objective",
-                epsilon - law.smoothing,
-                (law.movement,),
-                law.dimension,
+                epsilon - calibration.smoothing,
+                (calibration.movement,),
+                calibration.dimension,
                 metric=Metric.GRADIENT,
             ),
             objective,
-            lambda: objective.minimize(law.tilt(gamma_cube(law.dimension, self.entropy))),
+            lambda: objective.minimize(
+                calibration.perturbation(continuous_linf(calibration.dimension, self.entropy))
+            ),
         )
-        return self._round_weights(step, law, computed)
+        return self._round_weights(step, calibration, computed)
 
     def objective_by_arm(
         self, step: str, objective: ArmObjective, *, changes: int, epsilon: Fraction
@@ -474,35 +493,39 @@ class Noise:
 
         Neighbours: sums that differ in at most ``changes`` of their rows, so that every column of
         the gradient, a number per arm, moves by at most ``4·changes`` in L1. Cost: ε, of which
-        1 % pays for Laplace noise that hides the solver's error (Lemma 2K of
+        1 % pays for Laplace noise that covers the solver's error (Lemma 2K of
         docs/proofs/several-arms.md). The weights are Helmert coordinates, K − 1 for each column.
-        The recorder hears the objective itself and may probe its gradient.
+        The recorder gets the objective itself and may evaluate its gradient.
         """
-        law = ArmObjectiveLaw.divide(objective, changes, epsilon)
+        calibration = ArmObjectiveCalibration.by_arm(objective, changes, epsilon)
         computed = self._release(
             Spend(
                 step,
                 "objective_by_arm",
-                epsilon - law.smoothing,
+                epsilon - calibration.smoothing,
                 (4 * changes,),
-                law.dimension,
+                calibration.dimension,
                 metric=Metric.ARM_GRADIENT,
             ),
             objective,
             lambda: objective.minimize(
-                law.tilt_by_arm(zero_sum_cube(law.arms, law.columns, self.entropy))
+                calibration.perturbation_by_arm(
+                    zero_sum_linf(calibration.arms, calibration.columns, self.entropy)
+                )
             ),
         )
-        return self._round_weights(step, law, computed)
+        return self._round_weights(step, calibration, computed)
 
-    def _round_weights(self, step: str, law: ObjectiveLaw, computed: Floats) -> Floats:
-        """Hide what distinguishes a computed minimiser from an ideal one."""
-        return law.weights(
+    def _round_weights(
+        self, step: str, calibration: ObjectiveCalibration, computed: Floats
+    ) -> Floats:
+        """Release weights on a grid, with Laplace noise that covers the solver's error."""
+        return calibration.weights(
             self.laplace(
                 f"{step}, rounding",
-                law.steps(computed),
-                sensitivity=law.sensitivity,
-                epsilon=law.smoothing,
+                calibration.steps(computed),
+                sensitivity=calibration.sensitivity,
+                epsilon=calibration.smoothing,
             )
         )
 
@@ -609,8 +632,9 @@ class Noise:
     ) -> npt.NDArray[np.generic]:
         """Add discrete Gaussian noise of variance Δ²/(2ρ) to every cell of a long vector.
 
-        Neighbours: vectors at L2 distance ≤ Δ, given as its square. Cost: ρ-zCDP. Answers int64,
-        or Python integers in an object array where the noise could leave 64 bits.
+        Neighbours: vectors at L2 distance ≤ Δ, given as its square. Cost: ρ-zCDP
+        (docs/proofs/baselines.md). Answers int64, or Python integers in an object array where the
+        noise could leave 64 bits.
         """
         if squared_sensitivity < 1 or rho <= 0:
             msg = "Gaussian noise needs a positive sensitivity and a positive budget"
@@ -667,9 +691,9 @@ class Noise:
     def smooth_cauchy(self, step: str, value: int, *, smooth: int, epsilon: Fraction) -> int:
         """Add Cauchy noise of scale 2·smooth/ε in half steps; idealized numerics.
 
-        Neighbours: as for ``smooth_laplace``, by a factor of at most ``exp(ε/2)``. The law is drawn
-        in floating point and rounded to the grid, so the proof speaks of ideal numbers. Cost: ε
-        (docs/proofs/baselines.md).
+        Neighbours: as for ``smooth_laplace``, by a factor of at most ``exp(ε/2)``. The noise is
+        drawn in floating point and rounded to the grid, so the proof speaks of ideal numbers.
+        Cost: ε (docs/proofs/baselines.md).
         """
         scale = 4 * float(smooth) / float(epsilon)
         return self._release(
@@ -685,12 +709,12 @@ class Noise:
         return math.tan(math.pi * (steps / (2 * middle)))
 
     def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:
-        """Have the first draw paid for, write the cost down, let the recorder hear, then draw."""
+        """Have the first draw paid for, write the cost down, show it to the recorder, draw."""
         if self.authorize is not None and not self.spends:
             self.authorize()
         self.spends.append(spend)
         if self.recorder is not None:
-            return self.recorder.hear(spend, values, draw)  # type: ignore[return-value]  # Output
+            return self.recorder.record(spend, values, draw)  # type: ignore[return-value]  # Output
         return draw()
 
     def _two_sided(self, rate: Fraction, *, public: bool = True) -> int:
@@ -748,6 +772,12 @@ def stair_width(sensitivity: int, epsilon: Fraction) -> int:
     """
     share = 1.0 / (1.0 + math.exp(min(float(epsilon) / 2.0, 700.0)))
     return min(max(round(sensitivity * Fraction(share)), 1), sensitivity)
+
+
+def _require_one_each(values: Sequence[int], sensitivities: Sequence[int]) -> None:
+    if len(values) != len(sensitivities):
+        msg = "numbers that are released together need one sensitivity each"
+        raise NumericRangeError(msg)
 
 
 def _rate(epsilon: Fraction, sensitivity: int) -> Fraction:

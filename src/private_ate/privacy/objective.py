@@ -1,10 +1,14 @@
-"""Objective perturbation: a convex fit made private by a random linear term.
+"""Objective perturbation: a convex fit made private by a random linear term; two or several arms.
 
 The loss is a sum over rows of convex functions of ``zᵢ·w`` with ``z`` in [−1, 1]ᵖ, usually
 ``log(1 + exp(zᵢ·w)) − tᵢ zᵢ·w`` with ``t`` in [0, 1]. Its minimiser together with a ridge
-``Λ/2 ‖w‖²`` and a term ``b·w``, b from the L∞ law, is private as it stands. A computer finds it
-only nearly; a little noise on the result pays for that. Lemmas 2 and 3 of
+``Λ/2 ‖w‖²`` and a term ``b·w``, b from the L∞ distribution, is private as it stands. A computer
+finds it only approximately; Laplace noise on the result covers the difference. Lemmas 2 and 3 of
 docs/proofs/orthogonal.md; other losses than the logistic: section 12 of docs/proofs/baselines.md.
+
+For several arms the loss is ``Σᵢ −log softmax_{Tᵢ}(W zᵢ)`` over matrices W with a row per arm whose
+columns add up to zero, in Helmert coordinates: (K − 1)·p numbers (Lemma 2K of
+docs/proofs/several-arms.md).
 """
 
 from __future__ import annotations
@@ -17,58 +21,47 @@ from typing import Final, Protocol
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.privacy.cubes import RADIUS_BITS
+from private_ate.privacy.linf_noise import RADIUS_BITS, helmert
 
 __all__ = [
-    "LOGISTIC",
-    "ROUNDING",
-    "SMALLEST_RIDGE",
-    "SMOOTHING_SHARE",
-    "SUM_ROWS",
-    "Objective",
-    "ObjectiveLaw",
-    "Steepness",
-    "Tilt",
-    "proved_radius",
+    "LOGISTIC", "SMOOTHING_SHARE", "SUM_ROWS", "ArmObjective", "ArmObjectiveCalibration",
+    "LossBounds", "Objective", "ObjectiveCalibration", "Perturbation", "proved_radius",
     "radius_tail",
-    "split_budget",
-]
+]  # fmt: skip
 
-SUM_ROWS: Final = 1 << 12  # rows whose gradients one matrix product may add
-
-
-ROUNDING: Final = 2.0**-53
-SMALLEST_RIDGE: Final = 1.0
+SUM_ROWS: Final = 1 << 12  # rows whose gradients one matrix product may add; enters `tolerance`
 SMOOTHING_SHARE: Final = Fraction(1, 100)  # of ε, for solver error and rounding
 _LINEAR_SHARE: Final = Fraction(9, 10)  # of the rest, for the linear term; the ridge has 1/10
 _SPARE_UNITS: Final = 120  # of the linear term, beyond twice the number of exponentials in it
 _GRID_BITS: Final = 10  # the grid of the result lies this far below its sensitivity
+_UNIT_ROUNDOFF: Final = 2.0**-53  # of float64
+_SMALLEST_RIDGE: Final = 1.0  # keeps the solver well conditioned; more ridge is never less private
 
 
 @dataclass(frozen=True, slots=True)
-class Steepness:
-    """What is known of one row's loss as a function of its predictor ``z·w``, for every row.
+class LossBounds:
+    """Bounds on every row's loss as a function of its predictor ``z·w``.
 
     Attributes
     ----------
-    slope : int
-        Bound on the size of the first derivative (L).
+    lipschitz : int
+        Lipschitz constant of the loss (L).
     curvature : Fraction
-        Bound on the second derivative (c), and on how fast the first one changes at all.
-    start : float or None
+        Lipschitz constant of its derivative (c), a bound on the second derivative where it exists.
+    at_zero : float or None
         The loss at zero of a loss that is never negative; None for one that has no lower bound.
     """
 
-    slope: int
+    lipschitz: int
     curvature: Fraction
-    start: float | None
+    at_zero: float | None
 
 
-LOGISTIC: Final = Steepness(1, Fraction(1, 4), math.log(2))
+LOGISTIC: Final = LossBounds(1, Fraction(1, 4), math.log(2))
 
 
 @dataclass(frozen=True, slots=True)
-class Tilt:
+class Perturbation:
     """What is added to the loss, and how small the gradient of the result has to be."""
 
     linear: Floats
@@ -80,8 +73,8 @@ class Objective(Protocol):
     """A sum of convex losses over rows; the recorder may probe its gradient."""
 
     @property
-    def steepness(self) -> Steepness:
-        """How steep and how bent the loss of one row can be."""
+    def loss_bounds(self) -> LossBounds:
+        """Bounds on the loss of one row and on its derivatives."""
 
     @property
     def dimension(self) -> int:
@@ -94,8 +87,8 @@ class Objective(Protocol):
     def gradient(self, point: Floats) -> Floats:
         """Return the gradient of the loss alone, a sum over rows."""
 
-    def minimize(self, tilt: Tilt) -> Floats:
-        """Return a point where the tilted loss has a gradient norm within the tolerance."""
+    def minimize(self, perturbation: Perturbation) -> Floats:
+        """Return a point where the perturbed loss has a gradient norm within the tolerance."""
 
 
 def proved_radius(dimension: int) -> int:
@@ -104,15 +97,15 @@ def proved_radius(dimension: int) -> int:
 
 
 def radius_tail(dimension: int) -> float:
-    """Return a bound on the probability that the linear term is larger than that.
+    """Return a bound on the probability that the linear term exceeds `proved_radius`.
 
     Its size is a sum R of k = dimension + 1 unit exponentials, so ``E exp(R/2) = 2ᵏ`` and
-    ``P(R > 2k + s) ≤ 2ᵏ exp(−k − s/2)``. No record decides about it.
+    ``P(R > 2k + s) ≤ 2ᵏ exp(−k − s/2)``. No record influences it.
     """
     return math.exp((dimension + 1) * (math.log(2) - 1) - _SPARE_UNITS / 2)
 
 
-def split_budget(epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+def _split_budget(epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     """Split ε between the linear term, the ridge and the final rounding."""
     smoothing = epsilon * SMOOTHING_SHARE
     linear = (epsilon - smoothing) * _LINEAR_SHARE
@@ -120,8 +113,8 @@ def split_budget(epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectiveLaw:
-    """How ε is turned into a linear term, a ridge and a final rounding; public numbers only.
+class ObjectiveCalibration:
+    """Calibration of linear term, ridge and final rounding to ε; public numbers only.
 
     Attributes
     ----------
@@ -131,7 +124,7 @@ class ObjectiveLaw:
         ε of the ridge: one row changes the determinant of the Hessian by 1 + cp/Λ at most.
     smoothing : Fraction
         ε of the Laplace noise that hides solver error and rounding.
-    steepness : Steepness
+    loss_bounds : LossBounds
         L and c of one row's loss: 1 and 1/4 if it is logistic.
     """
 
@@ -141,23 +134,23 @@ class ObjectiveLaw:
     linear: Fraction
     curvature: Fraction
     smoothing: Fraction
-    steepness: Steepness = field(default=LOGISTIC, kw_only=True)
+    loss_bounds: LossBounds = field(default=LOGISTIC, kw_only=True)
 
     @classmethod
-    def split(cls, objective: Objective, changes: int, epsilon: Fraction) -> ObjectiveLaw:
+    def of(cls, objective: Objective, changes: int, epsilon: Fraction) -> ObjectiveCalibration:
         """Split ε between the three parts, for neighbours that differ in ``changes`` rows."""
         return cls(
             objective.dimension,
             objective.size,
             changes,
-            *split_budget(epsilon),
-            steepness=objective.steepness,
+            *_split_budget(epsilon),
+            loss_bounds=objective.loss_bounds,
         )
 
     @property
     def movement(self) -> int:
         """How far neighbours move every coordinate of the gradient: ``2L·changes``."""
-        return 2 * self.steepness.slope * self.changes
+        return 2 * self.loss_bounds.lipschitz * self.changes
 
     @property
     def radius_unit(self) -> Fraction:
@@ -169,8 +162,8 @@ class ObjectiveLaw:
         """The least ridge Λ that the curvature's ε allows; never below 1, for the solver's sake."""
         growth = math.expm1(min(float(self.curvature) / self.changes, 700.0))
         # A relative 1e-12 covers the rounding of this line; more ridge is never less private.
-        bend = float(self.dimension * self.steepness.curvature)
-        return max(bend / growth * (1 + 1e-12), SMALLEST_RIDGE)
+        curvature = float(self.dimension * self.loss_bounds.curvature)
+        return max(curvature / growth * (1 + 1e-12), _SMALLEST_RIDGE)
 
     @property
     def tolerance(self) -> float:
@@ -181,22 +174,22 @@ class ObjectiveLaw:
         p, n = self.dimension, self.size
         radius = float(self.radius_unit) * proved_radius(p)
         reach = self._reach(radius)
-        slope, bend = self.steepness.slope, float(self.steepness.curvature)
+        lipschitz, curvature = self.loss_bounds.lipschitz, float(self.loss_bounds.curvature)
         additions = SUM_ROWS + n / (1 << 14) + 1024
-        predictor = (p + 2) * math.sqrt(p) * reach * bend + 16 * slope
-        each = n * (slope * additions + predictor) + 8 * (self.ridge * reach + radius)
-        return ROUNDING * math.sqrt(p) * each
+        predictor = (p + 2) * math.sqrt(p) * reach * curvature + 16 * lipschitz
+        each = n * (lipschitz * additions + predictor) + 8 * (self.ridge * reach + radius)
+        return _UNIT_ROUNDOFF * math.sqrt(p) * each
 
     def _reach(self, radius: float) -> float:
         """Return a bound on the norm of the minimiser, for a linear term within the radius.
 
         A loss that is never negative: compare it with zero. Any other: its gradient at zero over
-        the ridge, which is the least that it bends.
+        the ridge, as the perturbed loss is at least as strongly convex as its ridge.
         """
         root = math.sqrt(self.dimension)
-        if self.steepness.start is None:
-            return root * (self.size * self.steepness.slope + radius) / self.ridge
-        start = math.sqrt(2 * self.size * self.steepness.start / self.ridge)
+        if self.loss_bounds.at_zero is None:
+            return root * (self.size * self.loss_bounds.lipschitz + radius) / self.ridge
+        start = math.sqrt(2 * self.size * self.loss_bounds.at_zero / self.ridge)
         return start + 2 * root * radius / self.ridge
 
     @property
@@ -222,10 +215,10 @@ class ObjectiveLaw:
         away = (2 * self.tolerance + self.drawn_distance) / self.ridge
         return 2 * root * away * (1 + 1e-9)
 
-    def tilt(self, cube: list[Fraction]) -> Tilt:
-        """Scale a draw of the unit L∞ law into the linear term."""
-        linear = np.array([float(value * self.radius_unit) for value in cube])
-        return Tilt(linear, self.ridge, self.tolerance)
+    def perturbation(self, drawn: list[Fraction]) -> Perturbation:
+        """Scale a draw of the unit L∞ distribution into the linear term."""
+        linear = np.array([float(value * self.radius_unit) for value in drawn])
+        return Perturbation(linear, self.ridge, self.tolerance)
 
     def steps(self, weights: Floats) -> list[int]:
         """Put computed weights on the grid."""
@@ -234,3 +227,84 @@ class ObjectiveLaw:
     def weights(self, half_steps: list[int]) -> Floats:
         """Read released half grid steps as weights."""
         return np.array([float(value * self.grid / 2) for value in half_steps])
+
+
+class ArmObjective(Objective, Protocol):
+    """A sum of multinomial losses over rows, as a function of Helmert coordinates."""
+
+    @property
+    def arms(self) -> int:
+        """The number of arms (K)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmObjectiveCalibration(ObjectiveCalibration):
+    """Calibration of linear term, ridge and final rounding to ε, for several arms.
+
+    Attributes
+    ----------
+    linear : Fraction
+        ε of the linear term: one row moves a column of the gradient by at most 4 in L1.
+    curvature : Fraction
+        ε of the ridge: one row changes the determinant of the Hessian by ``(1 + p/(KΛ))^(K − 1)``.
+    smoothing : Fraction
+        ε of the Laplace noise that hides solver error and rounding.
+    """
+
+    arms: int
+
+    @classmethod
+    def by_arm(
+        cls, objective: ArmObjective, changes: int, epsilon: Fraction
+    ) -> ArmObjectiveCalibration:
+        """Split ε between the three parts, for neighbours that differ in ``changes`` rows."""
+        parts = _split_budget(epsilon)
+        return cls(objective.dimension, objective.size, changes, *parts, objective.arms)
+
+    @property
+    def columns(self) -> int:
+        """The number of columns (p), the constant among them."""
+        return self.dimension // (self.arms - 1)
+
+    @property
+    def radius_unit(self) -> Fraction:
+        """The scale of the linear term: ``4·changes/ε``."""
+        return Fraction(4 * self.changes) / self.linear
+
+    @property
+    def ridge(self) -> float:
+        """The least ridge Λ that the curvature's ε allows; never below 2, for the solver's sake."""
+        rate = float(self.curvature) / (self.changes * (self.arms - 1))
+        growth = math.expm1(min(rate, 700.0))
+        # A relative 1e-12 covers the rounding of this line; more ridge is never less private.
+        return max(self.columns / (self.arms * growth) * (1 + 1e-12), 2 * _SMALLEST_RIDGE)
+
+    @property
+    def tolerance(self) -> float:
+        """The gradient norm to reach: a bound on the rounding of its own computation.
+
+        Covers every data set, for a linear term whose columns are within `proved_radius` units in
+        L1, of the dimension D = (K − 1)p.
+        """
+        p, n, arms = self.columns, self.size, self.arms
+        radius = float(self.radius_unit) * proved_radius(self.dimension)
+        reach = math.sqrt(2 * n * math.log(arms) / self.ridge)
+        reach += 2 * math.sqrt(p) * radius / self.ridge
+        root = math.sqrt(arms)
+        additions = SUM_ROWS + n / (1 << 14) + 1024
+        logits = root * (p + arms + 6) * math.sqrt(p) * reach / 2
+        each = n * (2 * additions + 2 * root * (arms + 3) + logits + arms + 16)
+        each += 8 * self.ridge * reach + (8 + root * (arms + 2)) * radius
+        return _UNIT_ROUNDOFF * math.sqrt(p) * each
+
+    @property
+    def drawn_distance(self) -> float:
+        """The L2 distance between the linear term that is drawn and an ideal one."""
+        entry = float(self.radius_unit) * (self.dimension + 2) / (1 << RADIUS_BITS)
+        return math.sqrt(self.arms * self.columns) * entry
+
+    def perturbation_by_arm(self, drawn: list[list[Fraction]]) -> Perturbation:
+        """Scale a draw of the unit distribution, given by columns, into the linear term."""
+        entries = [[float(value * self.radius_unit) for value in column] for column in drawn]
+        linear = (helmert(self.arms) @ np.array(entries).T).ravel()
+        return Perturbation(linear, self.ridge, self.tolerance)

@@ -1,4 +1,8 @@
-"""Exact quantiles of the noise that releases carry."""
+"""Quantiles, distribution functions and densities of the noise that releases carry.
+
+One coordinate of L∞ noise over m numbers is ``R·U`` in units of sensitivity/ε, R gamma distributed
+of shape m + 1 and U uniform on [−1, 1]; m = 1 is Laplace's distribution (docs/proofs/outcomes.md).
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,20 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import gammaincc, ndtr
 
 from private_ate.arrays import Floats
 from private_ate.errors import ArgumentError
+from private_ate.privacy.distributions import stair_shape
 
 __all__ = [
-    "staircase_and_normal_error",
-    "staircase_and_normal_quantile",
-    "staircase_cdf",
-    "staircase_quantile",
-    "staircase_variance",
-    "two_laplace_quantile",
+    "linf_cdf", "linf_log_density", "linf_quantile", "staircase_and_normal_error",
+    "staircase_and_normal_quantile", "staircase_cdf", "staircase_quantile", "two_laplace_quantile",
     "two_staircase_quantile",
-]
+]  # fmt: skip
 
 _FAR_OUT: Final = 0.99  # coverage above which equally likely slices end too early
+_SMALLEST: Final = 1e-300  # densities below it count as this, so that logarithms exist
 
 
 def two_laplace_quantile(coverage: float, first: float, second: float) -> float:
@@ -61,21 +63,6 @@ def two_laplace_tail(size: float, ratio: float) -> float:
     return math.exp(-size) * (1 + ratio**2 * -math.expm1(-gap) / ((1 - ratio) * (1 + ratio)))
 
 
-def staircase_variance(epsilon: float) -> float:
-    """Return the variance of staircase noise of unit sensitivity at ε.
-
-    The size of the noise is ``G + V``: G geometric with ratio ``b = h²``, ``h = exp(−ε/2)``, and V
-    of density ``1/h`` up to the inner width ``γ = h/(1 + h)`` and ``h`` from there to 1. In terms
-    of h nothing cancels or overflows for ε from 1e-12 to 1e6.
-    """
-    half, inner = _stair_shape(epsilon)
-    whole = half * half / -math.expm1(-epsilon)  # E G
-    whole_square = whole * (1 + half * half) / -math.expm1(-epsilon)
-    part = (inner / (1 + half) + half * (1 - inner**2)) / 2  # E V
-    part_square = (inner**2 / (1 + half) + half * (1 - inner**3)) / 3
-    return whole_square + 2 * whole * part + part_square
-
-
 def staircase_quantile(coverage: float, epsilon: float) -> float:
     """Return q with ``P(|X| ≤ q) = coverage`` for staircase noise X of unit sensitivity at ε.
 
@@ -84,19 +71,13 @@ def staircase_quantile(coverage: float, epsilon: float) -> float:
     if not 0 < coverage < 1:
         msg = f"a coverage lies strictly between 0 and 1, not {coverage:g}"
         raise ArgumentError(msg)
-    half, inner = _stair_shape(epsilon)
+    half, inner = stair_shape(epsilon)
     outside = 1 - coverage
     whole = math.floor(-math.log(outside) / epsilon)
     share = outside * math.exp(whole * epsilon)  # the tail relative to that at the whole number
     if share >= half:
         return whole + inner * (1 - share) / -math.expm1(-epsilon / 2)
     return whole + inner + (1 - inner) * (half - share) / (half * -math.expm1(-epsilon / 2))
-
-
-def _stair_shape(epsilon: float) -> tuple[float, float]:
-    """Return ``h = exp(−ε/2)`` and the width ``γ = h/(1 + h)`` of the inner part of a stair."""
-    half = math.exp(-epsilon / 2)
-    return half, half / (1 + half)
 
 
 def staircase_and_normal_quantile(
@@ -172,7 +153,7 @@ def _slices_for(coverage: float, epsilon: float, slices: int) -> tuple[Floats, F
 
 def staircase_cdf(values: Floats, epsilon: float) -> Floats:
     """Return ``P(X ≤ value)`` for staircase noise of unit sensitivity."""
-    half, inner = _stair_shape(epsilon)
+    half, inner = stair_shape(epsilon)
     size = np.abs(values)
     whole = np.floor(size)
     part = size - whole
@@ -181,6 +162,41 @@ def staircase_cdf(values: Floats, epsilon: float) -> Floats:
     beyond = half * (1 - drop * (part - inner) / (1 - inner))
     tail = np.exp(-np.minimum(whole * epsilon, 700.0)) * np.where(part <= inner, within, beyond)
     return np.where(values >= 0, 1 - tail / 2, tail / 2)
+
+
+def linf_tail(sizes: Floats, outcomes: int) -> Floats:
+    """Return ``P(|X| > x) = Q(m + 1, x) − (x/m)·Q(m, x)``, Q the upper gamma function."""
+    tail = gammaincc(outcomes + 1, sizes) - sizes / outcomes * gammaincc(outcomes, sizes)
+    clipped: Floats = np.clip(tail, 0.0, 1.0)
+    return clipped
+
+
+def linf_cdf(values: Floats, outcomes: int) -> Floats:
+    """Return ``P(X ≤ x)``; the distribution is symmetric."""
+    half = linf_tail(np.abs(values), outcomes) / 2
+    return np.where(values >= 0, 1 - half, half)
+
+
+def linf_log_density(values: Floats, outcomes: int) -> Floats:
+    """Return the logarithm of ``Q(m, |x|)/(2m)``."""
+    density = gammaincc(outcomes, np.abs(values)) / (2 * outcomes)
+    logarithm: Floats = np.log(np.maximum(density, _SMALLEST))
+    return logarithm
+
+
+@lru_cache(maxsize=256)
+def linf_quantile(coverage: float, outcomes: int) -> float:
+    """Return q with ``P(|X| ≤ q) = coverage``."""
+    low, high = 0.0, 1.0
+    while float(linf_tail(np.array(high), outcomes)) > 1 - coverage:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float(linf_tail(np.array(middle), outcomes)) > 1 - coverage:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 def _solve_increasing(function: Callable[[float], float], wanted: float, guess: float) -> float:

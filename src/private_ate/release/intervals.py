@@ -16,12 +16,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.privacy.cube_law import cube_cdf, cube_quantile, cube_variance
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.quantiles import (
+    linf_cdf,
+    linf_quantile,
     staircase_cdf,
     staircase_quantile,
-    staircase_variance,
     two_laplace_quantile,
     two_staircase_quantile,
 )
@@ -115,17 +115,6 @@ def expected_size(
     return 0.0 if found is None else found.mean
 
 
-def noise_variance(noise: NoiseDistribution) -> float:
-    """Return the variance of a noise."""
-    epsilon = float(noise.epsilon)
-    match noise.name:
-        case "laplace":
-            return cube_variance(noise.outcomes) * (noise.unit / epsilon) ** 2
-        case "staircase":
-            return noise.unit**2 * staircase_variance(epsilon)
-    assert_never(noise.name)
-
-
 def _felt(noises: Sequence[NoiseDistribution]) -> list[NoiseDistribution]:
     """Return the noises that move a sum; weights that cancel leave some that are rounding alone."""
     felt = [noise for noise in noises if _is_felt(noise)]
@@ -209,7 +198,7 @@ def noise_quantile(noise: NoiseDistribution, coverage: float) -> float:
     match noise.name:
         case "laplace":
             if noise.outcomes > 1:
-                return cube_quantile(coverage, noise.outcomes) / epsilon
+                return linf_quantile(coverage, noise.outcomes) / epsilon
             return -math.log1p(-coverage) / epsilon
         case "staircase":
             return staircase_quantile(coverage, epsilon)
@@ -227,7 +216,7 @@ def _cdf_of(noise: NoiseDistribution) -> Cdf:
         return lambda values: staircase_cdf(values / noise.unit, epsilon)
     scale = noise.unit / epsilon
     if noise.outcomes > 1:
-        return lambda values: cube_cdf(values / scale, noise.outcomes)
+        return lambda values: linf_cdf(values / scale, noise.outcomes)
 
     def laplace(values: Floats) -> Floats:
         tail = np.exp(-np.abs(values) / scale) / 2
@@ -274,4 +263,4 @@ def _quantile_table(epsilon: float) -> tuple[Floats, Floats]:
 @lru_cache(maxsize=32)
 def _cube_table(outcomes: int) -> tuple[Floats, Floats]:
     known = (np.arange(_TABLE) + 0.5) / _TABLE
-    return known, np.array([cube_quantile(share, outcomes) for share in known.tolist()])
+    return known, np.array([linf_quantile(share, outcomes) for share in known.tolist()])

@@ -10,7 +10,8 @@ from private_ate.arguments import one_of
 from private_ate.codec import POSITIVE, Rule, at_least, decode, encode, write_json
 from private_ate.domain.kinds import Label, label_text
 from private_ate.errors import ArgumentError
-from private_ate.privacy.budget import Epsilon, Level
+from private_ate.privacy.budget import Epsilon
+from private_ate.privacy.levels import Level
 from private_ate.release.combinations import combine_arms, scale_contrast
 from private_ate.release.format import (
     ARM_FIELDS,

@@ -14,7 +14,7 @@ from private_ate.estimators.calibrated.observed_means import (
 )
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS, WEIGHT_BITS, quantize_weights
+from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS, quantize_weights
 
 SIZE = 500
 

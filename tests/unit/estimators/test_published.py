@@ -20,7 +20,7 @@ from private_ate.estimators.request import Request
 from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import ArmSizes, MatchingLimits
 
 DOMAIN = Domain("t", ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)})

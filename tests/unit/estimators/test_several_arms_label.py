@@ -22,8 +22,8 @@ from private_ate.estimators.calibrated.weights import choose_cap, try_caps, weig
 from private_ate.estimators.published.method import PublishedOptions, estimate_published
 from private_ate.estimators.request import Request
 from private_ate.models.multinomial import fit_multinomial
-from private_ate.privacy.quantiles import staircase_variance
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.distributions import staircase_variance
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from several_arms import arm_domain, arm_study, arm_table
 
 ASKED = Request("label", Fraction(1))

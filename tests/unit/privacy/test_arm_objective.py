@@ -15,10 +15,10 @@ from private_ate.models.private_multinomial import (
     release_private_multinomial,
 )
 from private_ate.models.standardization import Scaling
-from private_ate.privacy.arm_objective import ArmObjectiveLaw
 from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.linf_noise import helmert, zero_sum_linf
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.zero_sum import helmert, zero_sum_cube
+from private_ate.privacy.objective import ArmObjectiveCalibration
 from replay import Tape, broken_promises
 
 
@@ -64,8 +64,8 @@ def test_the_solver_meets_its_tolerance_without_extra_passes(monkeypatch, epsilo
     monkeypatch.setattr("private_ate.models.private_logistic._EXTRA_PASSES", 0)
     monkeypatch.setattr(PrivateFit, "_walk", lambda _self, start, _tilt: start)
     objective = objective_of(covariates, arm)
-    law = ArmObjectiveLaw.divide(objective, 1, Fraction(epsilon))
-    tilt = law.tilt_by_arm(zero_sum_cube(3, 5, SeededEntropy(1)))
+    law = ArmObjectiveCalibration.by_arm(objective, 1, Fraction(epsilon))
+    tilt = law.perturbation_by_arm(zero_sum_linf(3, 5, SeededEntropy(1)))
 
     weights = objective.minimize(tilt)
 
@@ -78,8 +78,8 @@ def test_where_newtons_steps_do_not_arrive_the_tolerance_is_met_all_the_same(mon
     monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
     x = np.random.default_rng(arms).random((2, 60))
     objective = objective_of(x, (arms * x[0]).astype(int), arms)
-    law = ArmObjectiveLaw.divide(objective, 1, Fraction(1))
-    tilt = law.tilt_by_arm(zero_sum_cube(arms, 3, SeededEntropy(1)))
+    law = ArmObjectiveCalibration.by_arm(objective, 1, Fraction(1))
+    tilt = law.perturbation_by_arm(zero_sum_linf(arms, 3, SeededEntropy(1)))
 
     weights = objective.minimize(tilt)
 
@@ -91,7 +91,7 @@ def test_where_newtons_steps_do_not_arrive_the_tolerance_is_met_all_the_same(mon
 def test_the_rounding_of_a_gradient_is_within_the_tolerance(arms):
     rng = np.random.default_rng(arms)
     objective = objective_of(rng.random((3, 500)), rng.integers(0, arms, 500), arms)
-    law = ArmObjectiveLaw.divide(objective, 1, Fraction(1, 10))
+    law = ArmObjectiveCalibration.by_arm(objective, 1, Fraction(1, 10))
     for size in (0.1, 10.0, 1000.0):
         point = size * rng.standard_normal(objective.dimension)
         point *= min(1.0, np.sqrt(1000 * np.log(arms) / law.ridge) / np.linalg.norm(point))
@@ -122,8 +122,8 @@ def test_the_minimiser_is_that_of_an_independent_solver_and_rows_without_part_ar
     rng = np.random.default_rng(1)
     x, arm, present = rng.random((2, 400)), rng.integers(0, 4, 400), rng.random(400) < 0.8
     objective = objective_of(x, arm, 4, present)
-    law = ArmObjectiveLaw.divide(objective, 1, Fraction(1))
-    tilt = law.tilt_by_arm(zero_sum_cube(4, 3, SeededEntropy(2)))
+    law = ArmObjectiveCalibration.by_arm(objective, 1, Fraction(1))
+    tilt = law.perturbation_by_arm(zero_sum_linf(4, 3, SeededEntropy(2)))
     design = np.vstack([np.ones(400), 2 * x - 1])[:, present]
     basis = helmert(4)
 
@@ -142,7 +142,7 @@ def test_the_minimiser_is_that_of_an_independent_solver_and_rows_without_part_ar
 @pytest.mark.parametrize("changes", [1, 3])
 def test_the_parts_of_the_law_add_up_and_the_ridge_keeps_its_promise(arms, changes):
     objective = objective_of(np.zeros((4, 10)), np.zeros(10), arms)
-    law = ArmObjectiveLaw.divide(objective, changes, Fraction(1))
+    law = ArmObjectiveCalibration.by_arm(objective, changes, Fraction(1))
 
     assert law.linear + law.curvature + law.smoothing == 1
     assert (law.columns, law.dimension) == (5, 5 * (arms - 1))
@@ -155,7 +155,7 @@ def test_the_parts_of_the_law_add_up_and_the_ridge_keeps_its_promise(arms, chang
 def test_the_final_rounding_is_out_of_sight():
     rng = np.random.default_rng(2)
     objective = objective_of(rng.random((4, 3000)), rng.integers(0, 4, 3000), 4)
-    law = ArmObjectiveLaw.divide(objective, 1, Fraction(1))
+    law = ArmObjectiveCalibration.by_arm(objective, 1, Fraction(1))
 
     assert float(law.sensitivity * law.grid / law.smoothing) < 1e-3
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_ate.errors import ArgumentError
-from private_ate.privacy.budget import Guarantee, adjacency_of, parse_epsilon, split_epsilon
+from private_ate.privacy.budget import Guarantee, parse_epsilon, split_epsilon
+from private_ate.privacy.levels import adjacency_of
 
 
 @pytest.mark.parametrize(

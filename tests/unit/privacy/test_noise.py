@@ -100,7 +100,8 @@ def test_the_moves_of_several_rows_share_the_budget():
 
 def test_disjoint_sums_need_a_sensitivity_each_before_anything_is_spent():
     noise = fresh()
-    for mechanism in (noise.laplace_disjoint, partial(noise.staircase_by_arm, moves=2)):
+    by_arm = partial(noise.staircase_by_arm, moves=2)
+    for mechanism in (noise.laplace_disjoint, noise.staircase_disjoint, by_arm):
         with pytest.raises(NumericRangeError, match="one sensitivity each"):
             mechanism("a", [1, 2], sensitivities=[1], epsilon=ONE)
     assert noise.spends == []
@@ -155,9 +156,9 @@ def test_extreme_scales_are_drawn_exactly(epsilon, sensitivity):
     assert (max(sizes) > 1 << 80) is (sensitivity > 1)
 
 
-def test_a_recorder_hears_the_input_and_may_answer_instead():
+def test_a_recorder_observes_the_input_and_may_answer_instead():
     class Echo:
-        def hear(self, spend, values, draw):
+        def record(self, spend, values, draw):
             self.heard = (spend.step, values, draw() != [42])
             return [42]
 

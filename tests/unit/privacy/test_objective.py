@@ -12,8 +12,8 @@ from private_ate.models.private_logistic import LogisticObjective, PrivateFit
 from private_ate.models.standardization import Scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.objective import ObjectiveLaw, proved_radius, radius_tail
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.objective import ObjectiveCalibration, proved_radius, radius_tail
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
 IDENTITY = {d: Scaling(np.full(d, 2.0), np.full(d, -1.0)) for d in range(12)}
 
@@ -52,8 +52,8 @@ def test_the_solver_meets_its_tolerance_without_extra_passes(
     monkeypatch.setattr(PrivateFit, "_walk", lambda _self, start, _tilt: start)
     for model in ("treatment", "outcome"):
         objective = LogisticObjective(study_of(covariates, treatment), IDENTITY[4], model)
-        law = ObjectiveLaw.split(objective, 1, Fraction(epsilon))
-        tilt = law.tilt([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
+        law = ObjectiveCalibration.of(objective, 1, Fraction(epsilon))
+        tilt = law.perturbation([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
 
         weights = objective.minimize(tilt)
 
@@ -67,8 +67,8 @@ def test_where_newtons_steps_do_not_arrive_the_tolerance_is_met_all_the_same(mon
     rng = np.random.default_rng(5)
     x = rng.random((4, 60))
     objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[4], "treatment")
-    law = ObjectiveLaw.split(objective, 1, Fraction(epsilon))
-    tilt = law.tilt([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
+    law = ObjectiveCalibration.of(objective, 1, Fraction(epsilon))
+    tilt = law.perturbation([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
 
     weights = objective.minimize(tilt)
 
@@ -90,8 +90,8 @@ def test_the_minimiser_is_that_of_an_independent_solver():
     x = rng.random((3, 500))
     treatment = rng.random(500) < x[0]
     objective = LogisticObjective(study_of(x, treatment), IDENTITY[3], "treatment")
-    law = ObjectiveLaw.split(objective, 1, Fraction(1))
-    tilt = law.tilt([Fraction(1), Fraction(-1), Fraction(2), Fraction(0)])
+    law = ObjectiveCalibration.of(objective, 1, Fraction(1))
+    tilt = law.perturbation([Fraction(1), Fraction(-1), Fraction(2), Fraction(0)])
     z = np.vstack([np.ones(500), 2 * x - 1])
 
     def loss(w):
@@ -108,7 +108,7 @@ def test_the_parts_of_the_law_add_up_and_the_ridge_keeps_its_promise():
     objective = LogisticObjective(study_of(np.zeros((4, 10)), np.ones(10, bool)), IDENTITY[4], "x")
 
     for changes in (1, 3):
-        law = ObjectiveLaw.split(objective, changes, Fraction(1))
+        law = ObjectiveCalibration.of(objective, changes, Fraction(1))
 
         assert law.linear + law.curvature + law.smoothing == 1
         growth = changes * np.log1p(law.dimension / (4 * law.ridge))
@@ -121,7 +121,7 @@ def test_the_final_rounding_is_out_of_sight():
     rng = np.random.default_rng(2)
     x = rng.random((4, 3000))
     objective = LogisticObjective(study_of(x, x[0] > rng.random(3000)), IDENTITY[4], "treatment")
-    law = ObjectiveLaw.split(objective, 1, Fraction(1))
+    law = ObjectiveCalibration.of(objective, 1, Fraction(1))
 
     scale = float(law.sensitivity * law.grid / law.smoothing)
 
@@ -148,7 +148,7 @@ def test_rows_whose_order_deceives_the_start_get_further_passes():
     ends = (np.random.default_rng(4).random((4, rows)) > 0.5).astype(float)
     treatment = np.where(start, ends[0] == 1, ends[0] == 0)
     objective = LogisticObjective(study_of(ends, treatment), IDENTITY[4], "treatment")
-    tilt = ObjectiveLaw.split(objective, 1, Fraction(2)).tilt([Fraction(0)] * 5)
+    tilt = ObjectiveCalibration.of(objective, 1, Fraction(2)).perturbation([Fraction(0)] * 5)
 
     weights = objective.minimize(tilt)
 

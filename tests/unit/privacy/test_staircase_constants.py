@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from private_ate.errors import ArgumentError
+from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantiles import staircase_quantile, staircase_variance
+from private_ate.privacy.quantiles import staircase_quantile
 
 EPSILONS = (0.01, 0.3, 1.0, 2.7, 6.0, 30.0)
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
 from private_ate.privacy.quantiles import (
     staircase_and_normal_quantile,
-    staircase_variance,
     two_laplace_quantile,
     two_staircase_quantile,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.parts import Parts
+from private_ate.privacy.subgroup_noise import Parts
 from private_ate.release.spending import list_steps
 
 WIDE, ONE, TINY = 5000, Fraction(1), Fraction(1, 10**6)

@@ -18,7 +18,7 @@ from private_ate.arrays import Integers
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import Generator
-from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block
 
 __all__ = ["ContingencyTables", "PairCounts", "RecordCoding"]

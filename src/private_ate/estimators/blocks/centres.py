@@ -21,7 +21,7 @@ from private_ate.effects.quantities import Quantity
 from private_ate.estimators.blocks.plan import BlocksPlan
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.joint import ENTRIES, JointCentres, JointRule
-from private_ate.privacy.ranks import CentreRule
+from private_ate.privacy.trimmed_mean import CentreRule
 
 __all__ = ["GRID", "Replay", "effect_quantity", "joint_rule", "released_spread"]
 

@@ -21,8 +21,7 @@ from private_ate.estimators.blocks.counts import Counts, Subgroups
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
-from private_ate.release.intervals import noise_variance
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = ["Forms", "compare_arms_as_they_are", "lifted_square", "sampling_variances"]
@@ -126,7 +125,7 @@ def _within_arms(
     interval. Noise makes squares of released numbers too large by its variance. Post-processing;
     shape (subgroups, 1).
     """
-    noise = np.array([[noise_variance(one) for one in row] for row in laws])
+    noise = np.array([[one.variance for one in row] for row in laws])
     known = np.maximum(values**2 - noise, 0.0)
     shares = counts.rows / counts.rows.sum(axis=1, keepdims=True)
     if shares.shape[1] == 2:

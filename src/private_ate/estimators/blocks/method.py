@@ -53,7 +53,7 @@ from private_ate.estimators.request import Request
 from private_ate.estimators.trial.method import estimate_trial
 from private_ate.estimators.trial.probability import probability_of
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Groups, MatchingStudy, Study
 
 __all__ = ["BlocksOptions", "estimate_blocks"]

@@ -21,7 +21,7 @@ from private_ate.domain import Interval
 from private_ate.estimators.calibrated.settings import NoisyCount
 from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = [

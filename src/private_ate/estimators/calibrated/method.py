@@ -64,7 +64,7 @@ from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.release.intervals import half_width, noise_half_width
 from private_ate.settings import ABSENT, ArmNumbers
 from private_ate.study import MatchingStudy

@@ -21,7 +21,7 @@ from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.estimators.calibrated.design import fold_with_base
 from private_ate.estimators.calibrated.weights import PublicWeights
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
+from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [

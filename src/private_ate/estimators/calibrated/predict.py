@@ -33,7 +33,6 @@ from private_ate.estimators.calibrated.weights import (
     try_caps,
 )
 from private_ate.estimators.request import Request, options_for
-from private_ate.privacy.distributions import NoiseDistribution
 
 __all__ = ["predictor"]
 
@@ -80,11 +79,11 @@ def predictor(assumed: Assumptions, request: Request) -> Predict:
             known = replace(known, scale=known.scale / more)
             likely, weighed = known.likely_values(), known.corrected_guess()
         rule = NoiseRule.of(request.rows_per_person, len(budget.forms), budget.sums, outcomes)
-        law = rule.law(budget.sums, outcomes)
+        unit_noise = rule.unit_noise(budget.sums, outcomes)
         predictions = []
         for form, path in zip(budget.forms, found.paths, strict=True):
             point = choose_cap(design, path, budget.noise_variance / more, weighed)
-            noise = NoiseDistribution.of_sum(law, rule.rows * kept * point.cap * unit)
+            noise = unit_noise.scaled(rule.rows * kept * point.cap * unit)
             squares = more * sum(one.sums.squares for one in point.solutions)
             left = more * _imbalance(design, point)
             moved = imbalance_weight(spread, likely) * left

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from private_ate.arrays import Floats
 from private_ate.estimators.calibrated.design import fold_with_base
 from private_ate.estimators.calibrated.weights import PublicWeights
-from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.privacy.distributions import NoiseDistribution, sum_noise
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sum_law import SumLaw
-from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
+from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [
@@ -79,11 +78,11 @@ class NoiseRule:
 
     def variance(self, epsilon: Fraction, outcomes: int) -> float:
         """Return the variance of a form's noise in squared one-row sensitivities."""
-        return self.rows**2 * self.law(epsilon, outcomes).variance
+        return self.rows**2 * self.unit_noise(epsilon, outcomes).variance
 
-    def law(self, epsilon: Fraction, outcomes: int) -> SumLaw:
+    def unit_noise(self, epsilon: Fraction, outcomes: int) -> NoiseDistribution:
         """Return the distribution of a form's noise, for what one move changes."""
-        return SumLaw.of(outcomes, epsilon, self.moves)
+        return sum_noise(outcomes, epsilon, self.moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +147,9 @@ def release_sums(
         noisy = noise.staircase_by_arm(
             "outcome sums", exact, sensitivities=sizes, moves=rule.moves, epsilon=epsilon
         )
-    law = rule.law(epsilon, noise.outcomes)
+    unit_noise = rule.unit_noise(epsilon, noise.outcomes)
     # Answers come in half steps.
     return tuple(
-        ReleasedSum(
-            float(Fraction(value, 2)) * unit, NoiseDistribution.of_sum(law, float(size) * unit)
-        )
+        ReleasedSum(float(Fraction(value, 2)) * unit, unit_noise.scaled(float(size) * unit))
         for value, size in zip(noisy, sizes, strict=True)
     )

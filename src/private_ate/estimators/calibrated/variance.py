@@ -19,10 +19,10 @@ from private_ate.arrays import Bits, Floats, Integers
 from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.estimators.calibrated.design import Design, members_of
 from private_ate.estimators.calibrated.features import FeatureMap
-from private_ate.privacy.cube_law import cube_log_density
+from private_ate.privacy.distributions import sum_noise
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sum_law import SumLaw
-from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.privacy.quantiles import linf_log_density
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.study import Block, Study
 
 __all__ = [
@@ -102,7 +102,7 @@ class PairVariance:
         fit = -np.abs(grid - self.released) / self.scale
         fit -= fit.max()
         if self.outcomes > 1:
-            fit = cube_log_density(-np.abs(grid - self.released) / self.scale, self.outcomes)
+            fit = linf_log_density(-np.abs(grid - self.released) / self.scale, self.outcomes)
             fit = fit - fit.max()
         density = np.exp(fit)
         mass = np.concatenate([[0.0], np.cumsum(np.diff(grid) * (density[1:] + density[:-1]) / 2)])
@@ -140,7 +140,7 @@ def share_for_variance(
     scale = rows * pair_scale(equal, [size // 2 for size in sizes])
 
     def cost(share: Fraction) -> float:
-        noise = SumLaw.of(outcomes, epsilon * (1 - share)).variance
+        noise = sum_noise(outcomes, epsilon * (1 - share)).variance
         return 2 * noise * caps + scale / float(epsilon * share) * squares / 2
 
     return min(_SHARES, key=cost)

@@ -32,7 +32,7 @@ from private_ate.estimators.calibrated.solver import (
     maximize_dual,
 )
 from private_ate.models.folds import scatter
-from private_ate.privacy.sums import quantize_weights
+from private_ate.privacy.quantization import quantize_weights
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [

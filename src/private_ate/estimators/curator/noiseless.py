@@ -15,12 +15,15 @@ from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.errors import PrivateAteError
 from private_ate.estimators.curator.reweighting import request_of
 from private_ate.estimators.registry import METHODS
-from private_ate.privacy.arm_objective import ArmObjectiveLaw
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.joint import JointCentres, JointRule, nearest_centres
 from private_ate.privacy.noise import Noise, Spend
-from private_ate.privacy.objective import ObjectiveLaw, Tilt
-from private_ate.privacy.ranks import CentreRule
+from private_ate.privacy.objective import (
+    ArmObjectiveCalibration,
+    ObjectiveCalibration,
+    Perturbation,
+)
+from private_ate.privacy.trimmed_mean import CentreRule
 from private_ate.release import Release
 
 __all__ = ["noiseless_estimate"]
@@ -95,13 +98,14 @@ def _first(values: Any, spend: Spend) -> int:  # noqa: ANN401  # a value and its
 
 
 def _minimiser(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # an objective
-    law = ObjectiveLaw.split(values, spend.sensitivity[0] // 2, _whole(spend))
-    return values.minimize(Tilt(np.zeros(law.dimension), law.ridge, law.tolerance))
+    changes = spend.sensitivity[0] // (2 * values.loss_bounds.lipschitz)
+    found = ObjectiveCalibration.of(values, changes, _whole(spend))
+    return values.minimize(Perturbation(np.zeros(found.dimension), found.ridge, found.tolerance))
 
 
 def _minimiser_by_arm(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # an objective
-    law = ArmObjectiveLaw.divide(values, spend.sensitivity[0] // 4, _whole(spend))
-    return values.minimize(Tilt(np.zeros(law.dimension), law.ridge, law.tolerance))
+    found = ArmObjectiveCalibration.by_arm(values, spend.sensitivity[0] // 4, _whole(spend))
+    return values.minimize(Perturbation(np.zeros(found.dimension), found.ridge, found.tolerance))
 
 
 def _whole(spend: Spend) -> Fraction:

@@ -23,9 +23,9 @@ from private_ate.estimators.composition import refuse_gaps
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
 from private_ate.estimators.subgroups.method import estimate_subgroups
+from private_ate.privacy.joint_noise import run_together
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.together import run_together
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["estimate_outcomes", "request_for"]

@@ -10,7 +10,7 @@ from private_ate.effects.quantities import Quantity
 from private_ate.estimators.published.limits import LimitRule, LimitsInUse
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.release.intervals import noise_half_width
 from private_ate.settings import Settings
 from private_ate.study import MatchingStudy, MatchPool, RowWeights

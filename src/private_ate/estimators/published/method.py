@@ -36,7 +36,7 @@ from private_ate.estimators.published.several_arms import (
 from private_ate.estimators.request import Request
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
+from private_ate.privacy.quantization import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
 from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
 

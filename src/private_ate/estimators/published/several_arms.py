@@ -27,7 +27,7 @@ from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.release.intervals import noise_half_width
 from private_ate.settings import ABSENT
 from private_ate.study import MatchingStudy, MatchPool, RowWeights

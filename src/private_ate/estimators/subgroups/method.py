@@ -33,8 +33,7 @@ from private_ate.estimators.subgroups.populations import count_population
 from private_ate.estimators.subgroups.table import subgroup_estimate
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.parts import Parts
-from private_ate.privacy.together import named_noise
+from private_ate.privacy.subgroup_noise import SubgroupNoise, named_noise
 from private_ate.study import MatchingStudy
 
 __all__ = ["estimate_subgroups", "learned_for_cells", "overlap_of_cell"]
@@ -65,8 +64,8 @@ def estimate_subgroups(
     of_cells = _half(request.epsilon) if request.overall else request.epsilon
     each = replace(request, by=(), overall=False, epsilon=of_cells)
     learned = learned_for_cells(whole.public(), each, len(used))
-    parts = Parts(noise)
-    runs = [estimate_rows(cell.study, each, parts.within(cell.name), learned) for cell in used]
+    divided = SubgroupNoise(noise)
+    runs = [estimate_rows(cell.study, each, divided.within(cell.name), learned) for cell in used]
     direct = None
     if request.overall:
         rest = replace(each, epsilon=request.epsilon - of_cells)

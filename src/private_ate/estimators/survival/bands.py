@@ -21,7 +21,7 @@ from private_ate.estimators.survival.pseudo import (
     pseudo_table,
 )
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release.intervals import fixed_uniforms, noise_draws, noise_variance
+from private_ate.release.intervals import fixed_uniforms, noise_draws
 
 __all__ = ["CurveErrors", "bootstrap_curve", "second_order", "stratified"]
 
@@ -80,7 +80,7 @@ def bootstrap_curve(
     uniforms = fixed_uniforms(f"curve of {name}", 2 * chances.size, DRAWS)
     counts = _multinomial(rows, chances, uniforms[: chances.size])
     cells = counts * (total / rows) + noise_draws(noise, uniforms[chances.size :]).T
-    drawn = hazards_of(cells, total, noise_variance(noise))
+    drawn = hazards_of(cells, total, noise.variance)
     survival = at_edges(hazards.event)
     return CurveErrors(survival, at_edges(drawn.event) - survival), drawn
 

@@ -17,7 +17,6 @@ from private_ate.arrays import Codes, Floats, Integers
 from private_ate.domain.survival import HORIZON_STEPS, bins_of, happened, steps_of
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
-from private_ate.release.intervals import noise_variance
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [
@@ -116,7 +115,7 @@ class ReleasedCells:
 
     def cell_variance(self, arm: int, stratum: int) -> float:
         """Return the variance of a cell's noise, in squared units of weight."""
-        return noise_variance(self.noises[arm][stratum])
+        return self.noises[arm][stratum].variance
 
 
 def one_stratum(block: Block) -> Codes:

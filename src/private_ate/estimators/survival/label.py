@@ -52,7 +52,7 @@ from private_ate.estimators.survival.first_step import (
 )
 from private_ate.estimators.survival.strata import merge_strata
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.release.intervals import half_width, noise_half_width
 from private_ate.settings import ABSENT, ArmNumbers
 from private_ate.study import Block, MatchingStudy

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from private_ate.arrays import Floats
 from private_ate.domain.survival import HORIZON_STEPS, happened, steps_of
 from private_ate.estimators.survival.curves import Hazards
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block
 
 __all__ = ["FINE", "PseudoCodes", "PseudoTable", "Quantity", "code_tables", "pseudo_table"]

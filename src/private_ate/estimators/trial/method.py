@@ -26,7 +26,7 @@ from private_ate.models.folds import Total, by_chunks
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_quantile
-from private_ate.privacy.sums import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = ["TrialEffect", "TrialScore", "estimate_trial", "lifted_variance"]

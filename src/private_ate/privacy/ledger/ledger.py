@@ -15,7 +15,6 @@ from typing import Any, Self, get_args
 
 from private_ate.codec import encode
 from private_ate.errors import ArgumentError, BudgetError, LedgerError
-from private_ate.privacy.budget import Level
 from private_ate.privacy.ledger.accounts import (
     accounts_of,
     add_account,
@@ -41,7 +40,7 @@ from private_ate.privacy.ledger.store import (
     store_for,
 )
 from private_ate.privacy.ledger.stored import find_stored, require_stored
-from private_ate.privacy.levels import has_public_covariates
+from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = [
     "Also", "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification",

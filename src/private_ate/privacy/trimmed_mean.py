@@ -1,35 +1,25 @@
-"""The centre of many numbers by their ranks: how far a candidate lies, and an exact draw.
+"""Levels of candidates for a trimmed mean: scores of an exponential mechanism, in exact integers.
 
-A trimmed mean of N numbers, of which neighbours change a few, is hidden by choosing among public
-candidates: a candidate's *level* is how many ranks the window of the mean must be shifted before
-its mean passes the candidate. Changing r numbers moves every level by at most r, so levels are
-scores for the exponential mechanism, and noise follows the spread of the numbers instead of their
-range. Everything is integer arithmetic. Proofs: docs/proofs/blocks.md.
+Neighbours change a few of N numbers. A candidate's *level* is how many ranks the window of the
+mean must be shifted before its mean passes the candidate; changing r numbers moves every level by
+at most r, so that noise follows the spread of the numbers instead of their range. Proofs:
+docs/proofs/blocks.md.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.errors import NumericRangeError
-from private_ate.privacy.entropy import Entropy
-from private_ate.privacy.samplers import Coin, flip, uniform_below
 
-__all__ = ["CentreRule", "draw_by_level", "draw_level"]
+__all__ = ["CentreRule"]
 
-
-_WEIGHT_BITS: Final = 40
-_LARGEST_SUM: Final = 1 << 62
+_LARGEST_SUM: Final = 1 << 62  # so that window sums and their differences stay within int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,33 +90,3 @@ class CentreRule:
         up = np.repeat(counts, np.diff(passed, prepend=0, append=last))
         down = np.repeat(counts[::-1], np.diff(ahead[::-1], prepend=0, append=last))
         return np.maximum(up, down, out=up)
-
-
-def draw_by_level(levels: Integers, rate: Fraction, entropy: Entropy) -> int:
-    """Draw index i with probability proportional to ``exp(−rate·levels[i])``, exactly.
-
-    The level is drawn with the number of its candidates; then one of them uniformly. The same law
-    as proposing candidates one by one, in a try or two instead of as many as there are candidates.
-    """
-    lowest = int(levels.min())
-    level = lowest + draw_level(np.bincount(levels - lowest).tolist(), rate, entropy)
-    chosen = np.flatnonzero(levels == level)
-    return int(chosen[uniform_below(chosen.size, entropy)])
-
-
-def draw_level(members: Sequence[int], rate: Fraction, entropy: Entropy) -> int:
-    """Draw a level with probability ∝ ``members[level]·exp(−rate·level)``, exactly.
-
-    A level is proposed with an integer weight above its true one (a float rounded up, times the
-    number of its members) and kept with the exact ratio of the two.
-    """
-    levels = [level for level, count in enumerate(members) if count]
-    gaps = [level - levels[0] for level in levels]
-    slope, one = float(rate), 1 << _WEIGHT_BITS
-    above = [int(one * math.exp(-min(slope * gap, 700.0)) * (1 + 1e-9)) + 1 for gap in gaps]
-    weights = [members[level] * weight for level, weight in zip(levels, above, strict=True)]
-    ends = list(accumulate(weights))
-    while True:
-        place = bisect_right(ends, uniform_below(ends[-1], entropy))
-        if flip(Coin(one, 0, above[place], rate * gaps[place]), entropy):
-            return levels[place]

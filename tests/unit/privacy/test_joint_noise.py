@@ -7,8 +7,8 @@ import pytest
 
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.joint_noise import run_together
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.together import run_together
 
 ONE = Fraction(1)
 
@@ -19,7 +19,7 @@ class Ear:
     def __init__(self):
         self.heard = []
 
-    def hear(self, spend, values, draw):
+    def record(self, spend, values, draw):
         self.heard.append((spend, values))
         return [[2 * one for one in row] for row in values] if spend.groups else draw()
 

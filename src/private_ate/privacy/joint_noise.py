@@ -1,24 +1,24 @@
-"""Runs of one method on several outcomes, side by side: what all of them ask for is drawn at once.
+"""Joint noise for several outcomes: runs of one method, of which equal steps are drawn at once.
 
 Every run has a choke point of its own and stops where it asks for noise. When all have asked for
-the same step, one joint draw answers them. Only one run computes at a time: threads are nothing
-but places where runs wait. Proof: docs/proofs/outcomes.md.
+the same step, one joint draw answers them. Only one run computes at a time: a thread is used
+only because a run can wait in it. Proof: docs/proofs/outcomes.md.
 """
 
 from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Semaphore, Thread
 from typing import Any, Final, Generic, TypeVar
 
 from private_ate.errors import NumericRangeError
+from private_ate.privacy.distributions import sum_noise
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.noise import Noise, Spend
-from private_ate.privacy.sum_law import SumLaw
 
-__all__ = ["named_noise", "run_together"]
+__all__ = ["run_together"]
 
 Result = TypeVar("Result")
 Output = TypeVar("Output")
@@ -30,10 +30,10 @@ _SPREADS: Final = ("laplace", "laplace_disjoint")
 def run_together(noise: Noise, jobs: Sequence[Callable[[Noise], Result]]) -> list[Result]:
     """Run a job per outcome on choke points that draw together; return what each came to.
 
-    Neighbours: one person's record replaced, which may move the input of every job. A job's answer
-    must be a function of its own outcome and of public columns. Cost: what one job says it spends,
-    because numbers of all jobs that belong together are drawn by `Noise.cubes`, or by staircases
-    that share ε. Proof: docs/proofs/outcomes.md.
+    Neighbours: one person's outcomes replaced, all of them at once (label level). A job's inputs
+    must be functions of its own outcome, of public columns and of what it was answered. Cost: what
+    one job says it spends, because the numbers that all jobs ask for in a step are drawn together
+    by `Noise.cubes`, or by staircases that share ε. Proof: docs/proofs/outcomes.md.
     """
     runs = [_Run(job, noise.entropy, len(jobs)) for job in jobs]
     try:
@@ -57,32 +57,6 @@ def _resume(runs: Sequence[_Run[Any]], answers: Sequence[object]) -> None:
             raise run.error
 
 
-def named_noise(noise: Noise, name: str) -> Noise:
-    """Return the choke point of a run that has a part of ε; its steps bear its name.
-
-    Everything is drawn and written down by the whole's choke point: costs add up there.
-    """
-    return _NamedNoise(
-        noise.entropy, noise.recorder, outcomes=noise.outcomes, name=name, whole=noise
-    )
-
-
-@dataclass(slots=True)
-class _NamedNoise(Noise):
-    """A choke point whose steps are those of one run, drawn by the whole's."""
-
-    name: str = ""
-    whole: Noise | None = field(default=None, repr=False)
-
-    def _release(self, spend: Spend, values: Any, draw: Callable[[], Output]) -> Output:  # noqa: ANN401  # whatever goes in
-        if self.whole is None:
-            msg = "a run's choke point belongs to a whole one"
-            raise NumericRangeError(msg)
-        self.spends.append(spend)
-        named = replace(spend, step=f"{self.name}: {spend.step}")
-        return self.whole._release(named, values, draw)  # noqa: SLF001  # the same choke point
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """What a run asks for: the step as it would cost alone, and what goes in."""
@@ -98,7 +72,7 @@ class _Asked:
 
 
 class _StoppedError(BaseException):
-    """Ends a run that nobody waits for any more; no method may catch it."""
+    """Ends a run whose result is no longer needed; no method may catch it."""
 
 
 @dataclass(slots=True)
@@ -119,7 +93,7 @@ class _OutcomeNoise(Noise):
 
 
 class _Run(Generic[Result]):
-    """One job in a thread that only goes on when it is told to."""
+    """One job in a thread that waits until it is resumed."""
 
     result: Result
 
@@ -183,8 +157,8 @@ def _answer(noise: Noise, asked: Sequence[_Asked]) -> list[Any]:
         raise NumericRangeError(msg)
     rows = list(zip(*(one.values for one in asked), strict=True))
     sizes = list(zip(*(one.spend.sensitivity for one in asked), strict=True))
-    law = SumLaw.of(len(asked), spend.epsilon, spend.moves)
-    if is_sum and law.name == "staircase":
+    quieter = sum_noise(len(asked), spend.epsilon, spend.moves)
+    if is_sum and quieter.name == "staircase":
         flat = noise.staircase_by_arm(
             spend.step, [value for row in rows for value in row],
             sensitivities=[size for row in sizes for size in row],
