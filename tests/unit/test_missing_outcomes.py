@@ -313,7 +313,6 @@ def test_engines_agree_whether_every_row_takes_part(rule):
     assert here.everyone_takes_part is cluster.everyone_takes_part is (rule is None)
 
 
-
 @pytest.mark.parametrize("target", ["balance", "track"])
 def test_a_private_ratio_is_the_mean_over_those_observed(target):
     told = release("private", target=target, epsilon=10_000, confidence=None)
