@@ -458,7 +458,7 @@ MUTANTS = (
     ),
     Mutant(
         "records of the sample level are looked over",
-        "data/rules.py",
+        "data/missing_rules.py",
         "return has_public_covariates(self.level)",
         "return True",
         "tests/attacks/test_undeclared.py",
@@ -472,14 +472,14 @@ MUTANTS = (
     ),
     Mutant(
         "an undeclared treatment is kept without a word",
-        "data/public_columns.py",
+        "data/validate_public.py",
         "    if not reading.leave_out_undeclared:\n",
         "    if not reading.level:\n",
         "tests/unit/test_declared.py",
     ),
     Mutant(
         "a missing covariate has no indicator",
-        "data/public_columns.py",
+        "data/validate_public.py",
         "domain.with_indicators(counts.missing)",
         "domain.with_indicators(())",
         "tests/unit/test_declared.py",

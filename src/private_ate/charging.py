@@ -19,7 +19,8 @@ from typing import Any, cast
 from uuid import uuid4
 
 from private_ate.data.inputs import Outline, settle_names
-from private_ate.data.tables import Columns, Covariates, schema_of
+from private_ate.data.requested_columns import Covariates
+from private_ate.data.tables import Columns, schema_of
 from private_ate.domain import (
     Categories,
     Domain,

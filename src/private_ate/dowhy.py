@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from private_ate.data.entries import label_of
+from private_ate.data.parse_values import label_of
 from private_ate.domain import Domain, Treatment, label_text, require_one_outcome
 from private_ate.effects import standard_error
 from private_ate.errors import ArgumentError, BudgetError

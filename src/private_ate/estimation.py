@@ -15,14 +15,14 @@ from typing import cast
 from private_ate._version import VERSION
 from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
 from private_ate.data.inputs import resolve_domain, unasked_outcomes
+from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
 from private_ate.data.persons import refuse_person
-from private_ate.data.rules import Reading, neighbours_note, rule_notes
+from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
-from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.estimate import Estimate, release_of
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
-from private_ate.engines.opening import ColumnsAsked, OpenTable, open_table
+from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
 from private_ate.engines.spark import SparkStudy, is_spark_frame
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.composition import method_for, refuse_gaps, takes

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from private_ate.data.entries import label_of, numbers_of
+from private_ate.data.parse_values import label_of, numbers_of
 from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.estimation import estimate_ate

@@ -11,8 +11,8 @@ import pytest
 from studies import make_study
 
 from private_ate.domain import Domain, Interval, Treatment
+from private_ate.engines.disk_columns import _on_disk, reorder_rows
 from private_ate.engines.local import LocalPool, LocalStudy
-from private_ate.engines.on_disk import _on_disk, reorder_rows
 from private_ate.estimators.published.method import PublishedOptions, estimate_published
 from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SecureEntropy, SeededEntropy

@@ -19,8 +19,8 @@ from private_ate import (
     UndeclaredError,
     estimate_ate,
 )
-from private_ate.data.rules import Reading
-from private_ate.engines.opening import open_table
+from private_ate.data.missing_rules import Reading
+from private_ate.engines.open_table import open_table
 from private_ate.estimators.registry import METHODS
 
 ROWS = 80

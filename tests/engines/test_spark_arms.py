@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from private_ate import Domain, Interval, Treatment, UndeclaredError, estimate_ate
-from private_ate.data.rules import Reading
-from private_ate.engines.opening import open_table
+from private_ate.data.missing_rules import Reading
+from private_ate.engines.open_table import open_table
 
 ROWS = 3_000
 PARTITION_BYTES = 60_000

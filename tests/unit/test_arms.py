@@ -144,7 +144,7 @@ def test_sizes_of_arms_add_up_and_name_the_smallest_that_is_not_empty():
 
 def test_undeclared_labels_of_several_arms_are_an_error_that_counts_them():
     frame = pl.DataFrame({"t": ["none", "low", "high", "odd"], "y": [0.0, 1.0, 0.5, 0.2]})
-    from private_ate.data.rules import Reading
+    from private_ate.data.missing_rules import Reading
 
     with pytest.raises(UndeclaredError, match=r"none of 'none', 'low', 'high' in 1 of 4 rows"):
         LocalStudy.encode(read_table(frame), Domain(THREE, OUTCOME), None, Reading("label"))

@@ -598,7 +598,7 @@ def test_a_table_with_missing_treatments_is_released_as_if_they_were_not_there()
 
 
 def test_mapped_columns_give_the_same_values_as_columns_in_memory():
-    from private_ate.engines.on_disk import CompactColumns
+    from private_ate.engines.disk_columns import CompactColumns
 
     study = confounded(800, 3)
     number = np.array([True, False, True])

@@ -26,10 +26,10 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.charging import binding_of
-from private_ate.data.entries import has_decimal_comma, is_missing
-from private_ate.data.public_columns import Entries, PublicCounts
-from private_ate.data.rules import PAPERS_READING, MissingRules, Reading
-from private_ate.engines.opening import open_table
+from private_ate.data.missing_rules import PAPERS_READING, MissingRules, Reading
+from private_ate.data.parse_values import has_decimal_comma, is_missing
+from private_ate.data.validate_public import Entries, PublicCounts
+from private_ate.engines.open_table import open_table
 from private_ate.estimation import estimate_study, method_for
 from private_ate.estimators.composition import takes
 from private_ate.estimators.registry import METHODS

@@ -5,8 +5,8 @@ import pytest
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines import grouping
+from private_ate.engines.disk_columns import CompactColumns
 from private_ate.engines.local import LocalStudy
-from private_ate.engines.on_disk import CompactColumns
 from private_ate.estimators.blocks.partition import Shuffle
 
 ROWS, GROUPS = 1003, 97

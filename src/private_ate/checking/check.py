@@ -40,6 +40,7 @@ from private_ate.data.csv_records import find_long_lines
 from private_ate.data.files import file_of, without_words
 from private_ate.data.inputs import resolve_domain, unasked_outcomes
 from private_ate.data.persons import hash_persons
+from private_ate.data.requested_columns import Covariates, asked_columns, covariate_names
 from private_ate.data.streams import (
     MEMORY_LIMIT,
     StreamedTable,
@@ -47,14 +48,7 @@ from private_ate.data.streams import (
     open_table,
     parse_memory,
 )
-from private_ate.data.tables import (
-    Covariates,
-    Table,
-    asked_columns,
-    covariate_names,
-    require_labels,
-    require_numbers,
-)
+from private_ate.data.tables import Table, require_labels, require_numbers
 from private_ate.domain import (
     Categories,
     Domain,
@@ -65,8 +59,8 @@ from private_ate.domain import (
     label_text,
 )
 from private_ate.domain.subgroups import Cells, subgroup_names
+from private_ate.engines.disk_columns import tell_rows
 from private_ate.engines.local import Progress
-from private_ate.engines.on_disk import tell_rows
 from private_ate.engines.spark import is_spark_frame
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.parameters import checked

@@ -17,7 +17,7 @@ import numpy as np
 from private_ate.arrays import Bits, Floats, Integers, Words
 from private_ate.checking.phrasing import quoted
 from private_ate.data.encoding import read_arms
-from private_ate.data.tables import Table, entry_texts
+from private_ate.data.tables import Table
 from private_ate.domain import Categories, Interval, Treatment, label_text
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def read_entries(table: Table, name: str) -> Entries:
     kind = table.kind(name)
     if kind == "number":
         return Entries(table.numbers(name), None)
-    texts = entry_texts(table, name)
+    texts = table.texts(name)
     if kind == "other":  # dates and the like are never numbers
         return Entries(np.full(table.rows, np.nan), texts)
     # A typed column of texts is refused where numbers are declared; here its texts are looked at.

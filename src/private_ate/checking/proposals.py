@@ -11,7 +11,7 @@ from private_ate.checking.column_counts import ColumnCounts
 from private_ate.checking.column_heuristics import holds_dates, is_identifier, reveals_arm
 from private_ate.checking.findings import Arms
 from private_ate.checking.outcome import missing_rule
-from private_ate.data.entries import parse_number
+from private_ate.data.parse_values import parse_number
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Binary, Categories, Domain, Interval, label_text, toml_text
 from private_ate.domain.treatment import MOST_ARMS

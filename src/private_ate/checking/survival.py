@@ -14,7 +14,7 @@ from private_ate.checking.column_counts import ArmPositions, count_shapes, read_
 from private_ate.checking.findings import Finding
 from private_ate.checking.phrasing import amount, listed, number, quoted, share
 from private_ate.data.encoding import encode_covariates, read_times
-from private_ate.data.tables import Table, entry_texts
+from private_ate.data.tables import Table
 from private_ate.domain import Domain, Survival
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import fit_logistic
@@ -70,7 +70,7 @@ def observe_times(
             texts += len(odd)
             for shape, count in count_shapes(odd).items():
                 shapes[shape] = shapes.get(shape, 0) + count
-        for text in entry_texts(chunk, outcome.event).fill_null("").to_list():
+        for text in chunk.texts(outcome.event).fill_null("").to_list():
             if text in labels or len(labels) <= _FEW_LABELS:
                 labels[text] = labels.get(text, 0) + 1
         parts.append((*read, positions.place(chunk), encode_covariates(chunk, domain)))
@@ -273,7 +273,7 @@ def judge_time_like_outcome(
     seen: dict[str, set[str]] = {name: set() for name in others}
     for chunk in chunks:
         for name, labels in seen.items():
-            labels.update(text for text in entry_texts(chunk, name).unique().to_list() if text)
+            labels.update(text for text in chunk.texts(name).unique().to_list() if text)
     for name, labels in seen.items():
         if len(labels) == 2:
             yield Finding(

@@ -14,7 +14,7 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
-    from private_ate.data.tables import Covariates
+    from private_ate.data.requested_columns import Covariates
     from private_ate.domain import Domain
     from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Codes, Floats
-from private_ate.data.public_columns import PublicRows, look_over
-from private_ate.data.rules import Reading
+from private_ate.data.missing_rules import Reading
 from private_ate.data.tables import Table
+from private_ate.data.validate_public import PublicRows, look_over
 from private_ate.domain import Categories, Domain, Interval, Outcome, Survival, Treatment
 from private_ate.privacy.quantization import quantize_outcomes
 

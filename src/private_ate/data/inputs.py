@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from private_ate.data.files import without_words
-from private_ate.data.rules import Reading
-from private_ate.data.streams import MEMORY_LIMIT, StreamedTable, open_schema, open_table
-from private_ate.data.tables import (
-    Columns,
+from private_ate.data.missing_rules import Reading
+from private_ate.data.requested_columns import (
     Covariates,
-    Table,
     asked_columns,
     complete_domain,
     covariate_names,
@@ -20,6 +17,8 @@ from private_ate.data.tables import (
     require_declared,
     require_types,
 )
+from private_ate.data.streams import MEMORY_LIMIT, StreamedTable, open_schema, open_table
+from private_ate.data.tables import Columns, Table
 from private_ate.domain import Domain, Outcome, SamplingWeights, Treatment
 from private_ate.errors import ArgumentError, DomainError
 from private_ate.privacy.levels import Level, has_public_covariates

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from private_ate.arrays import Words
 from private_ate.data.files import without_words
 from private_ate.data.streams import StreamedTable, open_table
-from private_ate.data.tables import Table, entry_texts
+from private_ate.data.tables import Table
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level, has_public_covariates
 
@@ -73,7 +73,7 @@ def _ids(table: Table, column: str) -> pl.Series:
     """Return ids as texts, empty where there is none."""
     import polars as pl
 
-    texts = entry_texts(table, column).alias("id")
+    texts = table.texts(column).alias("id")
     frame = (
         texts.fill_null("")
         .to_frame()

@@ -7,60 +7,43 @@ be parsed is a missing value. Whether reading succeeds never depends on a privat
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
-from private_ate.data.csv_file import CsvFile, point_numbers
-from private_ate.data.entries import (
-    MISSING,
-    TRUTH,
-    has_decimal_comma,
-    is_missing,
-    label_of,
-    numbers_of,
-    parse_number,
-)
+from private_ate.data.csv_file import CsvFile
 from private_ate.data.files import Kind, file_of, read_file
 from private_ate.data.formats import ValueCodes, value_codes
-from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment, label_text
-from private_ate.errors import ArgumentError, DomainError, SchemaError
+from private_ate.data.parse_values import (
+    MISSING,
+    column_entries,
+    column_floats,
+    column_texts,
+    entry_texts,
+    equal_texts,
+    has_decimal_comma,
+    is_missing,
+    numbers_of,
+    parse_number,
+    parse_texts,
+)  # fmt: skip
+from private_ate.domain import Categories, Interval, label_text
+from private_ate.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
     import narwhals as nw
     import polars as pl
 
 __all__ = [
-    "MOST_LABELS",
-    "Columns",
-    "Covariates",
-    "Table",
-    "asked_columns",
-    "complete_domain",
-    "covariate_names",
-    "declare_labels",
-    "entry_texts",
-    "observe_columns",
-    "read_table",
-    "require_arms",
-    "require_column",
-    "require_declared",
-    "require_labels",
-    "require_numbers",
-    "require_shared_labels",
-    "require_types",
-    "schema_of",
+    "MOST_LABELS", "Columns", "Table", "declare_labels", "observe_columns", "read_table",
+    "require_column", "require_labels", "require_numbers", "require_shared_labels", "schema_of",
     "table_of",
-]
+]  # fmt: skip
 
-
-Covariates = Sequence[str] | Literal["all"] | None  # named, every other column, as declared
 
 MOST_LABELS = 200  # of a column whose labels are looked up
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -115,8 +98,8 @@ class Table:
         column = self.frame.get_column(name)
         kind = self.kind(name)
         if kind == "object":
-            return numbers_of(_entries(column))
-        return _as_floats(column) if kind == "number" else _parse_texts(column, self.decimal)
+            return numbers_of(column_entries(column))
+        return column_floats(column) if kind == "number" else parse_texts(column, self.decimal)
 
     def truths(self, name: str) -> Floats:
         """Return a column of 0 and 1 as floats; words for truth, and yes and no, count as well."""
@@ -126,7 +109,7 @@ class Table:
         import polars as pl
 
         numbers = replace(self, typed=False).numbers(name)
-        words = _texts(self.frame.get_column(name)).str.to_lowercase()
+        words = column_texts(self.frame.get_column(name)).str.to_lowercase()
         said = words.replace_strict(_ANSWERS, default=None, return_dtype=pl.Float64).to_numpy()
         answers: Floats = np.where(np.isnan(numbers), said, numbers)
         return answers
@@ -135,10 +118,10 @@ class Table:
         """Say for each row whether its entry is the given label."""
         require_labels(self, name)
         if self.kind(name) != "number":
-            return _equal_texts(self.frame.get_column(name), label, self.decimal)
+            return equal_texts(self.frame.get_column(name), label, self.decimal)
         number = parse_number(label)
         codes = self.codes.get(name, {}).get(label, () if number is None else (number,))
-        same: Bits = np.isin(_as_floats(self.frame.get_column(name)), codes)
+        same: Bits = np.isin(column_floats(self.frame.get_column(name)), codes)
         return same
 
     def missing(self, name: str) -> Bits:
@@ -146,11 +129,11 @@ class Table:
         column = self.frame.get_column(name)
         kind = self.kind(name)
         if kind == "number":
-            absent: Bits = np.isnan(_as_floats(column))
+            absent: Bits = np.isnan(column_floats(column))
             return absent
         if kind == "object":
-            return np.array([is_missing(entry) for entry in _entries(column)], dtype=np.bool_)
-        words = _texts(column).str.to_lowercase()
+            return np.array([is_missing(entry) for entry in column_entries(column)], dtype=np.bool_)
+        words = column_texts(column).str.to_lowercase()
         found: Bits = (words.is_null() | words.is_in(sorted(MISSING))).to_numpy().astype(np.bool_)
         return found
 
@@ -158,9 +141,9 @@ class Table:
         """Return the entries of some rows as texts; those that are no label are left out."""
         column = self.frame.get_column(name)
         if self.kind(name) != "number":
-            chosen = _texts(column).filter(rows)
+            chosen = column_texts(column).filter(rows)
             return [text for text in chosen.to_list() if text is not None]
-        values = _as_floats(column)[rows]
+        values = column_floats(column)[rows]
         return [label_text(value) for value in values.tolist() if math.isfinite(value)]
 
     def keeps_texts(self, name: str) -> bool:
@@ -176,6 +159,10 @@ class Table:
         if self.decimal == ",":
             return "." not in text and parse_number(text.replace(",", ".", 1)) is not None
         return parse_number(text) is not None
+
+    def texts(self, name: str) -> pl.Series:
+        """Return a column's entries as texts whatever its type, for the curator only."""
+        return entry_texts(self.frame.get_column(name))
 
     def type_name(self, name: str) -> str:
         """Name a column's type without what it is made of: a category's labels are no schema."""
@@ -260,19 +247,6 @@ def require_labels(columns: Columns, name: str) -> None:
         raise SchemaError(msg)
 
 
-def require_arms(columns: Columns, treatment: Treatment) -> None:
-    """Refuse labels that nobody declared, unless the column's type has no others.
-
-    Where treatment is private, no error may say afterwards that the data hold other labels.
-    """
-    if treatment.is_assumed and columns.type_name(treatment.column) not in ("boolean", "bool"):
-        msg = (
-            f"the labels of treatment {treatment.column!r} are private here and are not assumed; "
-            f"declare which are compared: Treatment({treatment.column!r}, treated=…, control=…)"
-        )
-        raise DomainError(msg, parameter="labels", column=treatment.column)
-
-
 def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
     """Read a data frame that narwhals knows, or a file."""
     file = file_of(data)
@@ -330,131 +304,6 @@ def _frame_of(data: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
         msg = "the table has two columns of the same name; rename one of them"
         raise SchemaError(msg) from cause
     return frame
-
-
-def asked_columns(domain: Domain, covariates: Covariates) -> tuple[str, ...]:
-    """Return every column that a caller names, declared or not."""
-    used = [domain.treatment.column, *domain.private_columns, *domain.covariates]
-    if domain.weights is not None:
-        used.append(domain.weights.column)
-    return (*used, *(() if covariates is None or isinstance(covariates, str) else covariates))
-
-
-def covariate_names(
-    table: Columns,
-    domain: Domain,
-    wanted: Covariates,
-    *,
-    must_be_named: bool = False,
-    person: str | None = None,
-    unasked: tuple[str, ...] = (),
-) -> tuple[str, ...]:
-    """Decide which columns are covariates: as asked, as declared, or all others.
-
-    Where a column becomes public by being a covariate it ``must_be_named``: by the caller, by the
-    domain, or by the word "all". The ids of a ``person`` are in no other role, and outcomes that
-    are declared and ``unasked`` are no covariates.
-    """
-    if isinstance(wanted, str) and wanted != "all":
-        msg = "covariates are a list of column names, or the word 'all' for every other column"
-        raise ArgumentError(msg)
-    used = [domain.treatment.column, *domain.private_columns, *unasked]
-    if domain.weights is not None:
-        used.append(domain.weights.column)
-    if person is not None:
-        table.require(person, "person", asked_columns(domain, wanted))
-        named = () if wanted is None or isinstance(wanted, str) else wanted
-        if person in (*used, *(domain.covariates if wanted is None else named)):
-            msg = f"column {person!r} cannot tell persons apart and have another role too"
-            raise ArgumentError(msg, parameter="person")
-        used.append(person)
-    others = tuple(name for name in table.names if name not in used)
-    if wanted is None and must_be_named and others and not domain.covariates:
-        msg = (
-            "covariates are public at label level, so name them: covariates=[…], "
-            "a domain that declares them, or the word 'all' for every column "
-            "but treatment and outcome"
-        )
-        raise ArgumentError(msg, parameter="covariates")
-    if wanted is None:
-        wanted = tuple(domain.covariates) or others
-    wanted = others if wanted == "all" else tuple(wanted)
-    for name in wanted:
-        table.require(name, "covariate", used)
-        if name in used:
-            roles = (
-                "treatment or outcome"
-                if domain.weights is None
-                else "treatment, outcome or weights"
-            )
-            msg = f"column {name!r} cannot be a covariate and the {roles} too"
-            raise ArgumentError(msg)
-    return wanted
-
-
-def complete_domain(
-    table: Columns, domain: Domain, covariates: tuple[str, ...], *, outcome: bool, looked_up: bool
-) -> Domain:
-    """Restrict a domain to the covariates in use and fill in what may be looked up.
-
-    Covariates without a declaration take their observed range if ``looked_up`` (they are public at
-    label level, or the caller gave up the guarantee); otherwise they are an error. The outcome is
-    looked up only if ``outcome`` says so, which voids the guarantee.
-    """
-    require_declared(domain, covariates, outcome=outcome, looked_up=looked_up)
-    undeclared = [name for name in covariates if name not in domain.covariates]
-    if outcome:
-        undeclared += [one.column for one in domain.outcomes if one.bounds is None]
-    observed = table.observe(undeclared) if undeclared else {}
-    known = {**observed, **domain.covariates}
-    declared = {name: known[name] for name in covariates}
-    completed = domain.with_covariates(declared)
-    if outcome:
-        first, *others = (_with_bounds(one, observed) for one in domain.outcomes)
-        completed = replace(completed, outcome=first, further=tuple(others))
-    for one in completed.outcomes:
-        _ = one.declared_bounds  # an error that says how to declare them
-    return completed
-
-
-def _with_bounds(outcome: Outcome, observed: Mapping[str, Interval | Categories]) -> Outcome:
-    """Return the outcome with its declared bounds, or with those that were looked up."""
-    found = observed.get(outcome.column)
-    known = found if outcome.bounds is None and isinstance(found, Interval) else outcome.bounds
-    return replace(outcome, bounds=known)
-
-
-def require_declared(
-    domain: Domain, covariates: Sequence[str], *, outcome: bool, looked_up: bool
-) -> None:
-    """Refuse covariates and outcomes whose bounds are needed and not declared; reads no value."""
-    name = next((name for name in covariates if name not in domain.covariates), None)
-    if name is not None and not looked_up:
-        msg = (
-            f"covariate {name!r} has no declared bounds; "
-            "declare Interval(lo, hi) or Categories('a', 'b', 'c') in the domain"
-        )
-        raise DomainError(msg, parameter="bounds", column=name)
-    if not outcome:
-        for one in domain.outcomes:
-            _ = one.declared_bounds  # an error that says how to declare them
-
-
-def require_types(columns: Columns, domain: Domain, covariates: Sequence[str]) -> None:
-    """Refuse columns whose types cannot be what the domain declares; looks at no value."""
-    arms_are = require_labels if domain.treatment.bins is None else require_numbers
-    arms_are(columns, domain.treatment.column)
-    for one in domain.outcomes:
-        (require_labels if one.reads_labels else require_numbers)(columns, one.column)
-        for name in one.columns[1:]:  # what ended a time
-            require_labels(columns, name)
-    if domain.weights is not None:
-        require_numbers(columns, domain.weights.column)
-    for name in covariates:
-        if isinstance(domain.covariates.get(name), Interval):
-            require_numbers(columns, name)
-        else:
-            require_labels(columns, name)
 
 
 def observe_columns(
@@ -549,113 +398,6 @@ def _observed_labels(table: Table, name: str) -> tuple[set[str], int]:
     """Return the labels of a column and how many rows have one."""
     if table.kind(name) not in ("label", "object"):
         return set(), 0
-    texts = _texts(table.frame.get_column(name)).drop_nulls()
+    texts = column_texts(table.frame.get_column(name)).drop_nulls()
     texts = texts.filter(texts != "")
     return set(texts.unique().to_list()), len(texts)
-
-
-def _as_floats(series: nw.Series[Any]) -> Floats:
-    """Return a column of a numeric type as floats; no cast looks at values to succeed."""
-    values: Floats | None = None
-    with suppress(Exception):  # what is left to try goes entry by entry and gives the same
-        values = _cast(series)
-    return numbers_of(_entries(series)) if values is None else values
-
-
-def _cast(series: nw.Series[Any]) -> Floats | None:
-    native = series.to_native()
-    if series.implementation.is_polars():
-        import polars as pl
-
-        found = native.cast(pl.Float64, strict=False).to_numpy()
-    elif series.implementation.is_pyarrow():
-        found = _cast_arrow(native)
-    elif isinstance(native.dtype, np.dtype):
-        found = native.to_numpy(dtype=np.float64)
-    elif hasattr(native.dtype, "pyarrow_dtype"):
-        found = _cast_arrow(native.array.__arrow_array__())
-    else:
-        found = native.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.asarray(found, dtype=np.float64)
-
-
-def _cast_arrow(column: Any) -> Any:  # noqa: ANN401  # an array or a chunked array
-    """Cast without Arrow's check that whole numbers stay below 2⁵³."""
-    import pyarrow as pa  # whoever hands over such a column has it
-    import pyarrow.compute as pc  # as above
-
-    cast = pc.cast(column, pa.float64(), safe=False)
-    return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(False)
-
-
-def _parse_texts(series: nw.Series[Any], decimal: str) -> Floats:
-    import polars as pl
-
-    texts = point_numbers(_texts(series), decimal)
-    values = texts.cast(pl.Float64, strict=False)
-    truth = texts.str.to_lowercase().replace_strict(TRUTH, default=None)
-    return values.fill_null(truth).to_numpy().astype(np.float64)
-
-
-def _equal_texts(series: nw.Series[Any], label: str, decimal: str) -> Bits:
-    import polars as pl
-
-    texts = _texts(series)
-    hit = (texts == label).fill_null(value=False)
-    number = parse_number(label)
-    if number is not None:
-        numbers = point_numbers(texts, decimal).cast(pl.Float64, strict=False)
-        hit |= (numbers == number).fill_null(value=False)
-    if number in (0.0, 1.0):
-        truth = "true" if number else "false"
-        hit |= (texts.str.to_lowercase() == truth).fill_null(value=False)
-    return hit.to_numpy().astype(np.bool_)
-
-
-def _texts(series: nw.Series[Any]) -> pl.Series:
-    """Return a column of labels as stripped texts; entries that are no label are missing."""
-    import polars as pl
-
-    if series.implementation.is_polars() and str(series.dtype) != "Object":
-        texts: pl.Series = series.to_native().cast(pl.String, strict=False)
-    else:
-        texts = pl.Series([label_of(entry) for entry in _entries(series)], dtype=pl.String)
-    return texts.str.strip_chars()
-
-
-def entry_texts(table: Table, name: str) -> pl.Series:
-    """Return a column's entries as stripped texts whatever its type, for the curator's eyes.
-
-    Missing entries are missing; an object that is neither text, number nor date shows its type.
-    """
-    import polars as pl
-
-    series = table.frame.get_column(name)
-    if series.implementation.is_polars() and str(series.dtype) != "Object":
-        with suppress(Exception):  # lists and the like are no texts
-            plain: pl.Series = series.to_native().cast(pl.String, strict=False)
-            return plain.str.strip_chars()
-    texts = pl.Series([_shown(entry) for entry in _entries(series)], dtype=pl.String)
-    return texts.str.strip_chars()
-
-
-def _shown(entry: object) -> str | None:
-    label = label_of(entry)
-    kind = type(entry).__name__
-    if label is not None or entry is None or kind in ("float", "float64", "NaTType", "NAType"):
-        return label
-    return entry.isoformat() if isinstance(entry, date) else f"({kind})"
-
-
-def _entries(series: nw.Series[Any]) -> list[object]:
-    """Return a column's entries; one that cannot be had as a value is missing."""
-    with suppress(Exception):  # such as bytes that are no text in a column of texts
-        return list(series.to_list())
-    native = series.to_native()
-    return [_entry(native, row) for row in range(len(series))]
-
-
-def _entry(native: Any, row: int) -> object:  # noqa: ANN401  # any column that counts its rows
-    with suppress(Exception):  # as above
-        return native[row].as_py() if hasattr(native[row], "as_py") else native.iloc[row]
-    return None

@@ -1,1 +1,6 @@
-"""Who answers: the engines that fold over rows."""
+"""Who sums over rows: one machine (`local`, columns in memory or in `disk_columns`) or `spark`.
+
+An engine answers the protocol of `private_ate.study` and never imports a mechanism or ε; what both
+engines do with shuffled rows is `grouping`. `matching` (compiled) and `matching_pools` belong to
+the local engine. Change both engines together, and run tests/engines for either.
+"""

@@ -16,19 +16,19 @@ import numpy.typing as npt
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.data.encoding import FurtherOutcome
-from private_ate.data.rules import MissingRules, Reading
+from private_ate.data.missing_rules import MissingRules, Reading
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Outcome
-from private_ate.engines.grouping import GatheredRows, RowOrder, batches, groups_per_stack
-from private_ate.engines.on_disk import (
+from private_ate.engines.disk_columns import (
     CompactColumns,
     EncodedColumns,
     encode_stream,
     encode_table,
     reorder_rows,
 )
-from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
+from private_ate.engines.grouping import GatheredRows, RowOrder, batches, groups_per_stack
+from private_ate.engines.matching_pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.privacy.quantization import (
     MOST_SORTED_ROWS,
     OUTCOME_BITS,

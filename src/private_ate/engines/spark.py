@@ -24,14 +24,9 @@ from private_ate.arrays import Floats, Integers
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.files import Kind, without_words
 from private_ate.data.formats import is_foreign
-from private_ate.data.public_columns import settle_public
-from private_ate.data.rules import MissingRules, Reading, describe_rules
-from private_ate.data.tables import (
-    Table,
-    declare_labels,
-    require_column,
-    table_of,
-)
+from private_ate.data.missing_rules import MissingRules, Reading, describe_rules
+from private_ate.data.tables import Table, declare_labels, require_column, table_of
+from private_ate.data.validate_public import settle_public
 from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Categories, Domain, Interval, Outcome
 from private_ate.engines.grouping import group_places, groups_of, groups_per_stack

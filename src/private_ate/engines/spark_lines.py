@@ -21,7 +21,7 @@ import numpy as np
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import marked_encoding, parse_lines, split_header
 from private_ate.data.encoding import encode_rows, mark_missing
-from private_ate.data.rules import Reading
+from private_ate.data.missing_rules import Reading
 from private_ate.data.tables import Table, table_of
 from private_ate.domain import Domain
 from private_ate.errors import SchemaError

@@ -18,9 +18,9 @@ from private_ate.data.encoding import (
     encode_participation,
     encode_weights,
 )
-from private_ate.data.public_columns import PublicCounts, look_over
-from private_ate.data.rules import Reading
+from private_ate.data.missing_rules import Reading
 from private_ate.data.tables import Table, table_of
+from private_ate.data.validate_public import PublicCounts, look_over
 from private_ate.domain import Domain
 from private_ate.engines.spark_lines import SparkLines
 

@@ -9,12 +9,13 @@ import numpy as np
 from private_ate.arrays import Integers
 from private_ate.data.encoding import encode_rows, read_outcome
 from private_ate.data.inputs import PreparedTable, prepare_table
-from private_ate.data.rules import Reading
+from private_ate.data.missing_rules import Reading
+from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import StreamedTable
-from private_ate.data.tables import Covariates, Table
+from private_ate.data.tables import Table
 from private_ate.domain import Domain, Treatment, require_one_outcome
 from private_ate.engines.local import LocalStudy, single_threaded_blas
-from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
+from private_ate.engines.matching_pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.composition import takes
 from private_ate.estimators.curator.lost_values import count_lost

@@ -15,8 +15,8 @@ from typing import Final, cast, get_args
 from private_ate.arguments import one_of, real_number
 from private_ate.data.inputs import prepare_table, resolve_domain, settle_names
 from private_ate.data.persons import most_rows, refuse_person
+from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import MEMORY_LIMIT, open_schema
-from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from private_ate import Domain, Interval, Treatment, UndeclaredError
-from private_ate.data.rules import Reading
-from private_ate.engines.opening import open_table
+from private_ate.data.missing_rules import Reading
+from private_ate.engines.open_table import open_table
 
 ROWS = 300
 LABELS = Treatment("t", arms=("none", "1", "high"), reference="1")

@@ -20,8 +20,8 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.data.streams import StreamedTable, open_table, parse_memory
+from private_ate.engines.disk_columns import CompactColumns, encode_stream
 from private_ate.engines.local import LocalStudy
-from private_ate.engines.on_disk import CompactColumns, encode_stream
 
 ROWS = 40_000
 

@@ -22,7 +22,8 @@ from private_ate import (
 )
 from private_ate.data.encoding import encode_covariates, encode_outcome, encode_treatment
 from private_ate.data.files import read_schema
-from private_ate.data.tables import complete_domain, covariate_names, read_table
+from private_ate.data.requested_columns import complete_domain, covariate_names
+from private_ate.data.tables import read_table
 
 DOMAIN = Domain(
     Treatment("drug", treated="yes", control="no"),

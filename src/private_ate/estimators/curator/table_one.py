@@ -8,7 +8,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.data.inputs import prepare_table, resolve_domain
-from private_ate.data.tables import Covariates
+from private_ate.data.requested_columns import Covariates
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError

@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 import numpy as np
 
 from private_ate.arrays import Bits
-from private_ate.data.entries import has_decimal_comma
-from private_ate.data.rules import MissingRules, Reading, describe_rules
+from private_ate.data.missing_rules import MissingRules, Reading, describe_rules
+from private_ate.data.parse_values import has_decimal_comma
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.errors import SchemaError, UndeclaredError

@@ -24,10 +24,10 @@ from private_ate.data.encoding import (
     encode_rows,
     mark_missing,
 )
-from private_ate.data.public_columns import PublicCounts, settle_public
-from private_ate.data.rules import MissingRules, Reading, describe_rules
+from private_ate.data.missing_rules import MissingRules, Reading, describe_rules
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
+from private_ate.data.validate_public import PublicCounts, settle_public
 from private_ate.domain import Domain, Interval
 from private_ate.errors import ArgumentError, SchemaError
 
