@@ -153,7 +153,8 @@ def reading(path):
 
 def gradient_pass(path):
     """One pass of the logistic gradient over rows in memory."""
-    from private_ate.engines.local import LocalStudy, single_threaded_blas
+    from private_ate.engines.local import LocalStudy
+    from private_ate.engines.threads import single_threaded_blas
     from private_ate.models.logistic import _gradient_kernel
 
     covariates, treated, _ = columns(path)

@@ -21,9 +21,11 @@ from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import MEMORY_LIMIT, parse_memory
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.estimate import Estimate, release_of
-from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
+from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
-from private_ate.engines.spark import SparkStudy, is_spark_frame
+from private_ate.engines.spark import SparkStudy
+from private_ate.engines.spark_columns import is_spark_frame
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.estimators.composition import method_for, refuse_gaps, takes
 from private_ate.estimators.options import options_from_texts, with_deviations

@@ -24,7 +24,8 @@ from private_ate import (
 from private_ate.baselines.strata import OneCell, _count_cells
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
-from private_ate.engines.spark import SparkColumns, SparkStudy, _add_up, is_spark_frame
+from private_ate.engines.spark import SparkStudy, _add_up
+from private_ate.engines.spark_columns import SparkColumns, is_spark_frame
 from private_ate.errors import RecordsError
 from private_ate.models.folds import Total
 from private_ate.models.logistic import fit_logistic

@@ -9,7 +9,8 @@ pytest.importorskip("pyspark")
 from private_ate import Domain, Interval, Outcome, Treatment, estimate_ate
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
-from private_ate.engines.spark import SparkColumns, SparkStudy, read_frame
+from private_ate.engines.spark import SparkStudy
+from private_ate.engines.spark_columns import SparkColumns, read_frame
 from private_ate.estimators.blocks.partition import Shuffle
 from private_ate.models.folds import Total
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import replay
-from private_ate.engines.local import single_threaded_blas
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.outcomes.method import estimate_outcomes
 from private_ate.estimators.registry import METHODS

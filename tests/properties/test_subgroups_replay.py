@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import replay
-from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.engines.local import LocalStudy
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.estimators.calibrated.method import estimate_rows
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.registry import METHODS

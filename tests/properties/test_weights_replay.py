@@ -8,7 +8,8 @@ import pytest
 
 import replay
 from private_ate.domain import Domain, Interval, Outcome, Treatment
-from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.engines.local import LocalStudy
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.estimators.calibrated.method import estimate_calibrated
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.calibrated.weights import ArmWeights, PublicWeights

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import replay
-from private_ate.engines.local import single_threaded_blas
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.estimators.outcomes.method import estimate_outcomes
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request

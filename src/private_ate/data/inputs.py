@@ -57,7 +57,7 @@ class PreparedTable(Generic[C]):
 
     @property
     def lenient(self) -> Reading:
-        """The reading of doors that release nothing: odd rows of public columns are left out."""
+        """The reading where nothing is released: odd rows of public columns are left out."""
         declared = frozenset(self.declared.covariates)
         return Reading("label", leave_out_undeclared=True, declared=declared)
 

@@ -44,7 +44,7 @@ def refuse_person(person: object, level: Level, rows_per_person: int, *, is_tabl
 def most_rows(data: object, person: str, public: Sequence[str], memory: int) -> int:
     """Return the largest number of rows that share an id; rows without one count as one person's.
 
-    Persons are told apart by hashes of 64 bits: two persons of one hash count as one, which errs
+    Persons are distinguished by hashes of 64 bits: two persons of one hash count as one, which errs
     on the side of more noise. ``public`` are the columns by which a sheet's rows are counted.
     """
 

@@ -1,6 +1,6 @@
 """What public columns hold that was not declared: found, counted, refused or left out.
 
-At label level covariates and treatment are public, so whatever is wrong with them may be told. No
+At label level covariates and treatment are public, so errors may quote what is wrong with them. No
 function here reads an outcome: neither what is refused nor what is counted depends on one.
 """
 
@@ -224,9 +224,9 @@ def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
     numbers = [*_about_numbers(counts, by_lines=by_lines)]
     if not (arms or weights or numbers):
         return
-    told = [*arms, *weights, *numbers[:_MOST_COLUMNS]]
+    problems = [*arms, *weights, *numbers[:_MOST_COLUMNS]]
     if len(numbers) > _MOST_COLUMNS:
-        told.append(f"{len(numbers) - _MOST_COLUMNS} more columns hold such text")
+        problems.append(f"{len(numbers) - _MOST_COLUMNS} more columns hold such text")
     remedies = []
     if arms:
         named = "write doses as numbers" if domain.treatment.bins else "declare the labels"
@@ -237,7 +237,7 @@ def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
         remedies.append("write numbers with a decimal point, and nothing where one is missing")
     header = " (line 1 is the header)" if by_lines else ""
     msg = (
-        f"{'; '.join(told)}{header}. To go on: {'; '.join(remedies)}; or leave such rows out, "
+        f"{'; '.join(problems)}{header}. To go on: {'; '.join(remedies)}; or leave such rows out, "
         "counted in the release, with leave_out_undeclared=True"
     )
     raise UndeclaredError(msg, parameter="leave out undeclared")

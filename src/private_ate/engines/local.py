@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from operator import add
-from typing import Any, NoReturn, Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +27,7 @@ from private_ate.engines.disk_columns import (
 )
 from private_ate.engines.grouping import GatheredRows, RowOrder, batches, groups_per_stack
 from private_ate.engines.matching_pools import LocalArmPool, LocalPool, LocalWeights
+from private_ate.engines.threads import run_all, single_threaded_blas, threads
 from private_ate.privacy.quantization import (
     MOST_SORTED_ROWS,
     OUTCOME_BITS,
@@ -40,7 +39,7 @@ from private_ate.privacy.quantization import (
 from private_ate.study import ArmSums, Block, Grouping, Groups, RowWeights, Summable
 
 __all__ = [
-    "LocalArmPool", "LocalPool", "LocalStudy", "LocalWeights", "Progress", "single_threaded_blas",
+    "LocalArmPool", "LocalPool", "LocalStudy", "LocalWeights", "Progress",
 ]  # fmt: skip
 
 S = TypeVar("S", bound=Summable)
@@ -156,17 +155,17 @@ class LocalStudy:
         return replace(self, domain=domain, outcome=one.steps, observed=one.observed, further=())
 
     def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
-        """Return the same rows with another outcome, told of each block's rows by a kernel."""
+        """Return the same rows with another outcome, which a kernel computes from each block's rows."""
         codes = np.empty(self.size, dtype=np.int32)
 
         def run(start: int) -> None:
             codes[start : start + _BLOCK_ROWS] = code(self._block(start))
 
-        _run_all(run, range(0, self.size, _BLOCK_ROWS))
+        run_all(run, range(0, self.size, _BLOCK_ROWS))
         return replace(self, domain=self.domain.with_outcome(outcome), outcome=codes, further=())
 
     def unannounced(self) -> Self:
-        """Return a view whose passes are not told to the progress bar."""
+        """Return a view whose passes the progress bar does not show."""
         return replace(self, progress=None)
 
     @contextmanager
@@ -207,7 +206,7 @@ class LocalStudy:
         )
 
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
-        """Return copies of the rows of each cell; cells are told by public columns alone."""
+        """Return copies of the rows of each cell; cells follow from public columns alone."""
         codes = self.public()._cell_codes(cell_of)  # noqa: SLF001  # a view of its own rows
         return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
 
@@ -217,7 +216,7 @@ class LocalStudy:
         def code(start: int) -> None:
             codes[start : start + _BLOCK_ROWS] = cell_of(self._block(start))
 
-        _run_all(code, range(0, self.size, _BLOCK_ROWS))
+        run_all(code, range(0, self.size, _BLOCK_ROWS))
         return codes
 
     def with_outcomes(self) -> Self:
@@ -267,7 +266,7 @@ class LocalStudy:
             for first, last in batches(grouping):
                 rows = self._gather(RowOrder.of(grouping, places, first, last))
                 run = partial(_run_stack, kernel, rows, grouping, last)
-                yield from _threads(os.getpid()).map(run, range(first, last, stack))
+                yield from threads().map(run, range(first, last, stack))
 
         with single_threaded_blas():
             total = -(-grouping.count // stack)
@@ -281,7 +280,7 @@ class LocalStudy:
             rows = min(_SHUFFLED_ROWS, self.size - first)
             places[first : first + rows] = grouping.places(first, rows)
 
-        _run_all(shuffle, range(0, self.size, _SHUFFLED_ROWS))
+        run_all(shuffle, range(0, self.size, _SHUFFLED_ROWS))
         return places
 
     def _gather(self, order: RowOrder) -> GatheredRows:
@@ -292,7 +291,7 @@ class LocalStudy:
         def copy(index: int) -> None:
             order.copy(features[index], covariates[index])
 
-        _run_all(copy, range(len(features)))
+        run_all(copy, range(len(features)))
         masks = [mask for mask in (self.takes_part, self.observed) if mask is not None]
         mask = np.logical_and.reduce(masks) if masks else None
         return GatheredRows(
@@ -311,7 +310,7 @@ class LocalStudy:
             with single_threaded_blas() if self.size > _FEW_ROWS else nullcontext():
                 return run(0)
         with single_threaded_blas():
-            parts = _threads(os.getpid()).map(run, starts)
+            parts = threads().map(run, starts)
             return reduce(add, self._watched(parts, title, len(starts)))
 
     def _watched(self, parts: Iterable[Part], title: str, total: int) -> Iterator[Part]:
@@ -403,7 +402,7 @@ class LocalStudy:
             np.clip(linear, -700.0, 700.0, out=linear)
             scores[rows] = np.rint(2.0**bits / (1.0 + np.exp(-linear)))
 
-        _run_all(score, range(0, self.size, _BLOCK_ROWS))
+        run_all(score, range(0, self.size, _BLOCK_ROWS))
         return scores
 
     def _linear(self, coefficients: Floats, rows: slice) -> Floats:
@@ -442,10 +441,10 @@ class LocalStudy:
                 log_share = np.minimum(self._linear(coefficients[arm], rows) - norms[rows], 0.0)
                 scores[rows] = np.rint(2.0**bits * np.exp(log_share))
 
-            _run_all(score, range(0, self.size, _BLOCK_ROWS))
+            run_all(score, range(0, self.size, _BLOCK_ROWS))
             return scores
 
-        _run_all(norm, range(0, self.size, _BLOCK_ROWS))
+        run_all(norm, range(0, self.size, _BLOCK_ROWS))
         return scores_of
 
 
@@ -468,22 +467,6 @@ def _reorder_outcome(one: FurtherOutcome, order: Integers) -> FurtherOutcome:
     return FurtherOutcome(reorder_rows(one.steps, order), seen)
 
 
-def _workers() -> int:
-    return min(os.cpu_count() or 1, 8)
-
-
-@lru_cache(maxsize=1)
-def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # threads do not survive a fork
-    """Return the threads of this process; starting them costs more than a pass over few rows."""
-    return ThreadPoolExecutor(_workers(), thread_name_prefix="fold")
-
-
-def _run_all(job: Callable[[int], object], places: range) -> None:
-    """Run a job that writes its own part of an array for every place, on threads."""
-    for _ in _threads(os.getpid()).map(job, places):
-        pass
-
-
 def _run_stack(
     kernel: Callable[[Groups], Integers],
     rows: GatheredRows,
@@ -493,15 +476,3 @@ def _run_stack(
 ) -> Integers:
     """Return the kernel's values for a stack of groups that ends at the last one gathered."""
     return kernel(rows.groups(grouping, start, min(start + groups_per_stack(grouping), last)))
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
-    from threadpoolctl import ThreadpoolController  # needed for large data only
-
-    return ThreadpoolController()
-
-
-def single_threaded_blas() -> Any:  # noqa: ANN401  # threadpoolctl is not annotated
-    """Keep BLAS to one thread: folds already use all cores, and small products lose by more."""
-    return _blas().limit(limits=1, user_api="blas")

@@ -21,13 +21,8 @@ from private_ate.data.streams import open_schema
 from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
-from private_ate.engines.spark import (
-    UNFINISHED,
-    SparkColumns,
-    SparkStudy,
-    is_spark_frame,
-    read_frame,
-)
+from private_ate.engines.spark import UNFINISHED, SparkStudy
+from private_ate.engines.spark_columns import SparkColumns, is_spark_frame, read_frame
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 

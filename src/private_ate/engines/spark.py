@@ -8,57 +8,41 @@ driver draws noise, so a task that is lost and repeated changes nothing.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
 from operator import add
-from pathlib import Path
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Floats, Integers
-from private_ate.data.csv_file import CsvFile
-from private_ate.data.files import Kind, without_words
-from private_ate.data.formats import is_foreign
+from private_ate.arrays import Integers
+from private_ate.data.files import without_words
 from private_ate.data.missing_rules import MissingRules, Reading, describe_rules
-from private_ate.data.tables import Table, declare_labels, require_column, table_of
+from private_ate.data.tables import Table, table_of
 from private_ate.data.validate_public import settle_public
-from private_ate.data.workbooks import ExcelFile
-from private_ate.domain import Categories, Domain, Interval, Outcome
+from private_ate.domain import Domain, Outcome
 from private_ate.engines.grouping import group_places, groups_of, groups_per_stack
-from private_ate.engines.local import Progress, single_threaded_blas
+from private_ate.engines.local import Progress
+from private_ate.engines.spark_columns import SparkColumns, quoted
 from private_ate.engines.spark_lines import (
     FAILED,
-    NOT_ON_SPARK,
-    SparkLines,
     encode_block,
-    open_lines,
 )
 from private_ate.engines.spark_public import count_public
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
 from private_ate.study import Block, Grouping, Groups, Summable
 
-__all__ = [
-    "NEEDS_ORDER",
-    "UNFINISHED",
-    "SparkColumns",
-    "SparkStudy",
-    "is_spark_frame",
-    "read_frame",
-]
+__all__ = ["NEEDS_ORDER", "UNFINISHED", "SparkStudy"]
 
 S = TypeVar("S", bound=Summable)
 
 _BLOCK_ROWS: Final = 1 << 14
 _FAN_IN: Final = 64  # values that one task, or the driver, adds up
-_NUMBERS: Final = (
-    "ByteType", "ShortType", "IntegerType", "LongType",
-    "FloatType", "DoubleType", "DecimalType", "BooleanType",
-)  # fmt: skip
 UNFINISHED: Final = (
     "Spark could not finish a pass over the records; nothing was released. What it said could "
     "quote a record and is not repeated: see the cluster's own logs, which only its keepers may"
@@ -67,59 +51,6 @@ NEEDS_ORDER: Final = (
     "matching puts all rows in order along the score, which a cluster does not do; "
     "use method 'auto' with target 'balance', or engine 'local'"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SparkColumns:
-    """The schema of a Spark data frame, and ranges of its columns on request.
-
-    Of comma-separated values the frame holds no rows, only names; the rows are ``lines``.
-    """
-
-    frame: Any = field(repr=False)
-    typed: bool = True
-    lines: SparkLines | None = field(default=None, repr=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all columns."""
-        return tuple(self.frame.columns)
-
-    def require(self, name: str, role: str, asked: Collection[str] = ()) -> None:
-        """Check that a column exists; see `require_column`."""
-        require_column(self.names, name, role, asked)
-
-    def kind(self, name: str) -> Kind:
-        """Say what a column holds, from its type alone."""
-        kind = type(self.frame.schema[name].dataType).__name__
-        if kind in _NUMBERS:
-            return "number"
-        return "label" if kind in ("StringType", "VarcharType", "CharType") else "other"
-
-    def type_name(self, name: str) -> str:
-        """Name a column's type."""
-        return str(self.frame.schema[name].dataType.typeName())
-
-    def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
-        """Look up the ranges of numbers and the labels of texts."""
-        return {name: self._observe(name) for name in names}
-
-    def _observe(self, name: str) -> Interval | Categories:
-        from pyspark.sql import functions as F  # noqa: N812  # its usual name
-
-        kind = self.kind(name)
-        column = F.col(_quoted(name))
-        if kind == "number":
-            value = column.cast("double")
-            finite = F.when(~F.isnan(value) & (F.abs(value) < float("inf")), value)
-            low, high = self.frame.agg(F.min(finite), F.max(finite)).first()
-            return Interval(0, 1) if low is None else Interval(float(low), float(high))
-        if kind == "label" and self.typed:
-            texts = self.frame.select(F.trim(column).alias("label")).where("label <> ''")
-            labels = sorted(row[0] for row in texts.distinct().limit(201).collect())
-            return declare_labels(name, labels, texts.count())
-        msg = f"column {name!r} has no range to look up on Spark; declare it in the domain"
-        raise SchemaError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +107,12 @@ class SparkStudy:
         return replace(self, shows_outcome=False)
 
     def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
-        """Return the same rows with another outcome, told of each block's rows by a kernel."""
+        """Return the same rows with another outcome, which a kernel computes from each block's rows."""
         blocks = self.blocks.map(_recoder(code, self.domain.treatment.size))
         return replace(self, domain=self.domain.with_outcome(outcome), blocks=blocks)
 
     def unannounced(self) -> Self:
-        """Return a view whose passes are not told to the progress bar."""
+        """Return a view whose passes the progress bar does not show."""
         return replace(self, progress=None)
 
     @contextmanager
@@ -241,99 +172,16 @@ class SparkStudy:
         if self.progress is not None:
             self.progress(title, done, 1)
 
-    def reordered(self, *_: object) -> NoReturn:
-        """Refuse: matching is a local-engine ability."""
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Refuse what needs all rows in one order, or an array with an entry for each row."""
         raise ArgumentError(NEEDS_ORDER)
 
-    def divided(self, *_: object) -> NoReturn:
-        """Refuse: rows of a cell are copied by the local engine."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def with_outcome(self, *_: object) -> NoReturn:
-        """Refuse: several outcomes are held by the local engine."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def with_outcomes(self) -> NoReturn:
-        """Refuse: matching is a local-engine ability."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
-        """Refuse: matching is a local-engine ability."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def arm_pool(self, coefficients: Floats) -> NoReturn:  # noqa: ARG002  # refused whatever they are
-        """Refuse: matching is a local-engine ability."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def noisy_pool(self, *_: object) -> NoReturn:
-        """Refuse: matching is a local-engine ability."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def noisy_arm_pool(self, *_: object) -> NoReturn:
-        """Refuse: matching is a local-engine ability."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def fold_with(self, *_: object, **__: object) -> NoReturn:
-        """Refuse: weights per row belong to the local engine."""
-        raise ArgumentError(NEEDS_ORDER)
-
-    def arm_sums(self, *_: object) -> NoReturn:
-        """Refuse: weights per row belong to the local engine."""
-        raise ArgumentError(NEEDS_ORDER)
+    reordered = divided = with_outcome = with_outcomes = fold_with = arm_sums = _refuse
+    pool = arm_pool = noisy_pool = noisy_arm_pool = _refuse
 
     def __getstate__(self) -> NoReturn:
         msg = "a study is not pickled; a kernel must not hold one"
         raise TypeError(msg)
-
-
-def is_spark_frame(data: object) -> bool:
-    """Say whether data is a Spark data frame, without importing Spark."""
-    kind = type(data)
-    return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
-
-
-def read_frame(file: str | CsvFile | ExcelFile, master: str | None = None) -> SparkColumns:
-    """Open a CSV or Parquet file, or a directory of them, as a Spark data frame."""
-    path = file if isinstance(file, str) else file.path
-    if isinstance(file, ExcelFile) or (isinstance(file, str) and is_foreign(Path(path))):
-        msg = "Spark reads CSV and Parquet files; save the table as Parquet, or use engine 'local'"
-        raise ArgumentError(msg)
-    if isinstance(file, CsvFile) and (file.skip_rows or file.encoding == "utf-16"):
-        raise ArgumentError(NOT_ON_SPARK)
-    try:
-        from pyspark.sql import SparkSession  # an extra
-    except ImportError as cause:
-        msg = "engine 'spark' needs the spark extra: pip install 'private-ate[spark]'"
-        raise ArgumentError(msg) from cause
-    builder = SparkSession.builder.appName("private-ate")
-    is_ours = SparkSession.getActiveSession() is None
-    session = (builder if master is None else builder.master(master)).getOrCreate()
-    if is_ours:
-        session.sparkContext.setLogLevel("OFF")  # a failed task's trace could quote a record
-    is_text = isinstance(file, CsvFile) or path.lower().endswith((".csv", ".tsv", ".txt"))
-    form = file if isinstance(file, CsvFile) else CsvFile.of(path)
-    columns: SparkColumns | None = None
-    try:
-        if is_text:
-            columns = _columns_of(session, open_lines(session, form))
-        else:
-            columns = SparkColumns(session.read.parquet(path))
-    except SchemaError:
-        raise
-    except Exception:  # noqa: BLE001, S110  # whatever the reader says could quote a record
-        pass
-    if columns is None:
-        msg = f"Spark cannot read {path!r}; is the path visible to every worker?"
-        raise ArgumentError(msg)
-    return columns
-
-
-def _columns_of(session: Any, lines: SparkLines) -> SparkColumns:  # noqa: ANN401  # a session
-    """Return columns of texts: what cannot be parsed is a missing value later on."""
-    from pyspark.sql.types import StringType, StructField, StructType  # an extra
-
-    schema = StructType([StructField(name, StringType()) for name in lines.names])
-    return SparkColumns(session.createDataFrame([], schema), typed=False, lines=lines)
 
 
 def _settle(
@@ -355,14 +203,10 @@ def _encoded_blocks(columns: SparkColumns, domain: Domain, reading: Reading | No
     """Return the number of rows and the pickled arrays of each block."""
     if columns.lines is not None:
         return columns.lines.encode(domain, reading)
-    frame = columns.frame.select(*(_quoted(name) for name in domain.columns))
+    frame = columns.frame.select(*(quoted(name) for name in domain.columns))
     encoder = _encoder(domain, reading, typed=columns.typed)
     encoded = frame.mapInArrow(encoder, "rows int, block binary")
     return encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _encoder(

@@ -22,6 +22,7 @@ from private_ate.data.missing_rules import Reading
 from private_ate.data.tables import Table, table_of
 from private_ate.data.validate_public import PublicCounts, look_over
 from private_ate.domain import Domain
+from private_ate.engines.spark_columns import quoted
 from private_ate.engines.spark_lines import SparkLines
 
 __all__ = ["count_public"]
@@ -67,7 +68,7 @@ def _counts_of_frame(
     reading: Reading,
 ) -> list[bytes]:
     """Look at each batch of a data frame; rows are counted partition by partition."""
-    names = ["`" + name.replace("`", "``") + "`" for name in columns]
+    names = [quoted(name) for name in columns]
     look = _looker(domain, reading)
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:

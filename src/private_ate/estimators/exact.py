@@ -14,8 +14,9 @@ from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Treatment, require_one_outcome
-from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.engines.local import LocalStudy
 from private_ate.engines.matching_pools import LocalArmPool, LocalPool, LocalWeights
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.composition import takes
 from private_ate.estimators.curator.lost_values import count_lost

@@ -18,7 +18,8 @@ from private_ate.data.persons import most_rows, refuse_person
 from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import MEMORY_LIMIT, open_schema
 from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
-from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
+from private_ate.engines.local import LocalStudy, Progress
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError
 from private_ate.estimators.assumptions import Assumptions
 from private_ate.estimators.calibrated.clipping import WIDE_DEVIATIONS

@@ -630,7 +630,7 @@ class Noise:
     def gaussian_cells(
         self, step: str, values: Integers, *, squared_sensitivity: int, rho: Fraction
     ) -> npt.NDArray[np.generic]:
-        """Add discrete Gaussian noise of variance Δ²/(2ρ) to every cell of a long vector.
+        """Add discrete Gaussian noise of variance Δ²/(2ρ) to every entry of a long vector.
 
         Neighbours: vectors at L2 distance ≤ Δ, given as its square. Cost: ρ-zCDP
         (docs/proofs/baselines.md). Answers int64, or Python integers in an object array where the

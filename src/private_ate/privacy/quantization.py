@@ -28,7 +28,7 @@ __all__ = [
     "weighted_sum",
 ]
 
-MOST_ROWS: Final = 1 << 32  # rows whose cells, counts and moments add up in 64 bits
+MOST_ROWS: Final = 1 << 32  # rows whose counts, sums and moments add up in 64 bits
 MOST_SORTED_ROWS: Final = (1 << 31) - 3  # rows that 32-bit places and uses can number
 
 OUTCOME_BITS: Final = 30

@@ -11,7 +11,8 @@ import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.effects.estimate import Estimate
-from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.engines.local import LocalStudy
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import PrivateAteError
 from private_ate.estimators.curator.reweighting import request_of
 from private_ate.estimators.registry import METHODS

@@ -13,7 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.engines.local import LocalStudy, single_threaded_blas
+from private_ate.engines.local import LocalStudy
+from private_ate.engines.threads import single_threaded_blas
 from private_ate.estimators.calibrated.design import fold_with_base, pose
 from private_ate.estimators.calibrated.method import forms_of
 from private_ate.estimators.calibrated.options import CalibratedOptions

@@ -133,7 +133,7 @@ class Charge:
     """One request as the ledger sees it; ``plan`` is the hash of all its public parameters.
 
     ``older_plan`` is the hash that an earlier version would have written for the same words. ``at``
-    stands for the clock in the entries of a request whose running time must not be told.
+    stands for the clock in the entries of a request whose running time must not be visible.
     """
 
     dataset: str
@@ -171,10 +171,10 @@ def replay_binding(entries: Sequence[Entry]) -> Binding:
         if entry.kind == "release":
             request = charged.get(entry.request, Binding())
             if silent:
-                told = recall_release(
+                recalled = recall_release(
                     binding.roles or UNBOUND, request.declared, binding.columns, entry.body
                 )
-                binding = replace(binding, roles=told)
+                binding = replace(binding, roles=recalled)
         elif entry.kind == "create":
             binding = _recall_declared(Binding.read(entry.body))
             silent = binding.roles is None

@@ -94,7 +94,7 @@ class PostgresStore:
         execute(f"SELECT pg_advisory_xact_lock({_WRITERS})", ())
         if self._may_lock is None:
             rows = execute("SELECT has_table_privilege(to_regclass('entries'), 'UPDATE')", ()).rows
-            self._may_lock = rows[0][0] is not False  # None: there is no such table, which is told
+            self._may_lock = rows[0][0] is not False  # None: there is no such table; the statement says so
         if self._may_lock:
             execute("LOCK TABLE entries IN EXCLUSIVE MODE", ())
 

@@ -35,10 +35,10 @@ def recall_release(
 
     A request that was charged and left no release has shown nothing and decides nothing.
     """
-    told = _told(release)
-    if told is None:
+    facts = _facts_of(release)
+    if facts is None:
         return roles
-    level, rows, balance = told
+    level, rows, balance = facts
     rows = max(rows, roles.rows_per_person or 1)
     named = frozenset(declared)
     treatment = {name for name, text in declared.items() if text.startswith("treatment ")}
@@ -56,7 +56,7 @@ def recall_release(
     return bound.recall_gaps(declared_gaps(declared))
 
 
-def _told(release: str) -> tuple[str, int, tuple[str, ...]] | None:
+def _facts_of(release: str) -> tuple[str, int, tuple[str, ...]] | None:
     """Return level, rows per person and the names in the balance; None if it is no release."""
     try:
         plain: Any = json.loads(release)
