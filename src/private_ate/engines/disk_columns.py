@@ -285,8 +285,8 @@ def tell_rows(
 ) -> None:
     """Report each step of 2¹⁴ rows that was passed, and the last row.
 
-    How many rows a chunk holds follows the lengths of lines. What is reported follows from the number
-    of rows alone, and is the same whether a table is streamed or held in memory.
+    How many rows a chunk holds follows the lengths of lines. What is reported follows from the
+    number of rows alone, and is the same whether a table is streamed or held in memory.
     """
     if progress is None:
         return

@@ -155,7 +155,7 @@ class LocalStudy:
         return replace(self, domain=domain, outcome=one.steps, observed=one.observed, further=())
 
     def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
-        """Return the same rows with another outcome, which a kernel computes from each block's rows."""
+        """Return the same rows with another outcome, computed by a kernel of each block."""
         codes = np.empty(self.size, dtype=np.int32)
 
         def run(start: int) -> None:

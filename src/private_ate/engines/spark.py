@@ -107,7 +107,7 @@ class SparkStudy:
         return replace(self, shows_outcome=False)
 
     def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
-        """Return the same rows with another outcome, which a kernel computes from each block's rows."""
+        """Return the same rows with another outcome, computed by a kernel of each block."""
         blocks = self.blocks.map(_recoder(code, self.domain.treatment.size))
         return replace(self, domain=self.domain.with_outcome(outcome), blocks=blocks)
 

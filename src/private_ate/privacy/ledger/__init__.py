@@ -1,1 +1,8 @@
-"""The budget ledger: charge before computing, store after, never forget either."""
+"""The budget ledger: charge before computing, store afterwards, never forget either.
+
+`ledger` is what the rest of the package calls. `chain` (history), `accounts` (balances), `binding`
+and `roles` (what a data set is bound to) are one invariant, replayed from the history before every
+charge: change them together, and ledgers of older versions must still be read.
+To be changed alone: `cost`, `names`, and a place for ledgers, which answers `store` (`sqlite`,
+`postgres`).
+"""

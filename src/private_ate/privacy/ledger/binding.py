@@ -16,8 +16,7 @@ from private_ate.codec import decode, encode
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import Entry, canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.recall import recall_release
-from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use, declared_gaps
+from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use, declared_gaps, recall_release
 from private_ate.privacy.levels import has_public_covariates
 
 __all__ = ["Binding", "Charge", "Uncapped", "read_body", "replay_binding", "same_binding"]

@@ -20,14 +20,24 @@ from private_ate.privacy.ledger.accounts import (
     add_account,
     paying_accounts,
     refusal,
+    require_intact,
+    require_replayed,
+    state_of,
     take,
 )
 from private_ate.privacy.ledger.binding import Binding, Charge, Uncapped, replay_binding
-from private_ate.privacy.ledger.chain import Account, Entry, EntryKind, canonical, verify_chain
+from private_ate.privacy.ledger.chain import (
+    Account,
+    Entry,
+    EntryKind,
+    canonical,
+    find_stored,
+    require_stored,
+    verify_chain,
+)
 from private_ate.privacy.ledger.cost import NOTHING, Amount, BudgetUnits
 from private_ate.privacy.ledger.names import check_analyst, check_name, fold_name
 from private_ate.privacy.ledger.roles import UNBOUND, Roles, Use, declared_gaps, declared_roles
-from private_ate.privacy.ledger.state import require_intact, require_replayed, state_of
 from private_ate.privacy.ledger.store import (
     TABLES,
     Execute,
@@ -37,14 +47,12 @@ from private_ate.privacy.ledger.store import (
     last_hash,
     read_accounts,
     read_entries,
-    store_for,
 )
-from private_ate.privacy.ledger.stored import find_stored, require_stored
 from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = [
     "Also", "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification",
-    "check_analyst", "check_name", "grant_dataset",
+    "check_analyst", "check_name", "grant_dataset", "store_for",
 ]  # fmt: skip
 
 Also = Callable[[Execute], None]  # what is done in the same transaction as a charge
@@ -414,3 +422,22 @@ def _append(execute: Execute, kind: EntryKind, charge: Charge, body: str) -> str
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def store_for(location: str | Path, *, must_exist: bool) -> Store:
+    """Return the store of a path or of a PostgreSQL URL."""
+    text = str(location)
+    if text.startswith(("postgresql://", "postgres://")):
+        from private_ate.privacy.ledger.postgres import PostgresStore  # extra
+
+        return PostgresStore(text)
+    if "://" in text:
+        msg = "a ledger is a file or a URL that begins with postgresql://"
+        raise LedgerError(msg)
+    from private_ate.privacy.ledger.sqlite import SqliteStore  # keeps import light
+
+    path = Path(text)
+    if must_exist and not path.is_file():
+        msg = f"there is no ledger {text!r}; make one with Ledger.create"
+        raise LedgerError(msg, parameter="ledger")
+    return SqliteStore(path)

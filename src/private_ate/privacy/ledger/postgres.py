@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.privacy.ledger.connection import Answer, Execute
+from private_ate.privacy.ledger.store import Answer, Execute
 
 __all__ = ["PostgresStore"]
 
@@ -94,7 +94,7 @@ class PostgresStore:
         execute(f"SELECT pg_advisory_xact_lock({_WRITERS})", ())
         if self._may_lock is None:
             rows = execute("SELECT has_table_privilege(to_regclass('entries'), 'UPDATE')", ()).rows
-            self._may_lock = rows[0][0] is not False  # None: there is no such table; the statement says so
+            self._may_lock = rows[0][0] is not False  # None: the table is missing
         if self._may_lock:
             execute("LOCK TABLE entries IN EXCLUSIVE MODE", ())
 

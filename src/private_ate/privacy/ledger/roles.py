@@ -7,19 +7,24 @@ to label level protects all of a person's private columns, and every release of 
 level the whole record, so that costs add up to one promise. Who lacks a value of a private column
 is private too, unless the holder of the data set said otherwise: a request that leaves rows without
 an outcome out in public shows exact sizes of what is left.
+
+Version 0.1 wrote neither level nor roles into a charge: `recall_release` follows them from stored
+releases, and errs on the side of private.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from private_ate.codec import OMITTED, decode, encode
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.privacy.levels import Level, has_public_covariates
+from private_ate.settings import PublicUse
 
-__all__ = ["UNBOUND", "Roles", "Use", "declared_gaps", "declared_roles"]
+__all__ = ["UNBOUND", "Roles", "Use", "declared_gaps", "declared_roles", "recall_release"]
 
 _NONE: frozenset[str] = frozenset()
 _MOST_ROWS = 10**6
@@ -259,3 +264,64 @@ def _require_public_gaps(roles: Roles, use: Use, dataset: str) -> None:
         "missing outcome counts as, or that missing ones are private"
     )
     raise LedgerError(msg, parameter="missing outcomes", column=refused)
+
+
+def recall_release(
+    roles: Roles, declared: Mapping[str, str], columns: Iterable[str] | None, release: str
+) -> Roles:
+    """Return the roles after a release whose charge did not say how it used the columns.
+
+    - The first release decides the level. After a first release at sample level nothing is public.
+    - At label level the treatment and the covariates with a released balance are public, unless
+      they were private before. The other declared columns hold the outcome: those that no earlier
+      release showed as public are private, and all of them if every one was shown.
+    - At sample level the declared columns are private unless they were released as public before.
+    - The largest number of rows per person counts.
+    - Gaps are public of columns that a release at label level left out in public.
+
+    A request that was charged and left no release has shown nothing and decides nothing.
+    """
+    facts = _facts_of(release)
+    if facts is None:
+        return roles
+    level, rows, balance = facts
+    rows = max(rows, roles.rows_per_person or 1)
+    named = frozenset(declared)
+    treatment = {name for name, text in declared.items() if text.startswith("treatment ")}
+    known = (level,) if roles.level is None else (roles.level, level)
+    if not all(map(has_public_covariates, known)):
+        private = roles.private | (named - roles.public)
+        return replace(roles, level=roles.level or level, private=private, rows_per_person=rows)
+    shown = frozenset(treatment) | _columns_of(balance, {*named, *(columns or ())})
+    suspects = named - shown
+    fresh = (suspects - roles.public) or suspects
+    private = roles.private | fresh
+    certain = (roles.private - roles.unclear) | (fresh if len(fresh) == 1 else frozenset())
+    unclear = (roles.unclear | fresh) - certain
+    public = (roles.public | shown) - private
+    bound = Roles(level, public, private, unclear, rows, roles.public_gaps)
+    return bound.recall_gaps(declared_gaps(declared))
+
+
+def _facts_of(release: str) -> tuple[Level, int, tuple[str, ...]] | None:
+    """Return level, rows per person and the names in the balance; None if it is no release."""
+    try:
+        plain: Any = json.loads(release)
+        level, use = plain["level"], PublicUse.of(plain["settings"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if level not in get_args(Level) or use is None:
+        return None
+    return level, use.rows_per_person, use.balanced
+
+
+def _columns_of(balance: Iterable[str], known: set[str]) -> frozenset[str]:
+    """Return the columns behind names such as ``age`` and ``city=Rome``, where that is clear."""
+    found = set()
+    for name in balance:
+        parts = name.split("=")
+        prefixes = {"=".join(parts[:count]) for count in range(1, len(parts))}
+        columns = {name} & known or prefixes & known
+        if len(columns) == 1:
+            found |= columns
+    return frozenset(found)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.connection import Answer, Execute
+from private_ate.privacy.ledger.store import Answer, Execute
 
 __all__ = ["SqliteStore"]
 

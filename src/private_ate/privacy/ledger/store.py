@@ -1,18 +1,18 @@
-"""A ledger's tables: the statements that read and append, and the store of a location."""
+"""A ledger's tables: the interface that SQLite and PostgreSQL answer, and the statements on it."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
-from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import GENESIS, Account, Entry
-from private_ate.privacy.ledger.connection import Answer, Execute, Store
 from private_ate.privacy.ledger.cost import BudgetUnits
 
 __all__ = [
     "TABLES", "Answer", "Execute", "Store", "append", "find_entry",
-    "last_hash", "read_accounts", "read_entries", "read_tail", "store_for",
+    "last_hash", "read_accounts", "read_entries", "read_tail",
 ]  # fmt: skip
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
@@ -38,23 +38,31 @@ TABLES = (
 )
 
 
-def store_for(location: str | Path, *, must_exist: bool) -> Store:
-    """Return the store of a path or of a PostgreSQL URL."""
-    text = str(location)
-    if text.startswith(("postgresql://", "postgres://")):
-        from private_ate.privacy.ledger.postgres import PostgresStore  # extra
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a statement returned, and how many rows it changed."""
 
-        return PostgresStore(text)
-    if "://" in text:
-        msg = "a ledger is a file or a URL that begins with postgresql://"
-        raise LedgerError(msg)
-    from private_ate.privacy.ledger.sqlite import SqliteStore  # keeps import light
+    rows: list[tuple[Any, ...]]
+    changed: int
 
-    path = Path(text)
-    if must_exist and not path.is_file():
-        msg = f"there is no ledger {text!r}; make one with Ledger.create"
-        raise LedgerError(msg, parameter="ledger")
-    return SqliteStore(path)
+
+Execute = Callable[[str, Sequence[object]], Answer]
+
+
+class Store(Protocol):
+    """A place with transactions."""
+
+    def initialize(self, statements: Sequence[str]) -> None:
+        """Create the tables where they do not exist yet."""
+
+    def transaction(self) -> AbstractContextManager[Execute]:
+        """Run statements in one transaction that holds the write lock from its beginning."""
+
+    def snapshot(self) -> AbstractContextManager[Execute]:
+        """Read from one consistent state."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
 
 
 def append(execute: Execute, entry: Entry) -> None:
