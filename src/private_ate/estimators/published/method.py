@@ -226,8 +226,8 @@ def private_ate_at_sample_level(
 
     Neighbours: one person's records replaced. Sensitivity: see `release_coefficients` (of several
     arms `release_multinomial`), `ScoreNoise.add`, `match_similar_units` and `release_arm_sums`, in
-    this order. Cost: ε, the sum of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2). Proof:
-    docs/proofs/published.md, and of several arms docs/proofs/several-arms-sample.md.
+    this order. Cost: ε, the sum of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2).
+    Proof: docs/proofs/published.md, and of several arms docs/proofs/several-arms-sample.md.
     """
     ridge = _SAMPLE_RIDGE if options.ridge is None else options.ridge
     if ridge < _SMALLEST_SAMPLE_RIDGE:
