@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from private_ate.domain.kinds import Label, label_text, parse_number
+from private_ate.domain.column_types import Label, label_text, parse_number
 from private_ate.errors import DomainError
 
 __all__ = ["MOST_ARMS", "Treatment"]
