@@ -166,11 +166,6 @@ class Treatment:
         """The code of the arm for other labels."""
         return None if self.other is None else self.coded.index(label_text(self.other))
 
-    @property
-    def treats_others(self) -> bool:
-        """Whether a row with any other label counts as treated."""
-        return self.other is not None and label_text(self.other) == label_text(self.treated)
-
 
 def _refuse_two_declarations(
     *, arms: bool, bins: bool, labels: bool, treated: bool, reference: bool
