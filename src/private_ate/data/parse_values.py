@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats
 from private_ate.data.csv_file import point_numbers
-from private_ate.domain.kinds import TRUTH, label_text, parse_number
+from private_ate.domain.column_types import TRUTH, label_text, parse_number
 
 if TYPE_CHECKING:
     import narwhals as nw
