@@ -20,7 +20,7 @@ from urllib.request import Request as HttpRequest
 
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.release import Release
-from private_ate.service.store.states import state_words
+from private_ate.service.store.request_states import state_words
 
 __all__ = ["Asked", "Client", "Planned", "ServiceError"]
 

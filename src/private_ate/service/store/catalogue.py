@@ -30,8 +30,8 @@ from private_ate.service.policy import Policy
 from private_ate.service.refusals import Conflict, Missing
 from private_ate.service.sources import check_source, name_of
 from private_ate.service.store.events import write_event
-from private_ate.service.store.people import are_two_persons
 from private_ate.service.store.tables import one, rows_of
+from private_ate.service.store.users import are_two_persons
 
 __all__ = [
     "CLOSED",

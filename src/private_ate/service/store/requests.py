@@ -1,6 +1,7 @@
 """Requests as they are kept: every change is a conditional update, with an event.
 
-The steps of a worker are no events yet: `service.store.history` writes them when they are public.
+The steps of a worker are no events yet: `service.store.worker_events` writes them when they are
+public.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from private_ate.privacy.ledger.store import Execute
 from private_ate.service.question import Question
 from private_ate.service.refusals import Missing
 from private_ate.service.store.events import write_event
-from private_ate.service.store.people import is_there
-from private_ate.service.store.states import FINAL, MOVES, State
+from private_ate.service.store.request_states import FINAL, MOVES, State
 from private_ate.service.store.tables import one, rows_of
+from private_ate.service.store.users import is_there
 
 __all__ = [
     "FINAL",
@@ -46,9 +47,9 @@ _MONTH: Final = 30 * _DAY
 class RequestRow:
     """A request as it is kept; times are milliseconds, zero where they have not come.
 
-    From ``start`` to ``ends`` is its slot (`service.schedule`): work begins no earlier and is over
-    by public bounds. ``due`` is when its answer appears, ``visible`` when it does. The body is the
-    release of a dummy request; the ledger keeps the others.
+    From ``start`` to ``ends`` is its slot (`service.release_times`): work begins no earlier and
+    ends by public bounds. ``due`` is when its answer appears, ``visible`` when it does. The body is
+    the release of a dummy request; the ledger keeps the others.
     """
 
     id: str

@@ -1,23 +1,37 @@
-"""What the history says of a request, and the worker's steps, which enter it when they are public.
+"""Events of workers: what they found of a data set's file, and their steps with a request.
 
-When a worker claims, charges and ends a request may depend on records, and so does an event's place
-among others. So these steps are written together, with the time at which the answer appears.
+A check of a file compares its header, its separator and its number of rows, which are public, with
+what was declared. When a worker claims, charges and ends a request may depend on records, and so
+does an event's place among others: these steps are written together, when the answer appears.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Final
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.store import Execute
-from private_ate.service.store.catalogue import CLOSED
+from private_ate.service.store.catalogue import CLOSED, Dataset, list_datasets
 from private_ate.service.store.events import Event, events_about, write_event
+from private_ate.service.store.request_states import FINAL, MOVES, State
 from private_ate.service.store.requests import RequestRow, find_request
-from private_ate.service.store.states import FINAL, MOVES, State
-from private_ate.service.store.tables import rows_of
+from private_ate.service.store.tables import one, rows_of
 
-__all__ = ["publish_steps", "require_queued", "state_of_events", "unpublished"]
+__all__ = [
+    "last_file_problem",
+    "publish_steps",
+    "require_queued",
+    "state_of_events",
+    "unavailable_since",
+    "unchecked_datasets",
+    "unpublished",
+    "write_file_check",
+]
+
+_CHECK: Final = "look"  # the kind that stored histories have
 
 
 def state_of_events(events: Iterable[Event]) -> State | None:
@@ -81,3 +95,50 @@ def _steps(row: RequestRow) -> list[tuple[str, dict[str, str]]]:
     charged = [("charged", {"plan": row.plan})] if paid else []
     why = {"why": row.code} if row.state == "refused" else {}
     return [("claim", {}), *charged, (row.state, why)]
+
+
+def last_file_problem(execute: Execute, name: str) -> str | None:
+    """Return what is wrong with a data set's file, empty if nothing; None if not looked at yet."""
+    found = one(
+        execute,
+        "SELECT body FROM service_events WHERE kind = ? AND subject = ? "
+        "ORDER BY sequence DESC LIMIT 1",
+        _CHECK, name,
+    )  # fmt: skip
+    return None if found is None else str(json.loads(str(found[0]))["problem"])
+
+
+def write_file_check(execute: Execute, name: str, worker: str, problem: str, began: int) -> None:
+    """Keep what a worker found, if it is news, with the time at which its look began.
+
+    How long a look takes follows from the file's length, which records decide.
+    """
+    if last_file_problem(execute, name) != problem:
+        at = datetime.fromtimestamp(began / 1000, UTC).isoformat(timespec="milliseconds")
+        write_event(execute, _CHECK, name, worker, {"problem": problem}, at=at)
+
+
+def unavailable_since(execute: Execute, name: str, moment: int) -> str:
+    """Say that the newest answer about a data set's records could not be given; empty if it could.
+
+    Only what is visible at this moment counts, so that it shows no running time.
+    """
+    found = one(
+        execute,
+        "SELECT code FROM service_requests WHERE dataset = ? AND dummy = 0 AND visible > 0 "
+        "AND visible <= ? AND state IN ('done', 'lost', 'refused') "
+        "ORDER BY visible DESC, id LIMIT 1",
+        name, moment,
+    )  # fmt: skip
+    codes = {"schema": "its columns", "ledger": "its file or its budget", "records": "its records"}
+    about = codes.get("" if found is None else str(found[0]), "")
+    return f"the last answer could not be given, because of {about}" if about else ""
+
+
+def unchecked_datasets(execute: Execute) -> list[Dataset]:
+    """Return the open data sets that no worker has found to be as declared."""
+    return [
+        found
+        for found in list_datasets(execute)
+        if not found.closed and last_file_problem(execute, found.name) != ""
+    ]

@@ -13,23 +13,25 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Annotated, Final, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
-from private_ate.service.desk import Desk
+from private_ate.service.operations import Service
 from private_ate.service.refusals import Forbidden, TooMany, Unauthorized
-from private_ate.service.store.people import Actor, find_user, read_token
+from private_ate.service.store.users import Actor, find_user, read_token
 
 __all__ = [
     "Buckets",
+    "CurrentActor",
+    "CurrentService",
     "Proxy",
     "WebSettings",
     "actor_of",
     "anybody",
-    "desk_of",
     "health_check",
     "require_origin",
+    "service_of",
     "settings_of",
     "trusted_user",
 ]
@@ -94,9 +96,9 @@ class WebSettings:
         return self.origin.startswith("https://")
 
 
-def desk_of(request: Request) -> Desk:
-    """Return the desk of the application."""
-    return cast("Desk", request.app.state.desk)
+def service_of(request: Request) -> Service:
+    """Return the service of the application."""
+    return cast("Service", request.app.state.service)
 
 
 def settings_of(request: Request) -> WebSettings:
@@ -106,17 +108,17 @@ def settings_of(request: Request) -> WebSettings:
 
 def actor_of(request: Request) -> Actor:
     """Return who asks, by token or by a trusted proxy; strangers wait before they try again."""
-    settings, desk = settings_of(request), desk_of(request)
+    settings, service = settings_of(request), service_of(request)
     mark, _, token = request.headers.get("authorization", "").partition(" ")
     try:
-        with desk.store.snapshot() as execute:
+        with service.store.snapshot() as execute:
             name = "" if mark.lower() == "bearer" else trusted_user(request)
             if name:
                 if request.method not in _SAFE:
                     require_origin(request)
                 actor = find_user(execute, name)
             else:
-                actor = read_token(execute, token.strip(), desk.clock())
+                actor = read_token(execute, token.strip(), service.clock())
     except Unauthorized:
         settings.strangers.take(_address(request))
         raise
@@ -163,3 +165,7 @@ def trusted_user(request: Request) -> str:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
+
+
+CurrentActor = Annotated[Actor, Depends(actor_of)]
+CurrentService = Annotated[Service, Depends(service_of)]
