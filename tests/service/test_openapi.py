@@ -50,7 +50,7 @@ def known_names(case, row, turn):
 def attack(house, examples, capsys):
     """Call every operation with made-up cases of both roles that may change things."""
     loose = Buckets(1e9, 1e9)
-    app = make_app(house.service, WebSettings(users=loose, strangers=loose))
+    app = make_app(house.service, WebSettings(users=loose, unauthenticated=loose))
     described = schemathesis.openapi.from_asgi("/openapi.json", app)
     house.add(replace(CLINIC, name="spare", source="spare.csv"))
     row, seen = house.ask("known", epsilon="0.6"), Counter()

@@ -27,7 +27,7 @@ from private_ate.service.worker.job import Order
 
 ORIGIN = "http://127.0.0.1:8470"
 HOME = {"Origin": ORIGIN}
-LOOSE = {"users": Buckets(1e9, 1e9), "strangers": Buckets(1e9, 1e9)}
+LOOSE = {"users": Buckets(1e9, 1e9), "unauthenticated": Buckets(1e9, 1e9)}
 
 
 def client_of(house, **settings):

@@ -295,7 +295,7 @@ def test_two_data_sets_of_the_same_people_share_one_budget(house):
 def test_one_file_has_one_population_and_an_outcome_is_nowhere_public(small_house):
     with small_house.store.transaction() as execute:
         add_population(execute, "others", "label", "1", "0", "carol")
-    with pytest.raises(Conflict, match="the same people have one budget"):
+    with pytest.raises(Conflict, match="the same persons have one budget"):
         small_house.add(replace(CLINIC, name="b", population="others"))
     with pytest.raises(Conflict, match="is private in"):
         small_house.add(replace(CLINIC, name="b", domain=SWAPPED))

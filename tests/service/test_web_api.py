@@ -66,7 +66,7 @@ class Web:
 
     def __init__(self, house, **settings):
         self.house = house
-        loose = {"users": Buckets(1e9, 1e9), "strangers": Buckets(1e9, 1e9)}
+        loose = {"users": Buckets(1e9, 1e9), "unauthenticated": Buckets(1e9, 1e9)}
         self.app = make_app(house.service, WebSettings(**{**loose, **settings}))
         self.client = Client(self.app, client=("127.0.0.1", 5000))
         with house.store.transaction() as execute:
@@ -284,7 +284,7 @@ def test_a_store_that_is_gone_is_told_without_its_path(small_house, monkeypatch)
 
 
 def test_bodies_are_limited_and_callers_too(small_house):
-    web = Web(small_house, most_bytes=2000, users=Buckets(0, 5), strangers=Buckets(0, 3))
+    web = Web(small_house, most_bytes=2000, users=Buckets(0, 5), unauthenticated=Buckets(0, 3))
 
     assert web.ask(method="x" * 3000).status_code == 413
     chunks = (b"x" * 1000 for _ in range(3))

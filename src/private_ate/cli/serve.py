@@ -27,7 +27,7 @@ def demo(
         Path | None, typer.Option(help="Keep it here; otherwise it is gone afterwards.")
     ] = None,
 ) -> None:
-    """Come up on loopback with a simulated study and a token for each role.
+    """Run on loopback with a simulated study and a token for each role.
 
     A terminal shows the tokens; otherwise they are in a file, tokens.txt, in the folder.
     """
@@ -74,7 +74,7 @@ def add(
     source: Annotated[str, typer.Argument(help="File below the worker's data folder.")],
     domain: Annotated[Path, typer.Option(help="TOML file that declares it.", metavar="FILE")],
     name: Annotated[str, typer.Option(help="Name of the data set.")],
-    population: Annotated[str, typer.Option(help="The people; their budget is shared.")],
+    population: Annotated[str, typer.Option(help="The persons; their budget is shared.")],
     level: Annotated[str, typer.Option(help="What is private: label or sample.")],
     epsilon: Annotated[
         str | None, typer.Option(help="Total budget of a new population.", metavar="E")

@@ -1,4 +1,4 @@
-"""A service's folder: what both processes are told, and what only the worker may read.
+"""A service's folder: the settings of both processes, and those that only the worker may read.
 
 ``service.toml`` is for both, ``worker.toml`` with the folder of records and the key of their
 digests for the worker alone. A store that lacks the newest published head is never opened.
@@ -35,7 +35,7 @@ from private_ate.service.store.users import add_user, issue_token
 
 __all__ = ["Config", "add_file", "create_service", "open_service", "read_config", "write_secret"]
 
-_SERVICE: Final = """# What both processes are told.
+_SERVICE: Final = """# Settings of both processes.
 store = "{store}"
 heads = "heads.ndjson" # better on another disk: it shows that the store is no old copy
 tick = {tick} # seconds: answers appear at whole ticks after they were asked for
@@ -60,7 +60,7 @@ addresses = []
 secret_file = ""
 """
 _WORKER: Final = """# For the worker alone: chmod 600, owned by its user.
-store = "" # the worker's own way into the database, if the web has another
+store = "" # the worker's own address of the database, if the web has another
 data = "data" # the folder of the records; the web process needs no right to it
 key_file = "worker.key"
 memory = "8GB" # of one job
@@ -71,7 +71,7 @@ _KNOWN: Final = {"store", "heads", "tick", "grace", "limits", "web"}
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of a folder."""
+    """The settings of both processes."""
 
     folder: Path
     store: str
@@ -86,7 +86,7 @@ class Config:
         return _toml(self.folder / "worker.toml")
 
     def for_worker(self) -> Config:
-        """Return the config as the worker's side sees it: with its own way into the store."""
+        """Return the settings on the worker's side: with its own address of the store."""
         return replace(self, store=str(self.worker().get("store", "")) or self.store)
 
 
@@ -204,7 +204,7 @@ def add_file(  # noqa: PLR0913  # one value per fact about a data set
 
 
 def worker_settings(config: Config) -> dict[str, Any]:
-    """Return what the worker's bench is made of, checked."""
+    """Return the worker's settings, checked."""
     plain = config.worker()
     data = config.folder / str(plain.get("data", "data"))
     if not data.is_dir():

@@ -1,4 +1,4 @@
-"""The service's service: what each role can do, each as one transaction on the store.
+"""The operations of a service: what each role can do, each as one transaction on the store.
 
 Nothing here opens records, and nothing here computes: plans are predicted from public sizes, and a
 request is a row that a worker takes up. Refusals follow public facts alone.
@@ -65,12 +65,18 @@ from private_ate.service.store.users import Actor, are_two_persons, revoke_user
 from private_ate.service.store.worker_events import last_file_problem, unavailable_since
 from private_ate.service.verification import RecentCheck
 
-__all__ = ["REASONS", "Balance", "Service", "now", "objections_to", "request_name"]
+__all__ = [
+    "REASONS",
+    "Balance",
+    "Service",
+    "now",
+    "objections_to",
+]
 
-# A curator chooses a reason: a text of her own could tell what she saw.
+# A curator chooses a reason: a text of their own could reveal what they saw.
 REASONS: Final = {
     "purpose": "the purpose is not one that this data set serves",
-    "cost": "it costs more than it is worth to the population's budget",
+    "cost": "it takes more of the population's budget than its purpose justifies",
     "method": "another method or estimand is wanted",
     "again": "the question was answered already",
 }
@@ -89,7 +95,7 @@ def request_name(analyst: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """A population's budget as it may be told."""
+    """A population's budget as it may be shown."""
 
     total: BudgetUnits
     left: BudgetUnits
@@ -238,10 +244,9 @@ class Service:
         if not against:
             self._approve(execute, fresh, dataset, settled, "policy")
             return
-        told = "; ".join(against)
-        move(
-            execute, fresh.id, "planned", "waiting", "policy", reason=told, facts={"why": told}
-        )  # fmt: skip
+        reasons = "; ".join(against)
+        facts = {"why": reasons}
+        move(execute, fresh.id, "planned", "waiting", "policy", reason=reasons, facts=facts)
 
     def _require_budget(self, execute: Execute, dataset: Dataset, cost: BudgetUnits) -> None:
         population = find_population(execute, dataset.population)

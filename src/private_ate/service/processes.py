@@ -51,10 +51,32 @@ from private_ate.service.processes import run_work
 end_with_parent(int(sys.argv[1]), signal.SIGTERM)
 run_work(read_config(Path(sys.argv[2])))
 """
+_UNIT: Final = """[Unit]
+Description=private-ate: {what}
+After=network.target
+
+[Service]
+User={user}
+Group=private-ate
+ExecStart={python} -m private_ate serve {command} {folder}
+Restart=always
+RestartSec=2
+LimitCORE=0
+UMask=0007
+NoNewPrivileges=yes
+PrivateTmp=yes
+ProtectSystem=strict
+ProtectHome=yes
+ReadWritePaths={writable}
+{access}
+{network}
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 def run_web(config: Config, *, host: str | None = None, port: int | None = None) -> None:
-    """Serve until told to stop; logs neither bodies nor addresses of pages."""
+    """Serve until asked to stop; logs neither bodies nor addresses of pages."""
     uvicorn = _uvicorn()
     from private_ate.service.web.app import make_app
 
@@ -69,7 +91,7 @@ def run_web(config: Config, *, host: str | None = None, port: int | None = None)
 
 
 def run_work(config: Config, name: str = "") -> None:
-    """Work until told to stop; the job at hand is finished first."""
+    """Work until asked to stop; the job at hand is finished first."""
     from private_ate.service.worker.loop import Worker, WorkerSettings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -126,7 +148,7 @@ def create_demo(folder: Path, port: int) -> dict[str, str]:
 
 
 def run_demo(
-    folder: Path, port: int, tell: Callable[[str], None], *, shows_tokens: bool = True
+    folder: Path, port: int, write: Callable[[str], None], *, shows_tokens: bool = True
 ) -> None:
     """Come up on loopback with the bundled study, a worker beside, and three tokens.
 
@@ -137,9 +159,9 @@ def run_demo(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     fresh = not (folder / "service.toml").exists()
     if fresh:
-        _show_tokens(folder, create_demo(folder, port), tell, shows_tokens=shows_tokens)
+        _show_tokens(folder, create_demo(folder, port), write, shows_tokens=shows_tokens)
     config = read_config(folder)
-    tell(f"\nOpen http://127.0.0.1:{port}/ and paste one. Stop with Ctrl-C.\n")
+    write(f"\nOpen http://127.0.0.1:{port}/ and paste one. Stop with Ctrl-C.\n")
     worker = subprocess.Popen(  # noqa: S603  # our own module
         [sys.executable, "-c", _DEMO_WORKER, str(os.getpid()), str(folder)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -152,15 +174,15 @@ def run_demo(
 
 
 def _show_tokens(
-    folder: Path, tokens: dict[str, str], tell: Callable[[str], None], *, shows_tokens: bool
+    folder: Path, tokens: dict[str, str], write: Callable[[str], None], *, shows_tokens: bool
 ) -> None:
     lines = [f"  {role:8} {tokens[role]}" for role in ("analyst", "curator", "auditor")]
-    tell(f"\nA service with a simulated study in {folder}.")
+    write(f"\nA service with a simulated study in {folder}.")
     if shows_tokens:
-        tell("\n".join(["Tokens, shown once:\n", *lines]))
+        write("\n".join(["Tokens, shown once:\n", *lines]))
         return
     write_secret(folder / "tokens.txt", "\n".join([*lines, ""]))
-    tell(f"Tokens are in {folder / 'tokens.txt'}, since this is no terminal.")
+    write(f"Tokens are in {folder / 'tokens.txt'}, since this is no terminal.")
 
 
 def _settings(config: Config) -> Any:  # noqa: ANN401  # WebSettings, loaded late
@@ -190,30 +212,6 @@ def _uvicorn() -> Any:  # noqa: ANN401  # an optional module
         msg = "the service needs fastapi and uvicorn: pip install 'private-ate[serve]'"
         raise ArgumentError(msg) from cause
     return uvicorn
-
-
-_UNIT: Final = """[Unit]
-Description=private-ate: {what}
-After=network.target
-
-[Service]
-User={user}
-Group=private-ate
-ExecStart={python} -m private_ate serve {command} {folder}
-Restart=always
-RestartSec=2
-LimitCORE=0
-UMask=0007
-NoNewPrivileges=yes
-PrivateTmp=yes
-ProtectSystem=strict
-ProtectHome=yes
-ReadWritePaths={writable}
-{access}
-{network}
-[Install]
-WantedBy=multi-user.target
-"""
 
 
 def write_units(folder: Path) -> Path:

@@ -28,7 +28,7 @@ _MOST_ROWS: Final = 200_000  # a larger study is predicted as one of this size w
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A question about a data set, told apart from others by the hash of its plan and n."""
+    """A question about a data set, distinguished from others by the hash of its plan and n."""
 
     plan: str
     rows: int

@@ -47,13 +47,14 @@ _DUMMIES: Final = 10_000  # rows of made-up data
 _DUMMY: Final = 60.0  # of one job on made-up data
 _ROOM: Final = 4.0  # a busy machine may need several times the bound before a job is ended
 _AT_LEAST: Final = 60.0  # loading the library took twenty seconds where ten jobs shared two cores
+_DAY: Final = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
     """What bounds the running time of a job, all of it public.
 
-    ``subgroups`` is by how many columns and cuts people are divided, ``partitions`` how often
+    ``subgroups`` is by how many columns and cuts units are divided, ``partitions`` how often
     `blocks` cuts the rows (None for its default), ``is_matched`` whether neighbours are matched.
     """
 
@@ -97,7 +98,7 @@ def running_bound(job: JobSize) -> float:
 
 
 def dummy_rows(rows: int) -> int:
-    """Return how many made-up people stand for a data set of this size."""
+    """Return how many made-up rows stand for a data set of this size."""
     return min(rows, _DUMMIES)
 
 
@@ -124,9 +125,6 @@ def visible_time(due: int, finished: int, tick: float) -> int:
     return due + -(-late // step) * step
 
 
-_DAY: Final = 24 * 3600 * 1000
-
-
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A request whose slot has not begun: whose it is, when it may begin, how long it may take."""
@@ -148,8 +146,8 @@ class Lane:
 def take_turns(pending: Iterable[Pending], free: int, served: Mapping[str, int]) -> dict[str, int]:
     """Return when each slot begins, from the time at which the lane is free.
 
-    The next slot is for the analyst whose last slot began longest ago (``served``), and within her
-    requests for the oldest. All times are in milliseconds.
+    The next slot is for the analyst whose last slot began longest ago (``served``), and among
+    those requests the oldest. All times are in milliseconds.
     """
     lines: dict[str, list[Pending]] = {}
     for one in sorted(pending, key=lambda one: (one.ready, one.id), reverse=True):

@@ -29,7 +29,7 @@ class Shares:
 
     @contextmanager
     def turn(self, name: str) -> Iterator[None]:
-        """Wait for a turn and keep it; refuse a user who has her share, and everybody when full."""
+        """Wait for a turn and keep it; refuse who has a full share, and everybody when full."""
         with self._news:
             taken = self._held.total()
             share = 1 if 2 * taken >= self.places else 2

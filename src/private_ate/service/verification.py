@@ -25,6 +25,7 @@ from private_ate.service.store.users import REVOKED, list_users
 from private_ate.service.store.worker_events import state_of_events
 
 __all__ = ["Check", "Found", "RecentCheck", "verify_service"]
+_HOLDS: Final = 60_000  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +86,15 @@ def _check_request(row: RequestRow, entries: dict[tuple[str, str], Entry]) -> No
 
 def _check_history(row: RequestRow, events: list[Event]) -> None:
     """Compare a request's state with its events; a worker's steps may not be public yet."""
-    told = state_of_events(events)
-    is_hidden = told == "queued" and bool(row.claim) and row.state in MOVES["queued"] | FINAL
-    if told != row.state and not is_hidden:
-        _differs(f"request {row.id} is {row.state}, and its history says {told or 'nothing'}")
+    last = state_of_events(events)
+    is_hidden = last == "queued" and bool(row.claim) and row.state in MOVES["queued"] | FINAL
+    if last != row.state and not is_hidden:
+        _differs(f"request {row.id} is {row.state}, and its history says {last or 'nothing'}")
 
 
 def _differs(what: str) -> NoReturn:
     msg = f"the service's tables and its histories differ: {what}"
     raise LedgerError(msg)
-
-
-_HOLDS: Final = 60_000  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)

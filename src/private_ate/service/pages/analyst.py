@@ -33,20 +33,21 @@ from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import Dataset
+from private_ate.service.store.events import time_text
 from private_ate.service.store.request_states import state_words
 from private_ate.service.store.requests import RequestRow
 from private_ate.service.store.users import Session
-from private_ate.service.web.api import dummy_csv, release_page, time_text
+from private_ate.service.web.api import dummy_csv, release_page
 from private_ate.service.web.authentication import CurrentService
 from private_ate.service.web.models import DatasetName, RequestName
 
-__all__ = ["budget_bar", "request_rows", "router"]
+__all__ = ["budget_bar", "router"]
 
 router = APIRouter(include_in_schema=False)
 Skip = Annotated[int, Query(ge=0, le=10**9)]
 _ROWS: Final = 50  # on a page
 _RECENT: Final = 10  # of a data set's own requests on its page
-_DUMMIES: Final = 1000  # made-up people in a file
+_DUMMIES: Final = 1000  # rows of made-up data in a file
 
 
 @router.get("/")
@@ -78,7 +79,7 @@ def dataset(
     parts = [
         budget_bar(found.population, balance),
         show_table("What is public about it", ("Fact", "Value"), facts),
-        element("p", element("a", "Made-up people to test a script with (CSV)",
+        element("p", element("a", "Made-up data to test a script with (CSV)",
                              href=f"/datasets/{name}/dummy.csv")),
         element("details", element("summary", "The declared domain"),
                 element("pre", element("code", domain.to_toml()))),
@@ -103,7 +104,7 @@ def dataset(
 
 @router.get("/datasets/{name}/dummy.csv")
 def dummy(name: DatasetName, session: CurrentSession, service: CurrentService) -> Response:
-    """Hand out made-up people."""
+    """Hand out made-up data."""
     return dummy_csv(session.actor, service, name, _DUMMIES)
 
 
@@ -134,7 +135,7 @@ def show(name: RequestName, session: CurrentSession, service: CurrentService) ->
     state = row.shown(moment)
     facts = [
         ("State", state_words(state)),
-        ("Data set", row.dataset + (" (made-up people)" if row.dummy else "")),
+        ("Data set", row.dataset + (" (made-up data)" if row.dummy else "")),
         ("Cost", "nothing" if row.dummy else str(row.cost)),
         ("Question", question_text(row.asked)),
         ("Asked", clock_text(time_text(row.submitted))),
@@ -156,7 +157,7 @@ def show(name: RequestName, session: CurrentSession, service: CurrentService) ->
         parts.append(element("p", read, " or take it ", data, ".", class_="promise"))
         if row.dummy and row.analyst == session.actor.name and may_change(session.actor):
             parts.append(form(f"/requests/{row.id}/real", session,
-                              button("Now ask the real people, and spend the budget"),
+                              button("Now ask the real data, and spend the budget"),
                               key=secrets.token_hex(16)))  # fmt: skip
     elif row.reason:
         parts.append(element("p", f"{row.reason}.", class_="promise"))
@@ -168,10 +169,10 @@ def show(name: RequestName, session: CurrentSession, service: CurrentService) ->
 
 
 @router.post("/requests/{name}/real")
-def ask_real_people(
+def ask_real_data(
     name: RequestName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
 ) -> Response:
-    """Ask the real people what was asked of made-up ones."""
+    """Ask the real data what was asked of made-up data."""
     asked = service.show(session.actor, name).asked
     row = service.submit(session.actor, replace(asked, dummy=False), fields.get("key", ""))
     return redirect(f"/requests/{row.id}")

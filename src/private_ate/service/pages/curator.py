@@ -1,4 +1,4 @@
-"""The curator's and the auditor's pages: queue, data sets, tokens, history."""
+"""The curator's and the auditor's pages: queue, data sets, history."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from private_ate.service.store.catalogue import (
     close_dataset,
     usual_policy,
 )
-from private_ate.service.store.events import read_events
+from private_ate.service.store.events import read_events, time_text
 from private_ate.service.store.requests import RequestRow
 from private_ate.service.store.users import (
     Session,
 )
-from private_ate.service.web.api import audit_lines, dataset_from, time_text
+from private_ate.service.web.api import audit_lines, dataset_from
 from private_ate.service.web.authentication import CurrentService
 from private_ate.service.web.models import DatasetBody, DatasetName, RequestName
 
@@ -192,8 +192,8 @@ def history(session: CurrentSession, service: CurrentService, skip: Skip = 0) ->
     when = clock_text(time_text(check.at))
     words, look = f"A history does not verify: {check.problem}", "warning"
     if not check.problem:
-        told = newest[0].entries if newest else 0
-        words = f"Both histories verify: {told} public entries, {check.events} events"
+        public = newest[0].entries if newest else 0
+        words = f"Both histories verify: {public} public entries, {check.events} events"
         look = "promise"
     export = element("a", "Export everything (one JSON object a line)", href="/audit.ndjson")
     heads = [
@@ -298,7 +298,7 @@ def _dataset_form(
     return form(
         "/manage", session, *heading,
         entry("name", "Name", required="required"),
-        entry("population", "Population", "The people; their budget is shared by all their data "
+        entry("population", "Population", "The persons; their budget is shared by all their data "
               "sets.", required="required"),
         entry("epsilon", "Total ε of a new population", "Leave empty if the population is there. "
               "Never raised afterwards.", inputmode="decimal"),

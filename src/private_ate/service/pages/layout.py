@@ -39,7 +39,7 @@ _LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         ("/queue", "Queue"),
         ("/requests", "Requests"),
         ("/manage", "Manage"),
-        ("/tokens", "People"),
+        ("/tokens", "Users"),
         ("/history", "History"),
     ),
     "auditor": (("/", "Data sets"), ("/requests", "Requests"), ("/history", "History")),
@@ -221,7 +221,7 @@ def turn_pages(path: str, skip: int, size: int, *, more: bool) -> Markup:
 
 
 def clock_text(moment: str) -> str:
-    """Return a time of ISO 8601 as people read it, to the second."""
+    """Return a time of ISO 8601 in words, to the second."""
     return f"{moment[:19].replace('T', ' ')} UTC"
 
 

@@ -53,8 +53,8 @@ def policy(name: DatasetName, session: CurrentSession, service: CurrentService) 
     with service.store.snapshot() as execute:
         proposed = proposed_policy(execute, name)
     if proposed is not None:
-        told = f"{proposed[0]} proposes another policy. A second person confirms it."
-        parts += [element("h2", "Proposed"), element("p", told), _policy_table(proposed[1])]
+        who = f"{proposed[0]} proposes another policy. A second person confirms it."
+        parts += [element("h2", "Proposed"), element("p", who), _policy_table(proposed[1])]
         if changes:
             parts.append(
                 form(
@@ -86,12 +86,12 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
         field("epsilon_per_request", "Most ε of one request", value=held.epsilon_per_request,
               inputmode="decimal", required="required"),
         field("epsilon_per_month", "Most ε of one analyst in thirty days",
-              "Of all data sets about the same people.", held.epsilon_per_month,
+              "Of all data sets about the same persons.", held.epsilon_per_month,
               inputmode="decimal", required="required"),
         field("epsilon_at_least", "Least ε of one request", value=held.epsilon_at_least,
               inputmode="decimal", required="required"),
         field("requests_per_day", "Requests of one analyst in 24 hours",
-              "To all data sets about the same people.", str(held.requests_per_day),
+              "To all data sets about the same persons.", str(held.requests_per_day),
               inputmode="numeric", required="required"),
         field("methods", "Methods", f"With commas, of {', '.join(METHODS)}.",
               ", ".join(held.methods)),
@@ -99,7 +99,7 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
               ", ".join(held.estimands)),
         field("outcomes", "Outcomes", "With commas; all for every one that is declared.",
               _listed(held.outcomes)),
-        field("subgroups", "Columns that people may be divided by",
+        field("subgroups", "Columns that units may be divided by",
               f"With commas, of {columns}; all for every one, empty for none.",
               _listed(held.subgroups)),
         checkbox("needs_interval", "Only with a confidence interval", checked=held.needs_interval),
@@ -113,8 +113,8 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
 def _policy_table(held: Policy) -> Markup:
     rows = []
     for name, value in held.plain.items():
-        told = {True: "yes", False: "no", None: "all"}.get(value) if _is_word(value) else value
-        shown = ", ".join(told) if isinstance(told, list) else str(told)
+        text = {True: "yes", False: "no", None: "all"}.get(value) if _is_word(value) else value
+        shown = ", ".join(text) if isinstance(text, list) else str(text)
         rows.append((name.replace("_", " "), shown or "none"))
     return show_table("What is approved at once", ("Limit", "Value"), rows)
 

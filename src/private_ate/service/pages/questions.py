@@ -38,10 +38,8 @@ __all__ = [
     "ask_plainly",
     "field_of",
     "plan_path",
-    "question_fields",
     "question_form",
     "question_text",
-    "read_number",
     "router",
     "sentence_of",
 ]
@@ -58,6 +56,7 @@ FIELDS: Final = _MORE | {"epsilon", "half_width", "estimand", "among", "design",
                           "method", "purpose"}  # fmt: skip
 # Fields that are written in words or numbers; an error about another stands above the form.
 _WRITTEN: Final = FIELDS - {"estimand", "among", "design", "method", "overall"}
+router = APIRouter(include_in_schema=False)
 
 
 def field_of(error: PrivateAteError, fields: Collection[str] = FIELDS) -> str:
@@ -121,14 +120,16 @@ def question_text(asked: Question) -> str:
 
 def ask_plainly(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
     """Read a form as the plain values of a question."""
-    told = fields.get("probability", "")
+    probability = fields.get("probability", "")
     confidence = fields.get("confidence", "0.95")
     return {
         "dataset": name, "epsilon": fields.get("epsilon", ""),
         "estimand": fields.get("estimand", "ate"), "design": fields.get("design", "unknown"),
         "among": fields.get("among") or None, "method": fields.get("method") or "auto",
         "by": _list(fields.get("by", "")), "overall": fields.get("overall", "") == "yes",
-        "probability": read_number("", told) if _is_number(told) else told or None,
+        "probability": read_number("", probability)
+        if _is_number(probability)
+        else probability or None,
         "covariates": _list(fields.get("covariates", "")) or None,
         "confidence": None if confidence in ("", "none") else read_number("confidence", confidence),
         "outcome_sd": read_number("outcome_sd", fields.get("outcome_sd", "")),
@@ -191,7 +192,7 @@ def _more_choices(
         *parts,
         entry("covariates", "Covariates to adjust for", f"With commas; empty for all: {known}.",
               ""),
-        entry("outcome_sd", "Standard deviation of the outcome among people treated alike",
+        entry("outcome_sd", "Standard deviation of the outcome among persons treated alike",
               "A public guess, in units of the outcome; empty if you have none.", "",
               inputmode="decimal"),
         entry("confidence", "Confidence of the interval",
@@ -225,9 +226,6 @@ def _is_number(text: str) -> bool:
     return text[:1] in "0123456789.," and bool(text)
 
 
-router = APIRouter(include_in_schema=False)
-
-
 @router.get("/datasets/{name}/plan")
 def plan(
     name: DatasetName, request: Request, session: CurrentSession, service: CurrentService
@@ -243,7 +241,7 @@ def plan(
     try:
         asked = Question.read(ask_plainly(name, fields))
         wanted = read_number("half_width", fields.get("half_width", ""))
-        told = plan_out(session.actor, service, asked, wanted)
+        planned = plan_out(session.actor, service, asked, wanted)
     except (ArgumentError, DomainError) as error:
         found, _ = service.dataset(name)
         return respond(
@@ -254,27 +252,27 @@ def plan(
     hidden = {**written, "dataset": name}
     found, _ = service.dataset(name)
     question = f"{_compared(found.domain)}: {question_text(asked)}."
-    parts: list[str] = [element("p", question), _expected(told), _price(told)]
+    parts: list[str] = [element("p", question), _expected(planned), _price(planned)]
     if service.file_problems().get(name):
         words = (
             "The data set's file is not as declared; curators see what is wrong. Until it is "
-            "repaired, made-up people alone can be asked."
+            "repaired, only made-up data can be asked."
         )
         parts.append(element("p", words, class_="warning", role="alert"))
-    elif not told.affordable:
+    elif not planned.affordable:
         words = (
-            f"It costs more than is left of the budget: ε = {told.budget.left}. Ask for less, or "
-            "ask made-up people, who cost nothing."
+            f"It costs more than is left of the budget: ε = {planned.budget.left}. Ask for less, "
+            "or ask made-up data, which costs nothing."
         )
         parts.append(element("p", words, class_="warning", role="alert"))
     else:
-        if not told.automatic:
-            why = "; ".join(told.objections)
+        if not planned.automatic:
+            why = "; ".join(planned.objections)
             parts.append(element("p", f"A curator will look at it first: {why}.", class_="promise"))
         parts.append(form("/requests", session, button("Ask, and spend this budget"), **hidden,
                           key=secrets.token_hex(16)))  # fmt: skip
     parts += [
-        form("/requests", session, button("Try it on made-up people first", quiet=True), **hidden,
+        form("/requests", session, button("Try it on made-up data first", quiet=True), **hidden,
              dummy="yes", key=secrets.token_hex(16)),
         element("p", element("a", "Change the question",
                              href=f"/datasets/{name}?{urlencode(written)}")),
@@ -297,10 +295,10 @@ def _compared(domain: Domain) -> str:
     return f"Effect of {treatment.column}, {treated} against {control}, on {outcomes}"
 
 
-def _expected(told: PlanOut) -> Markup:
-    row = told.expected
+def _expected(planned: PlanOut) -> Markup:
+    row = planned.expected
     if row is None:
-        return element("p", told.caveat)
+        return element("p", planned.caveat)
     facts = [
         ("Half-width of the interval", f"{row.half_width:.3g}"),
         ("Expected error", f"{row.error:.3g}"),
@@ -309,32 +307,32 @@ def _expected(told: PlanOut) -> Markup:
         ("Adjusted for covariates", "yes" if row.adjusted else "no"),
     ]
     table = show_table("What to expect, in units of the outcome", ("Number", "Value"), facts)
-    if told.contrasts:
+    if planned.contrasts:
         rows = [
             (f"{each.arm} against {each.against}", f"{each.half_width:.3g}", f"{each.error:.3g}")
-            for each in told.contrasts
+            for each in planned.contrasts
         ]
         table = show_table(
             "What to expect of each contrast, in units of the outcome",
             ("Contrast", "Half-width", "Expected error"), rows,
         )  # fmt: skip
-    answer = [element("p", _sentence(told), class_="promise")] if told.answer else []
-    return join(*answer, table, element("p", f"It {told.caveat}.", class_="soft"))
+    answer = [element("p", _sentence(planned), class_="promise")] if planned.answer else []
+    return join(*answer, table, element("p", f"It {planned.caveat}.", class_="soft"))
 
 
-def _sentence(told: PlanOut) -> str:
-    words = f"{told.answer[0].upper()}{told.answer[1:]}"
-    if told.epsilon_needed:
-        more = int(float(told.budget.left) / told.epsilon_needed + 1e-9)
+def _sentence(planned: PlanOut) -> str:
+    words = f"{planned.answer[0].upper()}{planned.answer[1:]}"
+    if planned.epsilon_needed:
+        more = int(float(planned.budget.left) / planned.epsilon_needed + 1e-9)
         return f"{words}; the budget then allows {more} such answers."
     return f"{words}."
 
 
-def _price(told: PlanOut) -> Markup:
+def _price(planned: PlanOut) -> Markup:
     return element(
         "p",
-        f"It costs ε = {told.epsilon}"
-        + (f", δ = {told.delta}" if told.delta != "0" else "")
-        + f"; {told.budget.left} is left of {told.budget.epsilon}, enough for "
-        f"{told.answers_left} such answers. A repeat shows the same release and costs nothing.",
+        f"It costs ε = {planned.epsilon}"
+        + (f", δ = {planned.delta}" if planned.delta != "0" else "")
+        + f"; {planned.budget.left} is left of {planned.budget.epsilon}, enough for "
+        f"{planned.answers_left} such answers. A repeat shows the same release and costs nothing.",
     )

@@ -139,7 +139,7 @@ def log_in(request: Request, fields: UncheckedForm, service: CurrentService) -> 
         with service.store.snapshot() as execute:
             actor = read_token(execute, fields.get("token", ""), service.clock())
     except Unauthorized:
-        settings.strangers.take(address)
+        settings.unauthenticated.take(address)
         words = element(
             "p", "This token is not valid, or not any more.", class_="warning", role="alert"
         )

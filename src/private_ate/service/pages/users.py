@@ -1,4 +1,4 @@
-"""The curator's page of people: tokens that are issued once, and users who can be revoked."""
+"""The curator's page of users: tokens that are issued once, and users who can be revoked."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from private_ate.service.pages.layout import (
     show_table,
 )
 from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
+from private_ate.service.store.events import time_text
 from private_ate.service.store.users import (
     Session,
     TokenNote,
@@ -30,7 +31,6 @@ from private_ate.service.store.users import (
     list_users,
     revoke_token,
 )
-from private_ate.service.web.api import time_text
 from private_ate.service.web.authentication import CurrentService
 from private_ate.service.web.models import TokenName
 
@@ -84,7 +84,7 @@ def dismiss(fields: SubmittedForm, session: CurrentSession, service: CurrentServ
 
 def _tokens(session: Session, service: CurrentService, made: str = "") -> HTMLResponse:
     with service.store.snapshot() as execute:
-        found, people = list_tokens(execute), list_users(execute, service.clock())
+        found, users = list_tokens(execute), list_users(execute, service.clock())
     parts: list[str] = []
     if made:
         parts += [
@@ -114,10 +114,10 @@ def _tokens(session: Session, service: CurrentService, made: str = "") -> HTMLRe
             "Revoking somebody ends all tokens, sessions, approvals and requests that have not "
             "started, and cannot be undone",
             ("User", "Role", "Valid tokens", "Action"),
-            [_user_row(item, session) for item in people],
+            [_user_row(item, session) for item in users],
         ),
     ]
-    return respond("People and tokens", *parts, session=session, here="/tokens")
+    return respond("Users and tokens", *parts, session=session, here="/tokens")
 
 
 def _user_row(item: UserNote, session: Session) -> tuple[str, ...]:

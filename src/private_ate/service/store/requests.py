@@ -90,11 +90,11 @@ class RequestRow:
         return tuple(json.loads(self.approvers))
 
     def is_visible(self, now: int) -> bool:
-        """Whether its end may be told."""
+        """Whether its end may be shown."""
         return self.state in FINAL and self.visible <= now
 
     def shown(self, now: int) -> State:
-        """Return the state as it may be told: from the queue on nothing, until the tick."""
+        """Return the state as it may be shown: from the queue on nothing more, until the tick."""
         if self.state == "charged" or (self.state in FINAL and not self.is_visible(now)):
             return "queued"
         return self.state
@@ -212,7 +212,7 @@ def count_requests(execute: Execute, analyst: str, *, dummy: bool, moment: int) 
 def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
     """Return the billionths of ε that an analyst asked for in thirty days, ``but`` one request.
 
-    What ended free counts until that may be told.
+    What ended free counts until that may be shown.
     """
     found = one(
         execute,
@@ -284,8 +284,8 @@ def end_with(execute: Execute, name: str, actor: str, moment: int) -> list[Reque
 def spent_and_reserved(execute: Execute, population: str, now: int) -> BudgetUnits:
     """Return what a population's data sets have spent, and what requests under way will.
 
-    What is spent is the ledger's word. What ended without a charge counts until it may be told, so
-    that neither a balance nor a refusal moves while work goes on.
+    What is spent is what the ledger says. What ended without a charge counts until it may be shown,
+    so that neither a balance nor a refusal moves while work goes on.
     """
     datasets = "SELECT name FROM service_datasets WHERE population = ?"
     spent = one(

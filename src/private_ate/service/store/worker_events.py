@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Final
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.store import Execute
 from private_ate.service.store.catalogue import CLOSED, Dataset, list_datasets
-from private_ate.service.store.events import Event, events_about, write_event
+from private_ate.service.store.events import Event, events_about, time_text, write_event
 from private_ate.service.store.request_states import FINAL, MOVES, State
 from private_ate.service.store.requests import RequestRow, find_request
 from private_ate.service.store.tables import one, rows_of
@@ -66,7 +65,7 @@ def require_queued(execute: Execute, name: str, dataset: str) -> None:
 
 
 def unpublished(execute: Execute, since: int, moment: int) -> list[str]:
-    """Return requests that a worker ended, visible after ``since``, whose end no event tells."""
+    """Return requests that a worker ended, visible after ``since``, whose end no event states."""
     ends = ", ".join(f"'{state}'" for state in sorted(FINAL))
     found = rows_of(
         execute,
@@ -83,14 +82,14 @@ def publish_steps(execute: Execute, since: int, moment: int) -> None:
     for name in unpublished(execute, since, moment):
         row = find_request(execute, name)
         known = {event.kind for event in events_about(execute, name)}
-        at = datetime.fromtimestamp(row.visible / 1000, UTC).isoformat(timespec="milliseconds")
+        at = time_text(row.visible, "milliseconds")
         for kind, facts in _steps(row):
             if kind not in known:  # earlier versions wrote each step when it was made
                 write_event(execute, kind, name, row.worker, facts, at=at)
 
 
 def _steps(row: RequestRow) -> list[tuple[str, dict[str, str]]]:
-    """Return the steps that a worker made with a request, and what is told of each."""
+    """Return the steps that a worker made with a request, and the facts of each."""
     paid = row.state in ("done", "lost") and not row.dummy
     charged = [("charged", {"plan": row.plan})] if paid else []
     why = {"why": row.code} if row.state == "refused" else {}
@@ -114,7 +113,7 @@ def write_file_check(execute: Execute, name: str, worker: str, problem: str, beg
     How long a look takes follows from the file's length, which records decide.
     """
     if last_file_problem(execute, name) != problem:
-        at = datetime.fromtimestamp(began / 1000, UTC).isoformat(timespec="milliseconds")
+        at = time_text(began, "milliseconds")
         write_event(execute, _CHECK, name, worker, {"problem": problem}, at=at)
 
 

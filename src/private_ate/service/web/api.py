@@ -1,4 +1,4 @@
-"""The interface for programs, under /v1: each endpoint asks the service and words its answer."""
+"""The interface for programs, under /v1: each endpoint calls an operation and shows its result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Annotated, Any, Final
 
@@ -33,7 +32,7 @@ from private_ate.service.store.catalogue import (
     close_dataset,
     set_policy,
 )
-from private_ate.service.store.events import Event, read_events
+from private_ate.service.store.events import Event, read_events, time_text
 from private_ate.service.store.requests import RequestRow
 from private_ate.service.store.users import (
     Actor,
@@ -80,9 +79,7 @@ __all__ = [
     "dummy_csv",
     "plan_out",
     "release_page",
-    "request_out",
     "router",
-    "time_text",
 ]
 
 router = APIRouter(prefix="/v1")
@@ -116,7 +113,7 @@ def dummy(
     service: CurrentService,
     rows: Annotated[int, Query(ge=2, le=_MOST_DUMMIES)] = 1000,
 ) -> Response:
-    """Draw made-up people from the declared domain alone, with a known effect."""
+    """Draw made-up data from the declared domain alone, with a known effect."""
     actor.require("analyst", "curator", "auditor")
     return dummy_csv(actor, service, name, rows)
 
@@ -346,7 +343,7 @@ def release_page(text: str) -> Response:
 
 
 def dummy_csv(actor: Actor, service: Service, name: str, rows: int) -> Response:
-    """Return made-up people as a file, drawn in the actor's turn."""
+    """Return made-up data as a file, drawn in the actor's turn."""
     from private_ate.datasets.dummy import draw_dummy
 
     found, _ = service.dataset(name)
@@ -358,7 +355,7 @@ def dummy_csv(actor: Actor, service: Service, name: str, rows: int) -> Response:
 
 
 def dataset_out(found: Dataset, balance: Balance) -> DatasetOut:
-    """Word a data set."""
+    """Format a data set."""
     typical = found.policy.epsilon_per_request
     usable = typical if typical not in ("0", "") else "0.1"
     return DatasetOut(
@@ -371,7 +368,7 @@ def dataset_out(found: Dataset, balance: Balance) -> DatasetOut:
 
 
 def dataset_from(body: DatasetBody, policy: Policy | None = None) -> Dataset:
-    """Read a data set from what a curator wrote, with a policy if her form has none."""
+    """Read a data set from what a curator wrote, with a policy if the form has none."""
     return Dataset(
         body.name, body.population, body.level, Domain.from_toml(body.domain),
         tuple(body.columns), body.rows, body.rows_per_person, body.source, "", False,
@@ -382,7 +379,7 @@ def dataset_from(body: DatasetBody, policy: Policy | None = None) -> Dataset:
 def plan_out(
     actor: Actor, service: Service, question: Question, half_width: float | None
 ) -> PlanOut:
-    """Word a plan."""
+    """Format a plan."""
     found, settled = service.settle(question)
     with service.shares.turn(actor.name):
         plan = plan_question(question, found, settled, half_width)
@@ -417,7 +414,7 @@ def _expected(row: PlanRow) -> ExpectedOut:
 
 
 def request_out(row: RequestRow, service: Service) -> RequestOut:
-    """Word a request as it may be told now."""
+    """Format a request as it may be shown now."""
     moment = service.clock()
     state = row.shown(moment)
     hidden = state == "queued"
@@ -430,21 +427,16 @@ def request_out(row: RequestRow, service: Service) -> RequestOut:
     )  # fmt: skip
 
 
-def time_text(moment: int) -> str:
-    """Return milliseconds as ISO 8601, in whole seconds."""
-    return datetime.fromtimestamp(moment / 1000, UTC).isoformat(timespec="seconds")
-
-
 def _waiting(row: RequestRow, service: Service, response: Response) -> RequestOut:
-    """Word a request, and say when to look again: at its tick."""
+    """Format a request, and say when to look again: at its tick."""
     moment = service.clock()
-    told = request_out(row, service)
-    if told.state == "queued":
+    shown = request_out(row, service)
+    if shown.state == "queued":
         left = max(row.due - moment, 0) if moment < row.due else 1000 * service.tick
         response.headers["Retry-After"] = str(max(round(left / 1000 + 0.5), 1))
-    elif told.state == "waiting":
+    elif shown.state == "waiting":
         response.headers["Retry-After"] = "60"
-    return told
+    return shown
 
 
 def _budget(found: Dataset, balance: Balance) -> BudgetOut:

@@ -37,7 +37,9 @@ from private_ate.service.web.api import router
 from private_ate.service.web.authentication import WebSettings
 from private_ate.service.web.models import Problem
 
-__all__ = ["Guard", "add_handlers", "make_app", "problem"]
+__all__ = [
+    "make_app",
+]
 
 _HEADERS: Final = {
     "Content-Security-Policy": (
@@ -65,6 +67,11 @@ _PROBLEMS: Final = {
     503: "the store cannot be used",
 }
 _OPEN: Final = frozenset({"/v1/heads", "/v1/healthz"})
+log = logging.getLogger("private_ate.service.web")
+_TELLING: Final = frozenset({"argument", "domain", "schema", "undeclared", "range"})
+_UNUSABLE: Final = "the service's store cannot be used at the moment; its curator can see why"
+_SLOW: Final = "the body did not come in time"
+_UNEXPECTED: Final = "something went wrong that nobody foresaw; nothing more is shown, see the id"
 
 
 def make_app(service: Service, settings: WebSettings | None = None) -> FastAPI:
@@ -127,14 +134,6 @@ def _name_contents(described: dict[str, Any]) -> None:
         answer["content"] = {kind: {"schema": schema}}
 
 
-log = logging.getLogger("private_ate.service.web")
-
-_TELLING: Final = frozenset({"argument", "domain", "schema", "undeclared", "range"})
-_UNUSABLE: Final = "the service's store cannot be used at the moment; its curator can see why"
-_SLOW: Final = "the body did not come in time"
-_UNEXPECTED: Final = "something went wrong that nobody foresaw; nothing more is told, see the id"
-
-
 def problem(
     status: int,
     code: str,
@@ -154,8 +153,8 @@ def problem(
 def add_handlers(app: FastAPI, page: Callable[[Request, int, str], Response]) -> None:
     """Turn every foreseen error into a problem, or into a page where a person asked."""
 
-    def told(kind: type[Exception], word: Callable[[Any], _Told]) -> None:
-        async def handle(request: Request, error: Exception) -> Response:
+    def handle(kind: type[Exception], word: Callable[[Any], _Answer]) -> None:
+        async def respond(request: Request, error: Exception) -> Response:
             found = word(error)
             if found.status == HTTPStatus.METHOD_NOT_ALLOWED:
                 found.headers["Allow"] = _allowed(app, request.url.path)
@@ -163,12 +162,12 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str], Response]) ->
                 return page(request, found.status, found.detail)
             return problem(found.status, found.code, found.detail, headers=found.headers)
 
-        app.add_exception_handler(kind, handle)
+        app.add_exception_handler(kind, respond)
 
-    told(ServiceRefusal, _refused)
-    told(PrivateAteError, _known)
-    told(RequestValidationError, _invalid)
-    told(HTTPException, _other)
+    handle(ServiceRefusal, _refused)
+    handle(PrivateAteError, _known)
+    handle(RequestValidationError, _invalid)
+    handle(HTTPException, _other)
 
 
 def _allowed(app: FastAPI, path: str) -> str:
@@ -181,8 +180,8 @@ def _allowed(app: FastAPI, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """An error as it is told."""
+class _Answer:
+    """An error as it is shown."""
 
     status: int
     code: str
@@ -190,36 +189,36 @@ class _Told:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def _refused(error: ServiceRefusal) -> _Told:
+def _refused(error: ServiceRefusal) -> _Answer:
     headers = {}
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if error.code in ("not-ready", "too-many"):
         headers["Retry-After"] = "1"
-    return _Told(error.status, error.code, str(error), headers)
+    return _Answer(error.status, error.code, str(error), headers)
 
 
-def _known(error: PrivateAteError) -> _Told:
+def _known(error: PrivateAteError) -> _Answer:
     if error.code in _TELLING:
-        return _Told(400, error.code, str(error))
+        return _Answer(400, error.code, str(error))
     if error.code == "budget":
-        return _Told(409, error.code, str(error))
+        return _Answer(409, error.code, str(error))
     log.error("the store refused: %s", error.code)
-    return _Told(503, "unavailable", _UNUSABLE, {"Retry-After": "5"})
+    return _Answer(503, "unavailable", _UNUSABLE, {"Retry-After": "5"})
 
 
-def _invalid(error: RequestValidationError) -> _Told:
+def _invalid(error: RequestValidationError) -> _Answer:
     """Name the fields that are wrong; what they hold is never quoted."""
     places = sorted(
         {".".join(str(part)[:40] for part in found["loc"][:3]) for found in error.errors()}
     )
-    return _Told(422, "invalid", f"cannot be used: {', '.join(places[:5])}; see /openapi.json")
+    return _Answer(422, "invalid", f"cannot be used: {', '.join(places[:5])}; see /openapi.json")
 
 
-def _other(error: HTTPException) -> _Told:
+def _other(error: HTTPException) -> _Answer:
     phrase = HTTPStatus(error.status_code).phrase.lower()
     detail = f"{phrase}; see /openapi.json"
-    return _Told(error.status_code, "http", detail, dict(error.headers or {}))
+    return _Answer(error.status_code, "http", detail, dict(error.headers or {}))
 
 
 class Guard:

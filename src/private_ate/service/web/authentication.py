@@ -2,7 +2,7 @@
 
 A proxy in front may say who somebody is (after OIDC, for example). Its header counts only if the
 connection comes from a configured address and carries a shared secret; otherwise it is dropped, and
-the log says so. The proxy knows people by a cookie, which browsers send with what a page of another
+the log says so. The proxy knows users by a cookie, which browsers send with what a page of another
 site asks for: what changes something with the proxy's header must come from our own pages.
 """
 
@@ -27,7 +27,6 @@ __all__ = [
     "CurrentService",
     "Proxy",
     "WebSettings",
-    "actor_of",
     "anybody",
     "health_check",
     "require_origin",
@@ -79,14 +78,14 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """What the web process is told: where it is, whom it believes, how much it takes."""
+    """Settings of the web process: its address, its trusted proxy, its limits."""
 
     origin: str = "http://127.0.0.1:8470"
     proxy: Proxy = field(default_factory=Proxy)
     most_bytes: int = 1 << 18
     patience: float = 20.0  # seconds for a body to come
     users: Buckets = field(default_factory=lambda: Buckets(200.0, 1000.0))
-    strangers: Buckets = field(default_factory=lambda: Buckets(5.0, 60.0))
+    unauthenticated: Buckets = field(default_factory=lambda: Buckets(5.0, 60.0))
     everybody: Buckets = field(default_factory=lambda: Buckets(20.0, 200.0))
     health: Buckets = field(default_factory=lambda: Buckets(20.0, 200.0))
 
@@ -107,7 +106,7 @@ def settings_of(request: Request) -> WebSettings:
 
 
 def actor_of(request: Request) -> Actor:
-    """Return who asks, by token or by a trusted proxy; strangers wait before they try again."""
+    """Return who asks, by token or by a trusted proxy; others wait before they try again."""
     settings, service = settings_of(request), service_of(request)
     mark, _, token = request.headers.get("authorization", "").partition(" ")
     try:
@@ -120,7 +119,7 @@ def actor_of(request: Request) -> Actor:
             else:
                 actor = read_token(execute, token.strip(), service.clock())
     except Unauthorized:
-        settings.strangers.take(_address(request))
+        settings.unauthenticated.take(_address(request))
         raise
     settings.users.take(actor.name)
     return actor

@@ -186,7 +186,7 @@ class PlanOut(BaseModel):
 
 
 class RequestOut(BaseModel):
-    """A request as it may be told: from the queue on nothing more, until its tick."""
+    """A request as it may be shown: from the queue on nothing more, until its tick."""
 
     id: str
     dataset: str
@@ -232,7 +232,7 @@ class TokenIssued(BaseModel):
 
 
 class TokenOut(BaseModel):
-    """What may be told of a token."""
+    """A token without its secret."""
 
     id: str
     owner: str
@@ -243,7 +243,7 @@ class TokenOut(BaseModel):
 
 
 class UserOut(BaseModel):
-    """A user, and how many of her tokens hold now."""
+    """A user, and how many valid tokens it has."""
 
     name: str
     role: str

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -26,6 +25,12 @@ from private_ate.errors import BudgetError, LedgerError, PrivateAteError
 __all__ = ["UNAVAILABLE", "Order", "Report", "end_with_parent", "main"]
 
 _PR_SET_PDEATHSIG: Final = 1
+Aim = Literal["estimate", "charge", "check"]
+End = Literal["done", "refused", "ended"]
+_CHUNK: Final = 1 << 20
+# Codes of errors whose texts speak of what the analyst wrote; others become a constant.
+_QUOTED: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
+UNAVAILABLE: Final = "the data set cannot be used at the moment; curators see it in their queue"
 
 
 def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
@@ -35,15 +40,6 @@ def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> Non
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it ended before the line above
         os._exit(1)
-
-
-Aim = Literal["estimate", "charge", "check"]
-End = Literal["done", "refused", "ended"]
-
-_CHUNK: Final = 1 << 20
-# Codes of errors whose texts speak of what the analyst wrote; others are told by a constant.
-_TOLD: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
-UNAVAILABLE: Final = "the data set cannot be used at the moment; curators see it in their queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +99,13 @@ def _limit(order: Order) -> None:
 
 
 def _do(order: Order) -> Report:
-    """Run the job; every end is told by a code and a text of public facts."""
+    """Run the job; every end is reported by a code and a text of public facts."""
     try:
         return {"estimate": _estimate, "charge": _charge_only, "check": _check_file}[order.aim](
             order
         )
     except PrivateAteError as error:
-        if error.code in _TOLD and not (order.folder and order.folder in str(error)):
+        if error.code in _QUOTED and not (order.folder and order.folder in str(error)):
             return Report("refused", error.code, str(error))
         return Report("refused", error.code, UNAVAILABLE)
     except Exception:  # noqa: BLE001  # its text could quote a record; the charge was made
@@ -167,7 +163,7 @@ def _check_file(order: Order) -> Report:
 
 
 def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401  # Dataset, loaded late
-    """Return a release about made-up people: it promises nothing and tells the true effect."""
+    """Return a release about made-up data: it promises nothing and states the true effect."""
     from private_ate.datasets.dummy import DUMMY_NOTE, draw_dummy
     from private_ate.estimation import estimate_ate
     from private_ate.service.release_times import dummy_rows
@@ -177,8 +173,8 @@ def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401 
         trial = 0.5 if asked["probability"] is None else asked["probability"]
     study = draw_dummy(dataset.domain, dummy_rows(dataset.size), trial=trial)
     made = estimate_ate(study.frame, **asked | {"dataset": dataset.name, "seed": 1})
-    told = f"dummy data: made-up people with a known effect of {study.effect:g}"
-    return replace(made, guarantee=DUMMY_NOTE, warnings=(told, *made.warnings)).to_json()
+    note = f"dummy data: made-up people with a known effect of {study.effect:g}"
+    return replace(made, guarantee=DUMMY_NOTE, warnings=(note, *made.warnings)).to_json()
 
 
 def _charge_only(order: Order) -> Report:
@@ -206,6 +202,7 @@ def _charge_only(order: Order) -> Report:
 def _approval(order: Order, plan: str, submitted: int) -> Any:  # noqa: ANN401  # Approval, loaded late
     from private_ate.charging import Approval
     from private_ate.service.release_times import visible_time
+    from private_ate.service.store.events import time_text
     from private_ate.service.store.requests import find_request, move
     from private_ate.service.store.worker_events import require_queued
 
@@ -231,7 +228,7 @@ def _approval(order: Order, plan: str, submitted: int) -> Any:  # noqa: ANN401  
             msg = "the request was given up; its release is not kept"
             raise LedgerError(msg)
 
-    at = datetime.fromtimestamp(submitted / 1000, UTC).isoformat(timespec="seconds")
+    at = time_text(submitted)
     return Approval(plan, at, on_charge, on_release)
 
 
@@ -261,7 +258,7 @@ def _require_approval(execute: Any, row: Any) -> None:  # noqa: ANN401  # Execut
     """Refuse to charge what neither the policy allows nor curators approved.
 
     Runs inside the charging transaction: the web process, which queued the request, may have been
-    taken over, a policy may have been made narrower since, and people may have been revoked.
+    taken over, a policy may have been made narrower since, and users may have been revoked.
     """
     from private_ate.service.operations import objections_to
     from private_ate.service.question_plan import settle_question

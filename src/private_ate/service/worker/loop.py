@@ -85,7 +85,7 @@ class Worker:
     _checked: dict[str, int] = field(default_factory=dict)
 
     def run(self, stop: threading.Event, pause: float = 0.2) -> None:
-        """Work until told to stop; the jobs at hand are finished first.
+        """Work until asked to stop; the jobs at hand are finished first.
 
         Made-up data has a thread of its own, so that it neither delays answers about records nor
         shows by its own times how long they take.
@@ -230,15 +230,15 @@ class Worker:
             pass_fds=(write,), text=True,
         )  # fmt: skip
         os.close(write)
-        told: list[str] = []
-        reader = threading.Thread(target=_read_all, args=(read, told))
+        texts: list[str] = []
+        reader = threading.Thread(target=_read_all, args=(read, texts))
         reader.start()
         with suppress(BrokenPipeError), cast("TextIO", job.stdin) as stdin:
             stdin.write(order.text())
         self._wait(job, order.seconds)
         reader.join()
         try:
-            return Report(**json.loads("".join(told)))
+            return Report(**json.loads("".join(texts)))
         except (ValueError, TypeError):
             return None
 
@@ -314,7 +314,7 @@ class Worker:
         )  # fmt: skip
 
 
-def _read_all(pipe: int, told: list[str]) -> None:
+def _read_all(pipe: int, texts: list[str]) -> None:
     """Read a pipe to its end, whatever comes."""
     with os.fdopen(pipe, encoding="utf-8", errors="replace") as file:
-        told.append(file.read())
+        texts.append(file.read())
