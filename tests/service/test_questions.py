@@ -12,8 +12,7 @@ from private_ate.datasets.dummy import draw_dummy
 from private_ate.domain import SamplingWeights
 from private_ate.errors import ArgumentError
 from private_ate.service.policy import Policy
-from private_ate.service.question import Question
-from private_ate.service.question_plan import plan_question, settle_question
+from private_ate.service.question import Question, plan_question, settle_question
 from private_ate.service.store.catalogue import set_policy
 from private_ate.service.worker.job import _estimate
 

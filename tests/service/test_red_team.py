@@ -16,10 +16,10 @@ from house_people import CAROL
 from web_client import Client
 
 from private_ate.errors import ArgumentError
-from private_ate.service import question_plan
+from private_ate.service import question
+from private_ate.service.limits import Shares
 from private_ate.service.processes import hold_worker_name
 from private_ate.service.refusals import Conflict, TooMany
-from private_ate.service.shares import Shares
 from private_ate.service.store.catalogue import close_dataset
 from private_ate.service.web.app import make_app
 from private_ate.service.web.authentication import Buckets, Proxy, WebSettings
@@ -147,7 +147,7 @@ def held_plans(monkeypatch):
         msg = "enough"
         raise ArgumentError(msg)
 
-    monkeypatch.setattr(question_plan, "plan_ate", slow)
+    monkeypatch.setattr(question, "plan_ate", slow)
     yield inside, go_on
     go_on.set()
 

@@ -16,8 +16,7 @@ from private_ate.errors import ArgumentError, LedgerError
 from private_ate.estimators.registry import METHODS
 from private_ate.service.chain_heads import publish_heads, require_heads, visible_heads
 from private_ate.service.policy import Policy, Wish
-from private_ate.service.question import Question
-from private_ate.service.question_plan import settle_question
+from private_ate.service.question import Question, settle_question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,

@@ -18,10 +18,9 @@ from private_ate.privacy.ledger.chain import canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.ledger.store import Execute, Store, find_entry
-from private_ate.service.limits import Limits
+from private_ate.service.limits import Limits, Shares
 from private_ate.service.policy import Wish
-from private_ate.service.question import Question, Settled
-from private_ate.service.question_plan import settle_question
+from private_ate.service.question import Question, Settled, settle_question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,
@@ -36,7 +35,6 @@ from private_ate.service.release_times import (
     dummy_bound,
     running_bound,
 )
-from private_ate.service.shares import Shares
 from private_ate.service.store.catalogue import (
     Dataset,
     Population,

@@ -23,8 +23,7 @@ from private_ate.report.markup import STYLE
 from private_ate.service.chain_heads import first_hidden, holds_head, visible_heads
 from private_ate.service.operations import Balance, Service
 from private_ate.service.policy import Policy
-from private_ate.service.question import Question
-from private_ate.service.question_plan import plan_question
+from private_ate.service.question import Question, plan_question
 from private_ate.service.store.catalogue import (
     Dataset,
     add_dataset,

@@ -114,7 +114,7 @@ def _do(order: Order) -> Report:
 
 def _estimate(order: Order) -> Report:
     from private_ate.estimation import estimate_ate
-    from private_ate.service.question_plan import settle_question
+    from private_ate.service.question import settle_question
     from private_ate.service.sources import name_of, open_source
     from private_ate.service.store.catalogue import find_dataset, pin_digest
     from private_ate.service.store.requests import find_request
@@ -180,7 +180,7 @@ def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401 
 def _charge_only(order: Order) -> Report:
     """Charge a job that ended without a word: how it ended might depend on records."""
     from private_ate.privacy.ledger.ledger import Charge
-    from private_ate.service.question_plan import settle_question
+    from private_ate.service.question import settle_question
     from private_ate.service.store.catalogue import find_dataset
     from private_ate.service.store.requests import find_request
     from private_ate.service.store.tables import connect
@@ -261,7 +261,7 @@ def _require_approval(execute: Any, row: Any) -> None:  # noqa: ANN401  # Execut
     taken over, a policy may have been made narrower since, and users may have been revoked.
     """
     from private_ate.service.operations import objections_to
-    from private_ate.service.question_plan import settle_question
+    from private_ate.service.question import settle_question
     from private_ate.service.store.catalogue import find_dataset
     from private_ate.service.store.requests import approvers_of
     from private_ate.service.store.users import are_two_persons, is_there
