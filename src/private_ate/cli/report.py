@@ -73,7 +73,7 @@ def report(
 def _draw(release: Release, out: Path, contrasts: Literal["all", "reference"], figure: str) -> None:
     """Draw what is asked for; the name of the file says in which form."""
     from private_ate.report import plots  # matplotlib is an extra
-    from private_ate.report.words import titled_balance  # keeps --help fast
+    from private_ate.report.phrasing import titled_balance  # keeps --help fast
 
     if figure == "effects":
         plots.draw_effects(release, out, contrasts)

@@ -20,7 +20,7 @@ from private_ate import (
 from private_ate.cli.app import app
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.release.public_facts import PublicFacts
-from private_ate.report.numbers import number_text
+from private_ate.report.phrasing import number_text
 
 CANARY = 41.87654321
 
