@@ -18,8 +18,7 @@ from private_ate.cli.combine import combine
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
-from private_ate.cli.flags import with_flag
-from private_ate.cli.help import PlainCommand, PlainGroup
+from private_ate.cli.flags import PlainCommand, PlainGroup, with_flag
 from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
 from private_ate.cli.report import report
@@ -98,7 +97,7 @@ def options(
 def main() -> None:
     """Run a command; exit 0 if fine, 2 on bad arguments or schema, 3 if the budget refuses.
 
-    A check that finds what would bend an estimate exits with 1, as does an unforeseen error.
+    A check that finds what would bias an estimate exits with 1, as does an unforeseen error.
     """
     try:
         app()

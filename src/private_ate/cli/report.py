@@ -9,7 +9,7 @@ import typer
 
 from private_ate.arguments import one_of
 from private_ate.cli import flags
-from private_ate.cli.saved import read_release, require_apart
+from private_ate.cli.output import read_release, require_apart
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:

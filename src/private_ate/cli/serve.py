@@ -119,7 +119,7 @@ def work(
     folder: Folder,
     name: Annotated[str, typer.Option(help="Name of this worker, if there are several.")] = "",
 ) -> None:
-    """Work requests off, one process each; the only one that reads records."""
+    """Run requests, one process each; no other command reads records."""
     from private_ate.service.config import read_config  # keeps --help fast
     from private_ate.service.processes import run_work  # as above
 
@@ -130,7 +130,7 @@ def work(
 def verify(
     folder: Folder,
     head: Annotated[
-        str | None, typer.Option(help="A hash that a release or /v1/heads told.")
+        str | None, typer.Option(help="A hash from a release or from /v1/heads.")
     ] = None,
 ) -> None:
     """Check both histories, the budgets and every request's state; exits with 2 if not."""

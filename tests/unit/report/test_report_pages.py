@@ -143,7 +143,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_spent(files
 
 
 def test_a_password_in_the_command_stays_off_the_page(releases, study, monkeypatch):
-    from private_ate.cli.pages import public_facts
+    from private_ate.cli.output import public_facts
 
     secret = [
         "--ledger",
