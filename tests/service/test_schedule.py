@@ -152,7 +152,7 @@ def test_a_job_of_a_small_question_does_not_hold_its_data_set_for_an_hour(small_
     bound = running_bound(JobSize("calibrated", "label", 400, len(CLINIC.domain.features)))
     assert worker._order(row, "estimate").seconds <= 4 * bound + 1
     # What died without a word is charged, however slow the machine is.
-    assert worker._order(row, "charge").seconds == worker.bench.seconds
+    assert worker._order(row, "charge").seconds == worker.settings.seconds
 
 
 @pytest.mark.parametrize(

@@ -144,11 +144,11 @@ def test_undeclared_public_entries_are_told_and_cost_nothing(small_house):
 def test_a_job_that_dies_without_a_word_is_charged_and_lost(small_house, monkeypatch):
     asked = small_house.ask()
     worker = small_house.worker()
-    worker.bench = replace(worker.bench, memory=64 << 20)  # too little to import numpy
+    worker.settings = replace(worker.settings, memory=64 << 20)  # too little to import numpy
     run = type(worker)._run
 
     def roomy(self, row, aim):
-        self.bench = replace(self.bench, memory=(8 << 30) if aim == "charge" else 64 << 20)
+        self.settings = replace(self.settings, memory=(8 << 30) if aim == "charge" else 64 << 20)
         return run(self, row, aim)
 
     monkeypatch.setattr(type(worker), "_run", roomy)
@@ -165,12 +165,12 @@ def test_a_job_that_dies_without_a_word_is_charged_and_lost(small_house, monkeyp
 def test_a_job_that_takes_too_long_is_ended_charged_and_lost(small_house, monkeypatch):
     asked = small_house.ask()
     worker = small_house.worker()
-    worker.bench = replace(worker.bench, seconds=0)
+    worker.settings = replace(worker.settings, seconds=0)
     monkeypatch.setattr("private_ate.service.worker.loop._BEAT", 10)
     run = type(worker)._run
 
     def patient(self, row, aim):
-        self.bench = replace(self.bench, seconds=60 if aim == "charge" else 0)
+        self.settings = replace(self.settings, seconds=60 if aim == "charge" else 0)
         return run(self, row, aim)
 
     monkeypatch.setattr(type(worker), "_run", patient)
