@@ -130,7 +130,7 @@ def test_plans_and_checks_can_be_quiet(asked, tmp_path, monkeypatch):
         told.append(quiet)
         yield lambda *_: None
 
-    monkeypatch.setattr("private_ate.cli.output.watch", watch)
+    monkeypatch.setattr(f"private_ate.cli.{command}.watch", watch)
     outputs = [RUNNER.invoke(app, [*words, *flag]).stdout for flag in ([], ["--quiet"])]
 
     assert told == [False, True]
