@@ -7,7 +7,6 @@ import pytest
 
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.subgroup_noise import Parts
 from private_ate.release.spending import list_steps
 
 WIDE, ONE, TINY = 5000, Fraction(1), Fraction(1, 10**6)
@@ -65,17 +64,6 @@ def test_the_scale_of_a_step_is_the_standard_deviation_of_its_noise(mechanism):
     step = list_steps(noise.spends)[0]
 
     assert step.mechanism == mechanism
-    assert drawn.std() == pytest.approx(step.scale[0], rel=CLOSE)
-
-
-def test_in_parts_that_rows_may_move_between_a_scale_is_that_of_one_move():
-    noise = Noise(SeededEntropy(5))
-    within = Parts(noise, moves=2).within("a")
-
-    drawn = np.array(within.laplace("a", [0] * 3000, sensitivity=WIDE, epsilon=ONE)) / HALF
-    (step,) = list_steps(noise.spends)
-
-    assert step.epsilon == 2  # the cost of both moves
     assert drawn.std() == pytest.approx(step.scale[0], rel=CLOSE)
 
 
