@@ -15,8 +15,6 @@ from private_ate.estimators.arm_balance import ArmBalance
 from private_ate.estimators.arm_overlap import note_few_units, warn_of_arms
 from private_ate.estimators.calibrated.clipping import ClipNotes
 from private_ate.estimators.calibrated.settings import (
-    TRIMMED,
-    ArmsSamplingNote,
     CalibratedArmsSettings,
     CalibratedSettings,
     SamplingNote,
@@ -53,6 +51,10 @@ _SHAPES: Final = (
 _RARE: Final = (
     "{0:.0%} of the rows are where one arm is five times rarer than overall: there the comparison "
     "rests on straight lines of the covariates"
+)
+_TRIMMED: Final = (
+    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
+    "units count less than the design says, which draws the effect towards that of the sample"
 )
 _LEFT_OUT: Final = (
     "{0} of {1} rows have no outcome{2} and were left out; the others are weighted to resemble all "
@@ -201,22 +203,23 @@ def _missing(study: MatchingStudy, left_out: list[int]) -> tuple[str, ...]:
 
 def _sampling(
     study: MatchingStudy, weights: PublicWeights
-) -> tuple[SamplingNote | ArmsSamplingNote | Absent, tuple[str, ...]]:
+) -> tuple[SamplingNote | Absent, tuple[str, ...]]:
     """Say which sampling weights are in force, and where a cap binds below the largest."""
     declared, labels = study.domain.weights, study.domain.treatment.coded
     if declared is None:
         return ABSENT, ()
     arms = [arm.problem for arm in weights.arms]
-    largest = max(arm.largest for arm in arms)
     trimmed = [
-        (label, arm.cap, arm.problem.heaviest)
+        (f"arm {label!r}: ", _TRIMMED.format(arm.cap, arm.problem.heaviest))
         for label, arm in zip(labels, weights.arms, strict=True)
         if arm.cap < arm.problem.heaviest * (1 - 1e-12)
     ]
-    if len(arms) == 2:
+    worth: ArmNumbers | dict[str, float]
+    if len(arms) == 2:  # which share a cap
         worth = ArmNumbers(arms[1].effective, arms[0].effective)
-        notes = [TRIMMED.format(cap, size) for _, cap, size in trimmed[:1]]
-        return SamplingNote(declared.column, declared.high, largest, worth), tuple(notes)
-    by_arm = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
-    notes = [f"arm {label!r}: {TRIMMED.format(cap, size)}" for label, cap, size in trimmed]
-    return ArmsSamplingNote(declared.column, declared.high, largest, by_arm), tuple(notes)
+        notes = [text for _, text in trimmed[:1]]
+    else:
+        worth = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
+        notes = [name + text for name, text in trimmed]
+    largest = max(arm.largest for arm in arms)
+    return SamplingNote(declared.column, declared.high, largest, worth), tuple(notes)

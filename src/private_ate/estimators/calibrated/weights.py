@@ -18,6 +18,7 @@ from private_ate.arrays import Floats, Indices
 from private_ate.estimators.calibrated.design import (
     ArmProblem,
     Design,
+    Sums,
     fold_with_base,
     members_of,
 )
@@ -324,11 +325,9 @@ def settle(public: MatchingStudy, design: Design, chosen: Sequence[CapPoint]) ->
         cut = -gap / weight if gap < 0 else 0.0
         arms.append(ArmWeights(problem, cap, solution.dual, lift, cut))
 
-    def kernel(block: Block, base: Floats | None) -> _AllSums:
+    def kernel(block: Block, base: Floats | None) -> Sums[WeightSums]:
         near, units = design.near(block, base), design.units(block)
-        return _AllSums(
-            tuple(_add_up(block, arm.of(block, near, units, adding=True)) for arm in arms)
-        )
+        return Sums(tuple(_add_up(block, arm.of(block, near, units, adding=True)) for arm in arms))
 
     found = fold_with_base(public, design.base, kernel).of
     return PublicWeights(
@@ -345,26 +344,6 @@ def _add_up(block: Block, held: WeightedRows) -> WeightSums:
         held.sums,
         weights @ block.covariates,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _AllSums:
-    """Sums of all arms from one pass."""
-
-    of: tuple[WeightSums, ...]
-
-    def __add__(self, other: _AllSums) -> _AllSums:
-        return _AllSums(tuple(a + b for a, b in zip(self.of, other.of, strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """The dual's sums of the arms that asked, from one pass."""
-
-    of: tuple[DualSums, ...]
-
-    def __add__(self, other: _Answers) -> _Answers:
-        return _Answers(tuple(a + b for a, b in zip(self.of, other.of, strict=True)))
 
 
 def _solve(
@@ -412,7 +391,7 @@ def _climb(design: Design, problem: ArmProblem, cap: float, start: Floats) -> Cl
 
 def _dual_kernel(
     design: Design, asked: list[tuple[ArmProblem, Floats]], caps: dict[int, float]
-) -> Callable[[Block, Floats | None], _Answers]:
+) -> Callable[[Block, Floats | None], Sums[DualSums]]:
     def answer(block: Block, near: Floats, problem: ArmProblem, dual: Floats) -> DualSums:
         rows = np.flatnonzero((block.arm == problem.code) & members_of(block))
         own, units = problem.level * near[rows], design.units(block)[rows]
@@ -424,8 +403,8 @@ def _dual_kernel(
         found = problem.features.weigh(block.covariates, rows, dual, own, units, cap, adding=True)
         return dual_sums(found.price, own, units, found.weights, found.sums)
 
-    def kernel(block: Block, base: Floats | None) -> _Answers:
+    def kernel(block: Block, base: Floats | None) -> Sums[DualSums]:
         near = design.near(block, base)
-        return _Answers(tuple(answer(block, near, *one) for one in asked))
+        return Sums(tuple(answer(block, near, *one) for one in asked))
 
     return kernel
