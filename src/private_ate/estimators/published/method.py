@@ -18,7 +18,8 @@ from private_ate.arguments import exact_shares, one_of, real_number, settle, who
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.composition import options_of
-from private_ate.estimators.overlap_alarm import measure_weights, warn_of_overlap
+from private_ate.estimators.overlap_warning import pair_model, warn_of_overlap
+from private_ate.estimators.public_arms import measure_arms
 from private_ate.estimators.published.effect import estimate_effect
 from private_ate.estimators.published.limits import FixedLimit, LimitRule, LimitsInUse
 from private_ate.estimators.published.matching import match_similar_units
@@ -177,12 +178,12 @@ def private_ate_at_label_level(
         notes=(_TOO_TIGHT,) if too_tight else ABSENT,
     )
     public = study.public()
-    weighted = measure_weights(public, effect.weights, pool.arms, study.domain.features)
+    balance = measure_arms(public, effect.weights)
     return replace(
         effect.sums.estimate(study, request.coverage, settings),
         adjusted=not too_tight,
         warnings=warn_of_overlap(
-            public, regression.coefficients, weighted, "ate", by=" with method 'auto'"
+            public, pair_model(regression.coefficients), balance, by=" with method 'auto'"
         ),
     )
 

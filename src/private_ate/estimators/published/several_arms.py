@@ -13,9 +13,8 @@ from typing import Final
 
 from private_ate.effects.estimate import ArmEstimate, Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.estimators.arm_balance import measure_arms
-from private_ate.estimators.arm_overlap import note_few_units, warn_of_arms
-from private_ate.estimators.arm_sizes import count_arms
+from private_ate.estimators.overlap_warning import note_few_units, warn_of_overlap
+from private_ate.estimators.public_arms import count_arms, measure_arms
 from private_ate.estimators.published.limits import LimitRule, LimitsInUse
 from private_ate.estimators.published.regression import ScoreNoise, release_multinomial
 from private_ate.estimators.published.settings import (
@@ -150,7 +149,7 @@ def several_arms_at_label_level(
     )
     return estimate_from_arms(
         arms, domain, request, settings,
-        rule="convolved", adjusted=not too_tight, warnings=warn_of_arms(public, model, balance),
+        rule="convolved", adjusted=not too_tight, warnings=warn_of_overlap(public, model, balance),
     )  # fmt: skip
 
 
