@@ -103,7 +103,7 @@ class ArmProblem:
         """What non-linear terms moved, at a full share: ``‖F'u − g‖²/b`` over these terms."""
         if self.features.share == 0:
             return 0.0
-        moved = (self.before - self.target)[self.features.straight :]
+        moved = (self.before - self.target)[self.features.linear :]
         return float(moved @ moved) / self.features.share
 
 
@@ -261,11 +261,11 @@ def _ask(sample: SampleRows, request: Request, arms: int) -> tuple[FeatureMap, .
     """Learn features from a 0/1 question per arm; two arms that carry all rows share one."""
     options = request.options
     plain = isinstance(options, CalibratedOptions) and options.terms == "plain"
-    straight = plain or request.design == "randomized" or request.target == "track"
+    linear = plain or request.design == "randomized" or request.target == "track"
 
     def learn(code: int) -> FeatureMap:
         member = ((sample.arm == code) & sample.carries).astype(np.float64)
-        return learn_features(sample.covariates, member, straight=straight)
+        return learn_features(sample.covariates, member, linear=linear)
 
     if arms == 2 and sample.carries.all():
         return (learn(1),) * 2

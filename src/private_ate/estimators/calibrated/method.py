@@ -31,7 +31,7 @@ from private_ate.estimators.calibrated.effects import (
     estimate_quantities,
     means_and_ratios,
 )
-from private_ate.estimators.calibrated.facts import (
+from private_ate.estimators.calibrated.notes import (
     RATIO_NOTE,
     few_units_of,
     settings_of,
@@ -148,16 +148,16 @@ def estimate_rows(
     return estimate_quantities(quantities, weights, domain, request, settings, warnings)
 
 
-def learn_from_all(public: MatchingStudy, request: Request, cells: int) -> Learned:
+def learn_from_all(public: MatchingStudy, request: Request, subgroups: int) -> Learned:
     """Return features and weights of all rows that the rows of so many subgroups take over.
 
-    The noise of rolled-up totals is that of all cells, so that the cap reckons with it.
+    The noise of rolled-up totals is that of all subgroups, so that the cap reckons with it.
     """
     options = options_of(request, CalibratedOptions, "calibrated")
     design = pose(public, request)
     budget = plan_budget(design, public.domain.bounds, request, options, request.outcomes)
     weights = weigh(
-        public, design, draws_of(budget.forms), cells * budget.noise_variance,
+        public, design, draws_of(budget.forms), subgroups * budget.noise_variance,
         outcome_share(public.domain.bounds, options),
     )  # fmt: skip
     return Learned(design.questions, weights.of)

@@ -90,8 +90,8 @@ def predictor(assumed: Assumptions, request: Request) -> Predict:
             moved = imbalance_weight(spread, likely) * left
             shown = tuple((unit**2 * (likely * squares + moved)).tolist())
             bias = unit**2 * float(moved.mean())
-            thought = float(imbalance_weight(spread, np.array([alike]))[0])
-            sampling = unit**2 * (alike * squares + thought * left)
+            expected = float(imbalance_weight(spread, np.array([alike]))[0])
+            sampling = unit**2 * (alike * squares + expected * left)
             quantity = Quantity(0.0, (noise,), shown, bias, tuple(map(float, form)))
             predictions.append(Prediction(quantity, sampling, f"cap {point.cap:.3g}"))
         return tuple(predictions)

@@ -25,7 +25,7 @@ from private_ate.estimators.calibrated.design import (
 from private_ate.estimators.calibrated.features import LINES, UNEXPLAINED, weights_at
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
-    Climb,
+    DualAscent,
     DualSums,
     Solution,
     curvature_of,
@@ -43,7 +43,7 @@ __all__ = [
 
 _CAPS: Final = 12
 _PATH_ROWS: Final = 3_000  # rows of an arm on which caps are tried
-_CURVED_ROWS: Final = 10_000  # rows of an arm that tell second derivatives
+_CURVED_ROWS: Final = 10_000  # rows of an arm from which second derivatives are taken
 _PASS_TOLERANCE: Final = (
     1e-4  # of n: where passes cost much, a tenth of a standard error at 10⁶ rows
 )
@@ -110,7 +110,7 @@ class ArmWeights:
 
     @property
     def effective(self) -> float:
-        """How many units of equal weight the arm is worth."""
+        """The effective sample size of the arm."""
         return self.problem.total**2 / self.used.squares
 
     @property
@@ -232,7 +232,7 @@ def choose_cap(
 
 def expected_misses(problem: ArmProblem) -> float:
     """Return what leaves can be expected to miss of what they moved, by the evidence for them."""
-    return (_MISSED * problem.features.sure) ** 2 * problem.missed
+    return (_MISSED * problem.features.evidence) ** 2 * problem.missed
 
 
 def try_caps(design: Design, arms: tuple[int, ...]) -> Iterator[CapPoint]:
@@ -357,29 +357,29 @@ def _solve(
             )
             for problem in design.arms
         ]
-    climbs = [_climb(design, problem, caps[problem.code], starts[problem.code])
+    ascents = [_ascent_of(design, problem, caps[problem.code], starts[problem.code])
               for problem in design.arms]  # fmt: skip
-    while any(climb.point is not None for climb in climbs):
+    while any(ascent.point is not None for ascent in ascents):
         asked = [
-            (problem, climb.point)
-            for problem, climb in zip(design.arms, climbs, strict=True)
-            if climb.point is not None
+            (problem, ascent.point)
+            for problem, ascent in zip(design.arms, ascents, strict=True)
+            if ascent.point is not None
         ]
         kernel = _dual_kernel(design, asked, caps)
         answers = iter(fold_with_base(public, design.base, kernel).of)
-        for climb in climbs:
-            if climb.point is not None:
-                climb.hear(next(answers))
-    return [climb.solution for climb in climbs]
+        for ascent in ascents:
+            if ascent.point is not None:
+                ascent.take(next(answers))
+    return [ascent.solution for ascent in ascents]
 
 
-def _climb(design: Design, problem: ArmProblem, cap: float, start: Floats) -> Climb:
-    """Return a climb on all rows whose second derivatives come from some of them."""
+def _ascent_of(design: Design, problem: ArmProblem, cap: float, start: Floats) -> DualAscent:
+    """Return an ascent on all rows whose second derivatives come from some of them."""
     some = _rows_of(design, problem, _CURVED_ROWS)
     start = some.solve(cap, start).dual
     # Equal weights need one pass, for their sums.
     equal = cap <= problem.equal_weight * (1 + 1e-9)
-    return Climb(
+    return DualAscent(
         problem.target, problem.total, start,
         lambda dual: some.stands_for * curvature_of(
             some.features, some.near, some.units, dual, cap

@@ -1,7 +1,7 @@
 """Label level: adjusted curves and the effect, both by public weights of the calibrated method.
 
-Both steps solve the same weight problem; the cap of the second follows what the curves tell of
-pseudo-values. They tell their variance too, so that no ε pays for it; subgroups run the method
+Both steps solve the same weight problem; the cap of the second follows the spread of pseudo-values
+under the released curves. So does their variance, for which no ε is spent; subgroups run the method
 itself on pseudo-values.
 """
 
@@ -21,8 +21,8 @@ from private_ate.effects.estimate import Estimate
 from private_ate.estimators.calibrated.clipping import DECLARED_RANGE, outcomes_of
 from private_ate.estimators.calibrated.design import Design, pose
 from private_ate.estimators.calibrated.effects import estimate_quantities
-from private_ate.estimators.calibrated.facts import settings_of, warnings_of
 from private_ate.estimators.calibrated.method import error_variances
+from private_ate.estimators.calibrated.notes import settings_of, warnings_of
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.calibrated.private import (
     Errors,
@@ -38,6 +38,7 @@ from private_ate.estimators.request import Request
 from private_ate.estimators.survival.cells import (
     PublicSums,
     RowCounts,
+    merge_strata,
     one_stratum,
     public_kernel,
     release_cells,
@@ -48,7 +49,6 @@ from private_ate.estimators.survival.first_step import (
     bins_for,
     first_step,
 )
-from private_ate.estimators.survival.strata import merge_strata
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import WEIGHT_BITS
 from private_ate.settings import ABSENT
@@ -67,7 +67,7 @@ _COVERED: Final = (
 
 
 def label_options(request: Request, values: PseudoValues | None = None) -> CalibratedOptions:
-    """Return the method's options for pseudo-values: no clipping, and what the curves tell.
+    """Return the method's options for pseudo-values: no clipping, and the spread under the curves.
 
     A narrower range would cut off events of a rare kind, which are what is asked for. Risks are
     released arm by arm, so that their ratio follows.

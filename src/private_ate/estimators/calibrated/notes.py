@@ -139,9 +139,9 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
     """Return the warning of poor overlap; everything that it looks at is public."""
     balance = _balance(public, weights)
     if public.domain.weights is not None:
-        # What sampling weights cost is the design's doing, not a want of overlap.
-        worth = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
-        balance = replace(balance, sizes=worth)
+        # What sampling weights cost is due to the design, not to poor overlap.
+        sizes = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
+        balance = replace(balance, sizes=sizes)
     if len(weights.arms) == 2:
         model = pair_model(weights.arms[1].problem.features.coefficients)
     else:
@@ -178,9 +178,9 @@ def _differences(balance: ArmBalance) -> dict[str, tuple[float, float]]:
 def _shapes(weights: PublicWeights) -> tuple[str, ...]:
     """Say where treatment follows shapes, and where one arm is rare."""
     maps = [arm.problem.features for arm in weights.arms]
-    sure, scarce = max(one.sure for one in maps), max(one.scarce for one in maps)
+    evidence, scarce = max(one.evidence for one in maps), max(one.scarce for one in maps)
     notes = []
-    if sure > 0:
+    if evidence > 0:
         notes.append(_SHAPES.format(max(one.middle.size for one in maps)))
     if scarce > _SCARCE:
         notes.append(_RARE.format(scarce))
@@ -208,12 +208,12 @@ def _sampling(
         for label, arm in zip(labels, weights.arms, strict=True)
         if arm.cap < arm.problem.heaviest * (1 - 1e-12)
     ]
-    worth: ArmNumbers | dict[str, float]
+    effective: ArmNumbers | dict[str, float]
     if len(arms) == 2:  # which share a cap
-        worth = ArmNumbers(arms[1].effective, arms[0].effective)
+        effective = ArmNumbers(arms[1].effective, arms[0].effective)
         notes = [text for _, text in trimmed[:1]]
     else:
-        worth = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
+        effective = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
         notes = [name + text for name, text in trimmed]
     largest = max(arm.largest for arm in arms)
-    return SamplingNote(declared.column, declared.high, largest, worth), tuple(notes)
+    return SamplingNote(declared.column, declared.high, largest, effective), tuple(notes)
