@@ -73,12 +73,6 @@ class LabelSettings(Settings):
         Neighbours (N) of the matching that was tracked; null for target "balance".
     weight_cap : float or mapping
         The limit on the largest weight that suits ε; of three arms or more, of each.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    population : str
-        Whom the effect speaks of.
     arms : pair by arm or mapping
         Sizes of the arms, which are public at label level; without rows that were left out.
     effective_arms : pair by arm or mapping
@@ -86,16 +80,10 @@ class LabelSettings(Settings):
     balance : mapping
         Standardised mean difference of each covariate, before and after weighting; of three arms
         or more the greatest over all pairs.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
     outcomes_beyond : number and its reach
         How many outcomes lie beyond the range around a private centre, where there is one.
     clipped_to : pair of float
         The privately chosen outcome bounds, where asked for.
-    left_out_outcome : int
-        Rows without an outcome that were left out, where who lacks one is public.
     observed_share : pair by arm or mapping
         The released share of weight with an outcome, where who lacks one is private.
     sampling_weights : object
@@ -103,12 +91,6 @@ class LabelSettings(Settings):
     subgroups : object
         How effects in subgroups came about; only where they were asked for. Numbers above then
         speak of all of them: the largest cap, the worst balance.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    notes : list of str
-        Warnings.
-    budget : mapping
-        ε of each step that saw private values.
     """
 
 
@@ -118,8 +100,6 @@ class CalibratedSettings(LabelSettings):
 
     Attributes
     ----------
-    estimand : str
-        Whose average effect was asked for.
     means : pair by arm
         Mean outcomes if all were treated and if none were, where asked for.
     risk_ratio : float or None
