@@ -16,7 +16,6 @@ from private_ate.estimators.calibrated.settings import CalibratedArmsSettings, C
 from private_ate.estimators.calibrated.weights import PublicWeights
 from private_ate.estimators.request import Request
 from private_ate.estimators.several_arms import estimate_from_arms
-from private_ate.release.intervals import half_width, noise_half_width
 from private_ate.settings import ArmNumbers
 
 __all__ = ["estimate_contrast", "estimate_quantities", "means_and_ratios"]
@@ -48,34 +47,23 @@ def estimate_quantities(
             tuple(np.add(control.variances, treated.variances).tolist()),
             control.bias + treated.bias,
         )  # fmt: skip
-    noise, every = noise_half_width(request.coverage, effect.noise), None
-    if effect.variances:
-        every = half_width(request.coverage, effect.noise, [effect.variances], "convolved")
-    return estimate_contrast(
-        effect, (noise, every), weights.design, domain, request, settings, warnings
-    )
+    effect = effect.with_intervals(request.coverage, "convolved", domain.bounds.width)
+    return estimate_contrast(effect, weights.design, request, settings, warnings)
 
 
 def estimate_contrast(
     effect: Quantity,
-    halves: tuple[float, float | None],
     design: Design,
-    domain: Domain,
     request: Request,
     settings: CalibratedSettings,
     warnings: tuple[str, ...],
 ) -> Estimate:
-    """Return the estimate of two arms; ``halves`` cover its noise, and every error if paid for."""
-    reach, value = domain.bounds.width, effect.value
-    noise, every = halves
-    interval = None
-    if every is not None:
-        interval = max(value - every, -reach), min(value + every, reach)
-    return Estimate(
-        value, (value - noise, value + noise), interval, settings,
-        warnings=warnings, quantities=(effect,),
-        overlap=design.population if request.estimand == "ato" else None,
-    )  # fmt: skip
+    """Return the estimate of two arms from a quantity that holds its intervals."""
+    return replace(
+        Estimate.of(effect, settings),
+        warnings=warnings,
+        population=design.population if request.estimand == "ato" else None,
+    )
 
 
 class _Means(TypedDict, total=False):

@@ -258,7 +258,7 @@ def _estimate_ratios(
         epsilon=half.budget.sums, rows=request.rows_per_person, noise=noise,
     )  # fmt: skip
     value = min(max(bounds.width * released.effect, -bounds.width), bounds.width)
-    every: float | None = None
+    reach, interval = bounds.width * released.noise_half(request.coverage), None
     variances: tuple[float, ...] = ()
     bias = 0.0
     if sampling is not None:
@@ -267,7 +267,8 @@ def _estimate_ratios(
         errors = error_variances(weights, sampling.guess, seen.likely_values(), shares)
         squares, unit = errors[0][0] + errors[1][0], (bounds.width / study.size) ** 2
         variances, bias = tuple((unit * squares).tolist()), unit * (errors[0][1] + errors[1][1])
-        every = bounds.width * released.half_width(request.coverage, np.sqrt(squares) / study.size)
+        wide = bounds.width * released.half_width(request.coverage, np.sqrt(squares) / study.size)
+        interval = max(value - wide, -bounds.width), min(value + wide, bounds.width)
     notes = half.settings.notes if isinstance(half.settings.notes, tuple) else ()
     settings = replace(
         half.settings,
@@ -283,11 +284,11 @@ def _estimate_ratios(
             for arm in (released.control, released.treated)
         ]
         settings = replace(settings, **means_and_ratios(levels, domain))
-    return estimate_contrast(
-        Quantity(value, (), variances, bias),
-        (bounds.width * released.noise_half(request.coverage), every),
-        weights.design, domain, request, settings, half.warnings,
+    effect = Quantity(
+        value, (), variances, bias,
+        interval=interval, noise_interval=(value - reach, value + reach),
     )  # fmt: skip
+    return estimate_contrast(effect, weights.design, request, settings, half.warnings)
 
 
 def _middle(kept: OutcomeRange, bounds: Interval) -> float:
