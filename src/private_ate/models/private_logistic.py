@@ -102,7 +102,7 @@ class PrivateFit(ABC):
 
     @property
     def loss_bounds(self) -> LossBounds:
-        """Bounds on the loss of one row and its derivatives: those of the logistic loss."""
+        """Bounds on the slope and the curvature of one row's loss: those of the logistic loss."""
         return LOGISTIC
 
     @abstractmethod
@@ -214,7 +214,7 @@ class PrivateFit(ABC):
 class LogisticObjective(PrivateFit):
     """The logistic loss of a model of treatment or of outcomes on scaled covariates.
 
-    With ``arm`` the model of treatment tells that arm from all others.
+    With ``arm`` the model is one of that arm against all others.
     """
 
     model: Model
