@@ -17,19 +17,19 @@ pytestmark = pytest.mark.benchmark
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 # The arguments of each script that make it small; `{}` is a folder for what it writes.
 SMALLEST = {
+    "accuracy.py": (
+        "--families linear,three-arms,quiet-binary --sizes 600 --studies 1 --draws 1 --epsilons 2 "
+        "--dimension 5",
+        "--families rules-1 --sizes 1000 --studies 1 --draws 1 --epsilons 4 --dimension 6 "
+        "--levels sample --without squares,terms,forest,slopes,flags",
+        "--families rules-1 --sizes 1000 --studies 1 --draws 1 --epsilons 4 --dimension 6 "
+        "--levels sample --without twin,boosting",
+    ),
     "accuracy_arms.py": (
         "--table errors --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
         "--table intervals --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
     ),
-    "accuracy_blocks.py": (
-        "--runs 1 --families varied --sizes 500 --dimensions 3 --monotone --save {}/blocks.csv",
-    ),
-    "accuracy_growing.py": (
-        "--families network,studies --sizes 500 --repeats 1 --epsilons 1",
-        "--sets --draws 1 --epsilons 1",
-    ),
     "accuracy_label.py": ("--draws 2 --sets ihdp",),
-    "accuracy_sample.py": ("--runs 1 --sets ihdp,confounded-10000",),
     "accuracy_subgroups.py": (
         "--sizes 500 --epsilons 1 --studies 1 --file {}/subgroups.jsonl",
         "--table overall --sizes 500 --epsilons 1 --draws 2",
@@ -41,7 +41,7 @@ SMALLEST = {
     "baselines.py": ("200 2 1",),
     "ledger.py": ("3",),
     "matching.py": ("--rows 1000 --repeats 1 --cores 1 --file {}/matching.json",),
-    "planning.py": ("--draws 1 --only NSW",),
+    "planning.py": ("--draws 1 --epsilons 2 --only 300,tenth",),
     "run.py": ("--largest 3000",),
     "scale.py": ("--exponents 3 --repeats 1 --folder {} --docs {}",),
     "service.py": ("--seconds 0.2",),

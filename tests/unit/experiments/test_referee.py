@@ -131,13 +131,43 @@ def test_effects_that_vary_with_the_score_average_to_the_fixed_one():
 
 
 def test_confounding_misleads_a_plain_difference_and_a_trial_does_not():
-    confounded = [Setting("any", kind) for kind in ("linear", "nonlinear", "rules")]
+    kinds = ("linear", "nonlinear", "rules", "tree2", "tree3", "count", "threefold", "classes")
+    confounded = [Setting("any", kind) for kind in kinds]
+    confounded += [Setting("any", opposite=True), Setting("any", overlap="poor")]
     for setting, misses in (*((one, True) for one in confounded), (TRIAL, False)):
         dataset = generate_study(replace(setting, size=20_000), 2)
         treated = dataset.frame["t"].to_numpy() == 1
         outcome = dataset.frame["y"].to_numpy()
         gap = outcome[treated].mean() - outcome[~treated].mean()
         assert (abs(gap / dataset.true_effect - 1) > 0.3) == misses
+
+
+def test_opposite_confounding_hides_the_effect():
+    gaps = []
+    for opposite in (False, True):
+        frame = generate_study(Setting("any", size=20_000, opposite=opposite), 2).frame
+        treated, outcome = frame["t"].to_numpy() == 1, frame["y"].to_numpy()
+        gaps.append(outcome[treated].mean() - outcome[~treated].mean())
+
+    assert gaps[0] > 0.6 + 0.2
+    assert gaps[1] < 0.6 - 0.2
+
+
+def test_nobody_is_treated_in_a_closed_stratum_of_a_fifth():
+    frame = generate_study(Setting("any", size=20_000, overlap="never"), 2).frame
+    closed = frame["x1"].to_numpy() > 0.8
+
+    assert closed.mean() == pytest.approx(0.2, abs=0.02)
+    assert frame["t"].to_numpy()[closed].sum() == 0
+    assert frame["t"].to_numpy().mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_wide_bounds_change_the_declaration_alone():
+    narrow, wide = (generate_study(Setting("any", size=500, wider=wider), 2) for wider in (1, 20))
+
+    assert (wide.domain.bounds.low, wide.domain.bounds.high) == (-95.0, 105.0)
+    assert narrow.domain.bounds.width == 10.0
+    assert wide.frame["y"].max() < 10.0
 
 
 def test_a_study_is_decided_by_its_setting_draw_and_seed():
@@ -182,7 +212,9 @@ def test_a_run_that_is_cut_has_the_draws_of_a_verdict_first():
 def test_slow_arms_see_a_few_small_studies_which_are_counted_once():
     slow = [task for task in FULL.tasks() if any(arm.slow for arm in task.arms)]
 
-    assert {(task.setting.size, task.draw) for task in slow} == {(1000, draw) for draw in range(5)}
+    assert {(task.setting.size, task.draw) for task in slow} == {
+        (size, draw) for size in (300, 700, 1000) for draw in range(5)
+    }
     assert len({task.name for task in FULL.studies}) == len(FULL.studies)
     assert {task.name for task in FULL.studies} == {task.name for task in FULL.tasks()}
     assert not any(arm.slow for task in QUICK.tasks() for arm in task.arms)
