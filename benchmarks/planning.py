@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-
 from families import make_study
 
 from private_ate import Domain, Interval, Treatment, estimate_ate, plan_ate
@@ -33,7 +32,6 @@ NEAR = (0.85, 1.15)  # planned over released; what lies beyond is a miss
 class Study:
     """A table, its domain, and what a planner is told about it."""
 
-    name: str
     frame: pl.DataFrame
     domain: Domain
     explained: float | None = None
@@ -77,38 +75,64 @@ def earnings(rows: int, seed: int) -> Study:
         Treatment("trained", 1, 0), ("after", Interval(0, 60_000)),
         {"age": Interval(18, 60), "school": Interval(0, 20), "before": Interval(0, 60_000)},
     )  # fmt: skip
-    return Study("earnings, many zeros", pl.DataFrame(columns | {"before": before}), domain)
+    return Study(pl.DataFrame(columns | {"before": before}), domain)
 
 
-def studies(seed: int) -> Iterator[Study]:
-    """Yield the data sets of the paper, the bundled study, and generated ones."""
-    for name, title in (("lalonde", "NSW"), ("ihdp", "IHDP"), ("acic", "ACIC")):
-        known = load(name)
-        yield Study(title, known.frame, known.domain)
-    clinic = draw_clinic()
-    yield Study("clinic", clinic.frame, clinic.domain)
-    binary = generate(Confounded(size=5000, dimension=5, binary=True), seed)
-    yield Study("binary", binary.frame, binary.domain)
-    yield earnings(4000, seed)
+def known(name: str) -> Study:
+    data = load(name)
+    return Study(data.frame, data.domain)
+
+
+def clinic() -> Study:
+    data = draw_clinic()
+    return Study(data.frame, data.domain)
+
+
+def binary(seed: int) -> Study:
+    data = generate(Confounded(size=5000, dimension=5, binary=True), seed)
+    return Study(data.frame, data.domain)
+
+
+def wide(seed: int, explained: float | None = None) -> Study:
+    """Draw a study whose bounds are five times too wide.
+
+    Covariates explain half of what the recipe varies, far more than five usually do.
+    """
     tight = generate(Confounded(size=5000, dimension=5), seed)
     half = 5 * tight.domain.bounds.width / 2
     outcome = (tight.domain.outcome.column, Interval(-half, half))
     domain = Domain(tight.domain.treatment, outcome, tight.domain.covariates)
-    yield Study("bounds 5 times too wide", tight.frame, domain)
-    # Covariates explain half of what the recipe varies, far more than five usually do.
-    yield Study("the same, told `explained=0.5`", tight.frame, domain, 0.5)
-    for title, family, rows, dimension in (
-        ("quiet, n = 300", "quiet-normal-8", 300, 5),
-        ("quiet and narrow, n = 300", "quiet-normal-20", 300, 5),
-        ("quiet, n = 1 500", "quiet-normal-8", 1500, 5),
-        ("a tenth treated", "rare", 5000, 10),
-        ("rules", "rules-2", 4000, 20),
-    ):
-        made = make_study(family, rows, dimension, seed=seed)
-        yield Study(title, made.frame, made.domain)
-    for arms in (3, 4):
-        several = generate(SeveralArms(4000, arms), seed)
-        yield Study(f"{arms} arms", several.frame, several.domain)
+    return Study(tight.frame, domain, explained)
+
+
+def family(seed: int, name: str, rows: int, dimension: int) -> Study:
+    made = make_study(name, rows, dimension, seed=seed)
+    return Study(made.frame, made.domain)
+
+
+def several_arms(seed: int, arms: int) -> Study:
+    data = generate(SeveralArms(4000, arms), seed)
+    return Study(data.frame, data.domain)
+
+
+# The data sets of the paper, the bundled study, and generated ones, each drawn from a seed.
+STUDIES: dict[str, Callable[[int], Study]] = {
+    "NSW": lambda _: known("lalonde"),
+    "IHDP": lambda _: known("ihdp"),
+    "ACIC": lambda _: known("acic"),
+    "clinic": lambda _: clinic(),
+    "binary": binary,
+    "earnings, many zeros": lambda seed: earnings(4000, seed),
+    "bounds 5 times too wide": wide,
+    "the same, told `explained=0.5`": lambda seed: wide(seed, 0.5),
+    "quiet, n = 300": lambda seed: family(seed, "quiet-normal-8", 300, 5),
+    "quiet and narrow, n = 300": lambda seed: family(seed, "quiet-normal-20", 300, 5),
+    "quiet, n = 1 500": lambda seed: family(seed, "quiet-normal-8", 1500, 5),
+    "a tenth treated": lambda seed: family(seed, "rare", 5000, 10),
+    "rules of two conditions": lambda seed: family(seed, "rules-2", 4000, 20),
+    "3 arms": lambda seed: several_arms(seed, 3),
+    "4 arms": lambda seed: several_arms(seed, 4),
+}
 
 
 def planned_half_width(study: Study, level: str, epsilon: str) -> float:
@@ -149,16 +173,17 @@ def main() -> None:
     asked = parser.parse_args()
     print("study,n,level,epsilon,planned,released,ratio,miss")
     ratios = []
-    for study in studies(asked.seed):
-        if not any(part in study.name for part in asked.only.split(",")):
+    for title, make in STUDIES.items():
+        if not any(part in title for part in asked.only.split(",")):
             continue
+        study = make(asked.seed)
         for level in LEVELS if asked.level is None else (asked.level,):
             for epsilon in asked.epsilons.split(","):
                 planned = planned_half_width(study, level, epsilon)
                 released = released_half_width(study, level, epsilon, asked.draws, asked.seed)
                 ratio = planned / released
                 ratios.append(ratio)
-                name = f'"{study.name}"' if "," in study.name else study.name
+                name = f'"{title}"' if "," in title else title
                 miss = "" if NEAR[0] <= ratio <= NEAR[1] else "yes"
                 print(
                     f"{name},{study.frame.height},{level},{epsilon},"

@@ -15,15 +15,13 @@ from private_ate.experiments.execution import RunSettings, run_experiment
 pytestmark = pytest.mark.benchmark
 
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
+ONE = " --sizes 800 --studies 1 --draws 1"
 # The arguments of each script that make it small; `{}` is a folder for what it writes.
 SMALLEST = {
     "accuracy.py": (
-        "--families linear,three-arms,quiet-binary --sizes 600 --studies 1 --draws 1 --epsilons 2 "
-        "--dimension 5",
-        "--families rules-1 --sizes 1000 --studies 1 --draws 1 --epsilons 4 --dimension 6 "
-        "--levels sample --without squares,terms,forest,slopes,flags",
-        "--families rules-1 --sizes 1000 --studies 1 --draws 1 --epsilons 4 --dimension 6 "
-        "--levels sample --without twin,boosting",
+        "--families linear,three-arms,quiet-binary --epsilons 2 --dimension 5" + ONE,
+        "--families rules-1 --levels sample --without squares,terms,forest,slopes,flags" + ONE,
+        "--families rules-1 --levels sample --without twin,boosting" + ONE,
     ),
     "accuracy_arms.py": (
         "--table errors --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
@@ -42,7 +40,7 @@ SMALLEST = {
     "ledger.py": ("3",),
     "matching.py": ("--rows 1000 --repeats 1 --cores 1 --file {}/matching.json",),
     "planning.py": ("--draws 1 --epsilons 2 --only 300,tenth",),
-    "run.py": ("--largest 3000",),
+    "run.py": ("--largest 3000", "--largest 1000 --defaults"),
     "scale.py": ("--exponents 3 --repeats 1 --folder {} --docs {}",),
     "service.py": ("--seconds 0.2",),
 }
