@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "the sums of several arms declare the smallest weight",
-        "estimators/published/several_arms.py",
+        "estimators/published/effect.py",
         "for size in weights.largest]",
         "for size in [min(weights.largest)] * len(weights.largest)]",
         "tests/properties/test_several_arms_label_replay.py",

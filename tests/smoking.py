@@ -8,8 +8,9 @@ from private_ate.effects.estimate import ArmEstimate, release_of
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.calibrated.settings import CalibratedArmsSettings
 from private_ate.estimators.orthogonal import OrthogonalArmsSettings
+from private_ate.estimators.public_arms import greatest_over_pairs
 from private_ate.estimators.request import Request
-from private_ate.estimators.several_arms import estimate_from_arms, greatest_over_pairs
+from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.privacy.budget import Guarantee, adjacency_of
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import ArmOverlap

@@ -32,7 +32,7 @@ domain = Domain(
 from private_ate import check_data
 
 found = check_data("clinic.csv", domain=domain, level="label")
-"the file is what was declared" if not found.bends else "something would bend the estimate"
+"the file is what was declared" if not found.bends else "a problem would bias the estimate"
 # %% [markdown]
 # **Plan.** What to expect of each ε before any of it is spent.
 # %%

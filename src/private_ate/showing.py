@@ -30,8 +30,8 @@ _FUNCTIONS: Final = {
     ("Combined", "frame"): "report.frames:combined_frame",
     ("Plan", "text"): "report.plans:plan_text",
     ("Plan", "card"): "report.cards:plan_card",
-    ("DataCheck", "text"): "checking.text:check_text",
-    ("DataCheck", "page"): "checking.page:check_page",
+    ("DataCheck", "text"): "checking.rendering:check_text",
+    ("DataCheck", "page"): "checking.rendering:check_page",
 }
 
 

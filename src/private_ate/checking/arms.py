@@ -1,4 +1,4 @@
-"""What the counts of treatment mean: how large the arms are, who is in none, who can be compared.
+"""How large the arms are, in all rows and in subgroups, and which rows belong to none.
 
 Two arms are called treated and control, several by their labels.
 """
@@ -10,27 +10,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from private_ate.checking.findings import Arms, ArmsSupport, Finding, Severity, Support
-from private_ate.checking.reading import SHAPES
-from private_ate.checking.slots import ArmSlots
-from private_ate.checking.words import amount, listed, named, number, quoted
-from private_ate.domain import Treatment, label_text
+import numpy as np
+
+from private_ate.arrays import Bits, Integers
+from private_ate.checking.column_counts import SHAPES, ArmPositions
+from private_ate.checking.findings import Arms, Finding, Severity
+from private_ate.checking.phrasing import amount, first_few, listed, named, number, quoted
+from private_ate.data.encoding import encode_covariates
+from private_ate.data.tables import Table
+from private_ate.domain import Domain, Interval, Outcome, Treatment, label_text
+from private_ate.domain.subgroups import Cells
 from private_ate.domain.treatment import MOST_ARMS
 
-__all__ = ["has_commas", "judge_arms", "judge_support"]
+__all__ = ["SubgroupCounts", "count_subgroups", "has_commas", "judge_arms", "judge_subgroups"]
 
-_FEW_UNITS: Final = 30
-_FEW_ARMS: Final = 5  # that a sentence lists
+FEW_UNITS: Final = 30
 _SPELLING: Final = "write decimal points, not commas"
-_TENTH: Final = 0.1
-_IMBALANCE: Final = 0.1
-_LARGE_IMBALANCE: Final = 0.25  # beyond what chance leaves in two hundred rows
+_MANY: Final = 3  # subgroups above which a direct estimate for all units is less noisy
 
 
 def judge_arms(arms: Arms, treatment: Treatment, *, leaves_out: bool) -> Iterator[Finding]:
     """Yield how large the arms are, and which rows belong to none of them."""
     empty = [label for label, count in arms.counts.items() if not count]
-    small = [label for label, count in arms.counts.items() if count < _FEW_UNITS]
+    small = [label for label, count in arms.counts.items() if count < FEW_UNITS]
     if empty:
         found = listed(arms.undeclared)
         yield Finding(
@@ -41,7 +43,7 @@ def judge_arms(arms: Arms, treatment: Treatment, *, leaves_out: bool) -> Iterato
     else:
         remedy = "so small an arm makes wide intervals" if small else ""
         if small and treatment.size > 2:
-            remedy += f": merge {_some(map(quoted, small))} with another arm, or leave it out"
+            remedy += f": merge {first_few(map(quoted, small))} with another arm, or leave it out"
         yield Finding(
             "arms", treatment.column, "note" if small else "ok", _sizes(arms, treatment), remedy,
             arms.to_dict(),
@@ -61,7 +63,7 @@ def judge_arms(arms: Arms, treatment: Treatment, *, leaves_out: bool) -> Iterato
 
 def _sizes(arms: Arms, treatment: Treatment) -> str:
     if treatment.size == 2:
-        names = zip(("treated", "control"), ArmSlots(treatment).labels, strict=True)
+        names = zip(("treated", "control"), ArmPositions(treatment).labels, strict=True)
         return ", ".join(f"{arms.counts[label]:,} {arm} ({quoted(label)})" for arm, label in names)
     reference = label_text(treatment.control)
     return ", ".join(
@@ -72,10 +74,10 @@ def _sizes(arms: Arms, treatment: Treatment) -> str:
 
 def _unseen(treatment: Treatment, empty: list[str]) -> str:
     if treatment.bins is not None:
-        return f"a dose in {_some(map(quoted, empty), ' or ')}"
+        return f"a dose in {first_few(map(quoted, empty), ' or ')}"
     if treatment.size > 2:
-        return f"the arm {_some(map(quoted, empty), ' or ')}"
-    roles = dict(zip(ArmSlots(treatment).labels, ("treated", "control"), strict=True))
+        return f"the arm {first_few(map(quoted, empty), ' or ')}"
+    roles = dict(zip(ArmPositions(treatment).labels, ("treated", "control"), strict=True))
     return " or ".join(f"the {roles[label]} label {quoted(label)}" for label in empty)
 
 
@@ -135,117 +137,88 @@ def _remedy_for_strange(arms: Arms, treatment: Treatment, *, leaves_out: bool) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Weighed:
-    """One arm under inverse propensity weights."""
+class SubgroupCounts:
+    """How many rows of every arm are in every subgroup that holds any."""
 
-    units: str  # what sentences call its units
-    count: int
-    effective: float
-    outside: int
+    positions: ArmPositions
+    counts: dict[str, tuple[int, ...]]
 
     @property
-    def is_thin(self) -> bool:
-        """Whether few units carry most of the weight, or nobody is comparable."""
-        return (
-            self.effective < min(_FEW_UNITS, self.count / 2)
-            or self.effective < _TENTH * self.count
-            or self.outside > self.count / 2
+    def lacking(self) -> list[str]:
+        """Subgroups without rows of some arm."""
+        return [name for name, sizes in self.counts.items() if min(sizes) == 0]
+
+    @property
+    def small(self) -> list[str]:
+        """Subgroups of which an arm has few rows."""
+        return [name for name, sizes in self.counts.items() if 0 < min(sizes) < FEW_UNITS]
+
+    def described(self, name: str) -> str:
+        """Say how large the arms of one subgroup are."""
+        arms = zip(self.counts[name], self.positions.names, strict=True)
+        return f"{named(name)} ({', '.join(f'{size:,} {arm}' for size, arm in arms)})"
+
+
+def count_subgroups(chunks: Iterable[Table], domain: Domain, by: tuple[str, ...]) -> SubgroupCounts:
+    """Count the rows of every arm in every subgroup; rows of no arm are in none."""
+    columns = dict.fromkeys(one.column for one in Cells.of(domain, by).partitions)
+    # Only the columns that make subgroups are read.
+    known = Domain(
+        domain.treatment,
+        Outcome(domain.outcome.column, Interval(0, 1)),
+        {name: domain.covariates[name] for name in columns},
+    )
+    cells, positions = Cells.of(known, by), ArmPositions(domain.treatment)
+    counts: Integers = np.zeros((cells.count, positions.size), dtype=np.int64)
+    for chunk in chunks:
+        gaps: dict[str, Bits] = {}
+        codes = cells.codes(encode_covariates(chunk, known, gaps).T).astype(np.int64)
+        for gap in gaps.values():
+            codes[gap] = cells.count - 1
+        places = positions.take_part(positions.place(chunk))
+        counts += np.bincount(codes * positions.size + places, minlength=counts.size).reshape(
+            counts.shape
         )
+    held = counts[:, : positions.outside]
+    return SubgroupCounts(
+        positions,
+        {
+            name: tuple(int(size) for size in sizes)
+            for name, sizes in zip(cells.names, held, strict=True)
+            if sizes.sum()
+        },
+    )
 
 
-def _weighed(support: Support | ArmsSupport, arms: Arms) -> list[_Weighed]:
-    if isinstance(support, Support):
-        return [
-            _Weighed("treated units", arms.treated, support.effective_treated,
-                     support.outside_treated),
-            _Weighed("control units", arms.control, support.effective_control,
-                     support.outside_control),
-        ]  # fmt: skip
-    found = [
-        _Weighed(f"units of {quoted(label)}", arms.counts[label], effective, support.outside[label])
-        for label, effective in support.effective.items()
-    ]
-    return sorted(found, key=lambda arm: arm.effective / arm.count)
-
-
-def judge_support(support: Support | ArmsSupport | None, arms: Arms) -> Iterator[Finding]:
-    """Yield how well the arms overlap, and whom the comparison rests on; of many the worst."""
-    if support is None:
-        fewest = min(arms.counts.values())
-        why = {0: "an arm is empty", 1: "an arm has one row"}.get(
-            fewest, "no covariate can be used"
-        )
+def judge_subgroups(counted: SubgroupCounts) -> Iterator[Finding]:
+    """Yield how large subgroups are, which lack an arm, and which are small."""
+    sizes = [sum(arms) for arms in counted.counts.values()]
+    by_arm = {name: dict(zip(counted.positions.labels, arms, strict=True))
+              for name, arms in counted.counts.items()}  # fmt: skip
+    if counted.lacking:
         yield Finding(
-            "overlap", None, "note", f"not looked at, as {why}",
-            "settle the other findings, then check again",
+            "subgroups", None, "bends",
+            f"an arm is missing in {first_few(map(counted.described, counted.lacking), '; ')}: "
+            "such a subgroup has no effect, and its units are in no row of the table",
+            "make coarser subgroups", {"cells": counted.lacking},
         )  # fmt: skip
-        return
-    weighed = _weighed(support, arms)
-    told = ", ".join(
-        f"{arm.count:,} {arm.units} weigh as much as {arm.effective:,.0f}"
-        for arm in weighed[:_FEW_ARMS]
+    if counted.small:
+        yield Finding(
+            "subgroups", None, "note",
+            f"an arm has fewer than {FEW_UNITS} units in "
+            f"{first_few(map(counted.described, counted.small), '; ')}",
+            "make coarser subgroups; so small an arm makes wide intervals",
+            {"cells": counted.small},
+        )  # fmt: skip
+    usable = len(sizes) - len(counted.lacking)
+    sentence = (
+        f"{len(sizes)} subgroups of {min(sizes):,} to {max(sizes):,} units"
+        if sizes
+        else ("no row is in a subgroup")
     )
-    outside = [
-        amount(arm.outside, arm.count, arm.units.removesuffix(" units"))
-        for arm in weighed
-        if arm.outside > _TENTH * arm.count
-    ]
-    name, (before, after) = max(
-        support.balance.items(), key=lambda item: abs(item[1][1]), default=("", (0.0, 0.0))
-    )
-    is_off = abs(after) > _IMBALANCE
-    bends = any(arm.is_thin for arm in weighed) or (bool(outside) and abs(after) > _LARGE_IMBALANCE)
-    several = isinstance(support, ArmsSupport)
-    sentence = f"the arms hardly overlap: {told}" if bends else told
-    if outside:
-        beyond = "some other arm" if several else "the other arm"
-        sentence += f"; beyond every score of {beyond}: {_some(outside)}"
-    if is_off:
-        pair = " between two arms" if several else ""
+    if usable > _MANY:
         sentence += (
-            f"; {name} differs by {abs(before):.2g} standard deviations{pair}, {abs(after):.2g} "
-            "after weighting"
+            f"; an effect of all units that is rolled up from {usable} is about {usable**0.5:.1f} "
+            "times as noisy as one asked for alone, so that overall=True is recommended"
         )
-    if support.left_out:
-        sentence += f"; without {', '.join(map(named, support.left_out[:5]))}"
-    severity: Severity = "bends" if bends else "note" if outside or is_off else "ok"
-    remedy = "" if severity == "ok" else _remedy_for_overlap(several=several)
-    yield Finding(
-        "overlap", None, severity, sentence, remedy,
-        {**_effective(support), "largest_imbalance": abs(after)},
-    )  # fmt: skip
-
-
-def _unweighed(arms: Arms) -> Finding:
-    reasons = {0: "an arm is empty", 1: "an arm has one row"}
-    why = reasons.get(min(arms.counts.values()), "no covariate can be used")
-    remedy = "settle the other findings, then check again"
-    return Finding("overlap", None, "note", f"not looked at, as {why}", remedy)
-
-
-def _remedy_for_overlap(*, several: bool) -> str:
-    if several:
-        return (
-            "ask for effects among the units of one arm (among), leave out or merge the arms that "
-            "nobody else could have been in, or keep rows that could have been in any arm"
-        )
-    return (
-        "ask for the effect on the treated (att) or on those who overlap (ato), or keep rows "
-        "that could have been in either arm"
-    )
-
-
-def _effective(support: Support | ArmsSupport) -> dict[str, object]:
-    if isinstance(support, ArmsSupport):
-        return {"effective": dict(support.effective)}
-    return {
-        "effective_treated": support.effective_treated,
-        "effective_control": support.effective_control,
-    }
-
-
-def _some(names: Iterable[str], between: str = ", ") -> str:
-    """Return the first names, and how many more there are."""
-    every = list(names)
-    more = f", … {len(every) - _FEW_ARMS:,} more" if len(every) > _FEW_ARMS else ""
-    return between.join(every[:_FEW_ARMS]) + more
+    yield Finding("subgroups", None, "ok" if sizes else "bends", sentence, "", {"cells": by_arm})

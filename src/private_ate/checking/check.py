@@ -1,4 +1,4 @@
-"""The curator's front door: look at the records before an estimate. Not private, spends nothing."""
+"""The curator's check of the records before an estimate. Not private, spends nothing."""
 
 from __future__ import annotations
 
@@ -7,28 +7,35 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from private_ate.arguments import parse_memory
 from private_ate.arrays import Integers, Words
-from private_ate.checking.arms import judge_arms, judge_support
+from private_ate.checking.arms import count_subgroups, judge_arms, judge_subgroups
+from private_ate.checking.column_counts import (
+    ArmPositions,
+    ColumnCounts,
+    Entries,
+    HashCounts,
+    ValueCounts,
+    hash_entries,
+    read_entries,
+    spread_bits,
+)
+from private_ate.checking.column_heuristics import is_named_id, reveals_arm
 from private_ate.checking.columns import judge_covariate, judge_declarations
-from private_ate.checking.copies import RowSample, judge_copies, tells_outcome
-from private_ate.checking.events import EventCounts
 from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Finding, Support
-from private_ate.checking.likeness import gives_arm_away, is_named_id
+from private_ate.checking.outcome import EventCounts, judge_outcome
+from private_ate.checking.overlap import judge_support, weigh_arms
 from private_ate.checking.proposals import propose_declaration, propose_lines
-from private_ate.checking.reading import Entries, read_entries
-from private_ate.checking.roles import (
+from private_ate.checking.repeats import (
+    RowSample,
+    judge_copies,
     judge_ids,
     judge_lines,
-    judge_outcome,
     judge_persons,
     judge_repeats,
+    reveals_outcome,
 )
-from private_ate.checking.sketches import Alike, ValueCounts, hash_entries, mixed
-from private_ate.checking.slots import ArmSlots
-from private_ate.checking.subgroups import count_cells, judge_cells
-from private_ate.checking.support import weigh_arms
-from private_ate.checking.survival import judge_likeness, judge_survival, observe_times
-from private_ate.checking.tally import ColumnTally
+from private_ate.checking.survival import judge_survival, judge_time_like_outcome, observe_times
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import find_long_lines
 from private_ate.data.files import file_of, without_words
@@ -39,7 +46,6 @@ from private_ate.data.streams import (
     StreamedTable,
     open_schema,
     open_table,
-    parse_memory,
 )
 from private_ate.data.tables import (
     Covariates,
@@ -143,8 +149,8 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
         found = replace(found, findings=(*found.findings, *survival))
         if not subgroups:
             return found
-        cells = count_cells(_chunks(table, pass_over.columns), named, subgroups)
-        return replace(found, findings=(*found.findings, *judge_cells(cells)))
+        cells = count_subgroups(_chunks(table, pass_over.columns), named, subgroups)
+        return replace(found, findings=(*found.findings, *judge_subgroups(cells)))
 
     return without_words(look)
 
@@ -173,19 +179,19 @@ class _Pass:
     """One pass over the rows and what it counts."""
 
     domain: Domain
-    outcomes: tuple[ColumnTally, ...]
-    covariates: tuple[ColumnTally, ...]
+    outcomes: tuple[ColumnCounts, ...]
+    covariates: tuple[ColumnCounts, ...]
     person: str | None
     columns: tuple[str, ...]
-    slots: ArmSlots
+    positions: ArmPositions
     rows: Integers
     undeclared: ValueCounts
     missing: int = 0
     beyond: int = 0  # doses beyond the outer edges of bins
-    alike: Alike = field(default_factory=Alike)
+    hashes: HashCounts = field(default_factory=HashCounts)
     sample: RowSample = field(default_factory=RowSample)
     events: dict[str, EventCounts] = field(default_factory=dict)
-    ids: dict[str, Alike] = field(default_factory=dict)  # columns that may name persons
+    ids: dict[str, HashCounts] = field(default_factory=dict)  # columns that may name persons
     long_lines: tuple[int, int] = (0, 0)
 
     @classmethod
@@ -195,19 +201,21 @@ class _Pass:
         """Plan a pass; rows are compared in every column unless persons are named."""
         used = (domain.treatment.column, *domain.private_columns, *names)
         columns = every if person is None else tuple(dict.fromkeys((*used, person)))
-        slots = ArmSlots(domain.treatment)
+        positions = ArmPositions(domain.treatment)
         return cls(
             domain,
-            tuple(ColumnTally(one.column, one.bounds or None, slots) for one in domain.outcomes),
-            tuple(ColumnTally(name, domain.covariates.get(name), slots) for name in names),
+            tuple(
+                ColumnCounts(one.column, one.bounds or None, positions) for one in domain.outcomes
+            ),
+            tuple(ColumnCounts(name, domain.covariates.get(name), positions) for name in names),
             person,
             columns,
-            slots,
-            np.zeros(slots.size, np.int64),
-            ValueCounts(places=slots.size),
-            ids={} if person else {name: Alike() for name in every if is_named_id(name)},
+            positions,
+            np.zeros(positions.size, np.int64),
+            ValueCounts(places=positions.size),
+            ids={} if person else {name: HashCounts() for name in every if is_named_id(name)},
             events={
-                one.column: EventCounts(one, slots.size)
+                one.column: EventCounts(one, positions.size)
                 for one in domain.outcomes
                 if one.reads_labels
             },
@@ -226,9 +234,9 @@ class _Pass:
 
     def _add(self, chunk: Table) -> None:
         column = self.domain.treatment.column
-        arms = self.slots.place(chunk)
-        self.rows += np.bincount(arms, minlength=self.slots.size)
-        parts = self.slots.take_part(arms)
+        arms = self.positions.place(chunk)
+        self.rows += np.bincount(arms, minlength=self.positions.size)
+        parts = self.positions.take_part(arms)
         tallies = {tally.name: tally for tally in (*self.outcomes, *self.covariates)}
         hashes: Words = np.zeros(chunk.rows, dtype=np.uint64)
         compared: dict[str, Entries] = {}
@@ -244,14 +252,14 @@ class _Pass:
                 tallies[name].add(chunk, own, parts)
                 compared[name] = entries
             if self.person is None:
-                hashes = mixed(hashes ^ hash_entries(entries))
+                hashes = spread_bits(hashes ^ hash_entries(entries))
             elif self.person == name:
                 hashes = hash_persons(chunk, name)
-        self.alike.add(hashes)
+        self.hashes.add(hashes)
         self.sample.add(compared, chunk.rows)
 
     def _add_treatment(self, entries: Entries, arms: Integers) -> None:
-        neither = arms == self.slots.outside
+        neither = arms == self.positions.outside
         self.missing += int(np.count_nonzero(entries.is_missing & neither))
         self.undeclared.add(entries, neither, arms)
         edges = self.domain.treatment.bins
@@ -263,7 +271,7 @@ class _Pass:
     def arms(self) -> Arms:
         """The sizes of the arms."""
         *sizes, neither = map(int, self.rows)
-        counts = dict(zip(self.slots.labels, sizes, strict=True))
+        counts = dict(zip(self.positions.labels, sizes, strict=True))
         treatment = self.domain.treatment
         return Arms(
             counts[label_text(treatment.treated)], counts[label_text(treatment.control)],
@@ -293,16 +301,16 @@ class _Pass:
             findings += judge_covariate(tally, level, copies[tally.name])
         findings += judge_declarations(self.covariates, level)
         if self.person is None:
-            findings.append(judge_repeats(self.alike, rows))
+            findings.append(judge_repeats(self.hashes, rows))
             findings += judge_ids(self.ids, rows_per_person)
         else:
-            findings.append(judge_persons(self.alike, self.person, rows, rows_per_person))
+            findings.append(judge_persons(self.hashes, self.person, rows, rows_per_person))
         findings += judge_lines(*self.long_lines, rows)
         findings += judge_support(support, arms)
         ids = {finding.column for finding in findings if finding.topic == "persons"}
         proposed = propose_lines(
             self.domain, arms, self.outcomes, self.covariates, leaves_out=leaves_out,
-            left_out={name for name in names if name in ids or tells_outcome(copies[name])},
+            left_out={name for name in names if name in ids or reveals_outcome(copies[name])},
         )  # fmt: skip
         return DataCheck(rows, arms, tuple(findings), support, proposed)
 
@@ -314,11 +322,11 @@ def _judge_times(
     domain, columns = counted.domain, counted.columns
     if isinstance(domain.outcome, Survival):
         used = (*domain.private_columns, domain.treatment.column, *domain.covariates)
-        found = observe_times(_chunks(table, used), domain, counted.slots)
-        return list(judge_survival(found, domain, counted.slots))
+        found = observe_times(_chunks(table, used), domain, counted.positions)
+        return list(judge_survival(found, domain, counted.positions))
     seen = [name for name in every if name in columns]
     low = float(counted.outcomes[0].low.min())
-    return list(judge_likeness(_chunks(table, columns), domain, seen, low))
+    return list(judge_time_like_outcome(_chunks(table, columns), domain, seen, low))
 
 
 def _chunks(table: Table | StreamedTable, columns: tuple[str, ...]) -> Iterator[Table]:
@@ -332,8 +340,8 @@ def _weigh(
     usable: dict[str, Interval | Categories] = {}
     for tally in counted.covariates:
         kind = propose_declaration(tally) if tally.declared is None else tally.declared
-        is_telling = gives_arm_away(tally) is not None
-        if kind is not None and not tally.is_refused_as(kind) and not is_telling:
+        reveals = reveals_arm(tally) is not None
+        if kind is not None and not tally.is_refused_as(kind) and not reveals:
             usable[tally.name] = kind
     arms = counted.arms
     if not usable or min(arms.counts.values()) < 2:
@@ -342,5 +350,5 @@ def _weigh(
     # The outcome is not read, so any bounds do.
     unread = Outcome(counted.domain.outcome.column, Interval(0, 1))
     known = Domain(counted.domain.treatment, unread, usable)
-    everyone = not arms.neither or known.treatment.other is not None
-    return weigh_arms(table, known, left_out, progress, everyone=everyone)
+    all_in_arms = not arms.neither or known.treatment.other is not None
+    return weigh_arms(table, known, left_out, progress, all_in_arms=all_in_arms)

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from private_ate.checking.column_counts import ColumnCounts
+from private_ate.checking.column_heuristics import holds_dates, is_identifier, reveals_arm
 from private_ate.checking.findings import Finding, Severity
-from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
-from private_ate.checking.tally import ColumnTally
-from private_ate.checking.words import amount, listed, named, number, quoted, share
+from private_ate.checking.phrasing import amount, listed, named, number, quoted, share
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Categories, Interval
 from private_ate.privacy.levels import Level, has_public_covariates
@@ -45,7 +45,7 @@ _SHAPE_WORDS: Final = {
 
 
 def judge_covariate(
-    tally: ColumnTally, level: Level | None, copies: Sequence[Finding]
+    tally: ColumnCounts, level: Level | None, copies: Sequence[Finding]
 ) -> Iterator[Finding]:
     """Yield what there is to say about a covariate; one finding in order if nothing else.
 
@@ -58,13 +58,13 @@ def judge_covariate(
     what = (
         f"{number(tally.low.min())} to {number(tally.high.max())}"
         if tally.holds_numbers
-        else f"{tally.alike.distinct} labels"
+        else f"{tally.hashes.distinct} labels"
     )
     yield from found
     yield Finding("in order", tally.name, "ok", f"{tally.present:,} values, {what}")
 
 
-def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+def _judge(tally: ColumnCounts, level: Level | None) -> Iterator[Finding]:
     if not tally.present:
         yield Finding(
             "missing", tally.name, "bends", "every entry is missing",
@@ -86,7 +86,7 @@ def _judge(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
 
 
 def judge_numbers(
-    tally: ColumnTally,
+    tally: ColumnCounts,
     tolerated: float,
     by_labels: str = "the column by its labels",
     *,
@@ -103,7 +103,7 @@ def judge_numbers(
         yield _clipped(tally, tally.declared, tolerated)
 
 
-def judge_type(tally: ColumnTally) -> Iterator[Finding]:
+def judge_type(tally: ColumnCounts) -> Iterator[Finding]:
     """Yield a finding if the column's type alone makes the estimate refuse it."""
     if tally.is_refused_as(tally.declared):
         wanted = "numbers" if isinstance(tally.declared, Interval) else "numbers or labels"
@@ -114,7 +114,7 @@ def judge_type(tally: ColumnTally) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _unreadable(tally: ColumnTally, by_labels: str, *, takes_words: bool = False) -> Finding:
+def _unreadable(tally: ColumnCounts, by_labels: str, *, takes_words: bool = False) -> Finding:
     shape, count = max(tally.shapes.items(), key=lambda pair: pair[1], default=("", 0))
     counts = {
         "rows": tally.texts,
@@ -138,18 +138,18 @@ def _unreadable(tally: ColumnTally, by_labels: str, *, takes_words: bool = False
     )  # fmt: skip
 
 
-def _clipped(tally: ColumnTally, bounds: Interval, tolerated: float) -> Finding:
+def _clipped(tally: ColumnCounts, bounds: Interval, tolerated: float) -> Finding:
     beyond, readable = tally.beyond, tally.present - tally.texts
     widths = beyond.furthest / bounds.width if bounds.width else float("inf")
     sides = {
         f"below {number(bounds.low)}": beyond.below,
         f"above {number(bounds.high)}": beyond.above,
     }
-    told = [f"{count:,} {side}" for side, count in sides.items() if count < beyond.count and count]
-    told = told or [side for side, count in sides.items() if count]
+    parts = [f"{count:,} {side}" for side, count in sides.items() if count < beyond.count and count]
+    parts = parts or [side for side, count in sides.items() if count]
     sentence = (
         f"outside the bounds and clipped: {amount(beyond.count, readable, 'values')}, "
-        f"{', '.join(told)}, the furthest by {_far(beyond.furthest, widths)}"
+        f"{', '.join(parts)}, the furthest by {_far(beyond.furthest, widths)}"
     )
     remedy = "widen the bounds if the code book allows, or clip on purpose and say so"
     code, times = _most_common(tally)
@@ -175,7 +175,7 @@ def _plain(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _most_common(tally: ColumnTally) -> tuple[float, int]:
+def _most_common(tally: ColumnCounts) -> tuple[float, int]:
     """Return the most frequent value outside the bounds and how often it is there."""
     counts = tally.beyond.values.numbers
     if not counts:
@@ -184,56 +184,58 @@ def _most_common(tally: ColumnTally) -> tuple[float, int]:
     return (code, int(counts[code].sum())) if np.isfinite(code) else (0.0, 0)
 
 
-def judge_declarations(tallies: Sequence[ColumnTally], level: Level | None) -> Iterator[Finding]:
+def judge_declarations(tallies: Sequence[ColumnCounts], level: Level | None) -> Iterator[Finding]:
     """Yield which covariates are not declared, and what the estimate makes of that."""
     names = [tally.name for tally in tallies if tally.declared is None]
     if not names:
         return
     shown = ", ".join(map(named, names[:5]))
     more = f", … {len(names) - 5:,} more" if len(names) > 5 else ""
-    told = f"{len(names)} of {len(tallies)} covariates are not declared ({shown}{more}): "
+    sentence = f"{len(names)} of {len(tallies)} covariates are not declared ({shown}{more}): "
     if level is None:
         severity: Severity = "note"
-        told += "the label level looks their ranges up, the sample level refuses them"
+        sentence += "the label level looks their ranges up, the sample level refuses them"
     elif has_public_covariates(level):
         severity = "ok"
-        told += "their ranges are looked up, as they are public at this level"
+        sentence += "their ranges are looked up, as they are public at this level"
     else:
         severity = "bends"
-        told += "the estimate refuses them at this level"
+        sentence += "the estimate refuses them at this level"
     yield Finding(
-        "declaration", None, severity, told, "declare them; lines are proposed below",
+        "declaration", None, severity, sentence, "declare them; lines are proposed below",
         {"columns": names},
     )  # fmt: skip
 
 
-def _missing(tally: ColumnTally, level: Level | None) -> Iterator[Finding]:
+def _missing(tally: ColumnCounts, level: Level | None) -> Iterator[Finding]:
     rows, missing = int(tally.rows.sum()), int(tally.missing.sum())
     if not missing:
         return
     is_public = level is not None and has_public_covariates(level)
-    bends = not is_public and missing >= _MISSING * rows
+    is_problem = not is_public and missing >= _MISSING * rows
     kind = tally.declared
     filled = f" and count as {number(kind.fill)}" if isinstance(kind, Interval) else ""
     if isinstance(kind, Categories) and kind.other is not None:
         filled = f" and count as {quoted(kind.other)}"
     yield Finding(
-        "missing", tally.name, "bends" if bends else "note",
+        "missing", tally.name, "bends" if is_problem else "note",
         f"{amount(missing, rows, 'entries')} are missing{filled}",
         "fill them in from another source, declare what they count as, or leave the column out",
-        {"rows": missing, "share": missing / rows, **tally.slots.counts(tally.missing)},
+        {"rows": missing, "share": missing / rows, **tally.positions.counts(tally.missing)},
     )  # fmt: skip
 
 
-def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:
+def _labels(tally: ColumnCounts, kind: Categories) -> Iterator[Finding]:
     if not tally.undeclared:
         return
     labels = tally.undeclared_labels
     unseen = [label for label in kind.labels if label not in tally.seen_labels]
     is_kept_apart = kind.other is None
     is_catch_all = kind.other in unseen or str(kind.other).lower() in _CATCH_ALL
-    bends = tally.undeclared >= _UNDECLARED * tally.present if is_kept_apart else not is_catch_all
-    bends |= 2 * tally.undeclared > tally.present
+    is_problem = (
+        tally.undeclared >= _UNDECLARED * tally.present if is_kept_apart else not is_catch_all
+    )
+    is_problem |= 2 * tally.undeclared > tally.present
     becomes = "as one category of its own" if kind.other is None else f"as {quoted(kind.other)}"
     sentence = (
         f"{amount(tally.undeclared, tally.present, 'entries')} have a label that is not declared "
@@ -250,32 +252,33 @@ def _labels(tally: ColumnTally, kind: Categories) -> Iterator[Finding]:
         "labels": dict(list(labels.ordered().items())[:20]), "unseen": unseen,
     }  # fmt: skip
     yield Finding(
-        "undeclared labels", tally.name, "bends" if bends else "note", sentence, remedy, counts
+        "undeclared labels", tally.name, "bends" if is_problem else "note", sentence, remedy, counts
     )
 
 
-def _same_everywhere(tally: ColumnTally) -> Iterator[Finding]:
-    if tally.alike.distinct == 1:
+def _same_everywhere(tally: ColumnCounts) -> Iterator[Finding]:
+    if tally.hashes.distinct == 1:
         (value,) = tally.values.ordered()
         yield Finding(
             "constant", tally.name, "note",
-            f"every entry is {quoted(value)}: the column tells nothing and costs as any other",
+            f"every entry is {quoted(value)}: the column has no information and costs as "
+            "any other",
             "leave it out of the covariates", {"value": value},
         )  # fmt: skip
 
 
-def _identifier(tally: ColumnTally) -> Iterator[Finding]:
+def _identifier(tally: ColumnCounts) -> Iterator[Finding]:
     if holds_dates(tally):
         return
     if not is_identifier(tally):
         too_many = tally.declared is None and not tally.holds_numbers
-        if too_many and tally.alike.distinct > MOST_LABELS:
+        if too_many and tally.hashes.distinct > MOST_LABELS:
             yield Finding(
                 "id", tally.name, "bends",
-                f"it has about {tally.alike.distinct:,} different labels; the estimate refuses "
+                f"it has about {tally.hashes.distinct:,} different labels; the estimate refuses "
                 "more than 200 that are not declared",
                 "leave it out, or declare the labels that matter and an other for the rest",
-                {"distinct": tally.alike.distinct},
+                {"distinct": tally.hashes.distinct},
             )  # fmt: skip
         return
     is_refused = tally.declared is None and bool(tally.texts)
@@ -283,18 +286,18 @@ def _identifier(tally: ColumnTally) -> Iterator[Finding]:
         "id", tally.name, "bends" if is_refused else "note",
         f"{_how_many(tally)} different, as those of an id are",
         "leave it out of the covariates; if it names persons, check their rows by it",
-        {"distinct": tally.alike.distinct},
+        {"distinct": tally.hashes.distinct},
     )  # fmt: skip
 
 
-def _how_many(tally: ColumnTally) -> str:
-    if tally.alike.distinct == tally.present:
+def _how_many(tally: ColumnCounts) -> str:
+    if tally.hashes.distinct == tally.present:
         return "all entries are"
-    return f"about {share(min(tally.alike.distinct, tally.present), tally.present)} of entries are"
+    return f"about {share(min(tally.hashes.distinct, tally.present), tally.present)} of entries are"
 
 
-def _follows_treatment(tally: ColumnTally) -> Iterator[Finding]:
-    how = gives_arm_away(tally)
+def _follows_treatment(tally: ColumnCounts) -> Iterator[Finding]:
+    how = reveals_arm(tally)
     if how is not None:
         yield Finding(
             "follows treatment", tally.name, "bends",

@@ -27,7 +27,7 @@ class Finding:
     column : str or None
         The column, None for what concerns whole rows.
     severity : "ok", "note" or "bends"
-        "bends": the estimate would be another than its headline says, or would not be made.
+        "bends" marks a problem: the estimate would be biased, or would not be made.
     sentence, remedy : str
         What was found, and what to do about it; the remedy is empty where nothing is to be done.
     counts : mapping
@@ -170,7 +170,7 @@ class DataCheck:
 
     @property
     def bends(self) -> tuple[Finding, ...]:
-        """The findings that would bend the estimate."""
+        """The problems: findings that would bias the estimate, or stop it."""
         return tuple(finding for finding in self.findings if finding.severity == "bends")
 
     def about(self, column: str | None) -> tuple[Finding, ...]:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from private_ate.checking.arms import has_commas
+from private_ate.checking.column_counts import ColumnCounts
+from private_ate.checking.column_heuristics import holds_dates, is_identifier, reveals_arm
 from private_ate.checking.findings import Arms
-from private_ate.checking.likeness import gives_arm_away, holds_dates, is_identifier
-from private_ate.checking.roles import missing_rule
-from private_ate.checking.tally import ColumnTally
+from private_ate.checking.outcome import missing_rule
 from private_ate.data.entries import parse_number
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Binary, Categories, Domain, Interval, label_text, toml_text
@@ -25,14 +25,14 @@ _MANY_LABELS: Final = 10  # of an outcome that is rather text than an event
 _MARK: Final = "  # from the data: confirm with the code book"
 
 
-def propose_declaration(tally: ColumnTally) -> Interval | Categories | None:
+def propose_declaration(tally: ColumnCounts) -> Interval | Categories | None:
     """Return what the data suggest for a column, None for one that is better left out."""
-    is_useless = not tally.present or tally.alike.distinct < 2
-    if is_useless or holds_dates(tally) or gives_arm_away(tally) is not None:
+    is_useless = not tally.present or tally.hashes.distinct < 2
+    if is_useless or holds_dates(tally) or reveals_arm(tally) is not None:
         return None
     if tally.holds_numbers:
         low, high = float(tally.low.min()), float(tally.high.max())
-        if (low, high, tally.alike.distinct) == (0.0, 1.0, 2):
+        if (low, high, tally.hashes.distinct) == (0.0, 1.0, 2):
             return Binary()
         known = low < high and abs(low) < 1e150 and abs(high) < 1e150
         return Interval(low, high) if known and not is_identifier(tally) else None
@@ -45,8 +45,8 @@ def propose_declaration(tally: ColumnTally) -> Interval | Categories | None:
 def propose_lines(
     domain: Domain,
     arms: Arms,
-    outcomes: Sequence[ColumnTally],
-    covariates: Sequence[ColumnTally],
+    outcomes: Sequence[ColumnCounts],
+    covariates: Sequence[ColumnCounts],
     *,
     leaves_out: bool,
     left_out: Collection[str] = (),
@@ -113,7 +113,7 @@ def _in_order(label: str) -> tuple[bool, float, str]:
     return value is None, 0.0 if value is None else value, label
 
 
-def _outcome(domain: Domain, place: int, tally: ColumnTally) -> Iterator[str]:
+def _outcome(domain: Domain, place: int, tally: ColumnCounts) -> Iterator[str]:
     outcome = domain.outcomes[place]
     bounds = outcome.bounds
     is_silent = bool(tally.missing.any()) and not missing_rule(outcome)[0]
@@ -135,7 +135,7 @@ def _outcome(domain: Domain, place: int, tally: ColumnTally) -> Iterator[str]:
         yield 'missing = ???  # "public", "private" or a number: some outcomes are missing'
 
 
-def _covariate(tally: ColumnTally, *, is_useful: bool) -> Iterator[str]:
+def _covariate(tally: ColumnCounts, *, is_useful: bool) -> Iterator[str]:
     seen = propose_declaration(tally) if is_useful else None
     if seen is None:
         yield f"# {toml_text(tally.name)}: better left out, see its findings"

@@ -10,17 +10,16 @@ from typing import Final
 import numpy as np
 
 from private_ate.arrays import Bits, Floats, Integers
+from private_ate.checking.column_counts import ArmPositions, count_shapes, read_entries
 from private_ate.checking.findings import Finding
-from private_ate.checking.reading import count_shapes, read_entries
-from private_ate.checking.slots import ArmSlots
-from private_ate.checking.words import amount, listed, number, quoted, share
+from private_ate.checking.phrasing import amount, listed, number, quoted, share
 from private_ate.data.encoding import encode_covariates, read_times
 from private_ate.data.tables import Table, entry_texts
 from private_ate.domain import Domain, Survival
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import fit_logistic
 
-__all__ = ["ObservedTimes", "judge_likeness", "judge_survival", "observe_times"]
+__all__ = ["ObservedTimes", "judge_survival", "judge_time_like_outcome", "observe_times"]
 
 _MANY_ZEROS: Final = 0.01
 _YEARS: Final = (1900, 2100)
@@ -52,7 +51,9 @@ class ObservedTimes:
     texts: int = 0
 
 
-def observe_times(chunks: Iterable[Table], domain: Domain, slots: ArmSlots) -> ObservedTimes:
+def observe_times(
+    chunks: Iterable[Table], domain: Domain, positions: ArmPositions
+) -> ObservedTimes:
     """Read times, events, arms and declared covariates of all rows."""
     outcome = domain.outcome
     if not isinstance(outcome, Survival):
@@ -72,47 +73,50 @@ def observe_times(chunks: Iterable[Table], domain: Domain, slots: ArmSlots) -> O
         for text in entry_texts(chunk, outcome.event).fill_null("").to_list():
             if text in labels or len(labels) <= _FEW_LABELS:
                 labels[text] = labels.get(text, 0) + 1
-        parts.append((*read, slots.place(chunk), encode_covariates(chunk, domain)))
+        parts.append((*read, positions.place(chunk), encode_covariates(chunk, domain)))
     times, ended, arms, covariates = (
         np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)
     )
     return ObservedTimes(times, ended, arms, covariates, labels, shapes, texts)  # fmt: skip
 
 
-def judge_survival(found: ObservedTimes, domain: Domain, slots: ArmSlots) -> Iterator[Finding]:
+def judge_survival(
+    found: ObservedTimes, domain: Domain, positions: ArmPositions
+) -> Iterator[Finding]:
     """Yield what there is to say about a time to an event."""
     outcome = domain.outcome
     if not isinstance(outcome, Survival):
         return
     yield from _labels(found, outcome)
     yield from _times(found, outcome)
-    yield from _follow_up(found, outcome, slots)
-    yield from _events(found, outcome, slots)
-    yield from _leaning(found, domain, slots)
+    yield from _follow_up(found, outcome, positions)
+    yield from _events(found, outcome, positions)
+    yield from _uneven_censoring(found, domain, positions)
 
 
 def _labels(found: ObservedTimes, outcome: Survival) -> Iterator[Finding]:
     rows, events = found.times.size, int(found.ended.sum())
     seen = {label: count for label, count in found.labels.items() if label}
-    told = f"seen: {listed(dict(sorted(seen.items(), key=lambda one: -one[1])))}"
+    seen_text = f"seen: {listed(dict(sorted(seen.items(), key=lambda one: -one[1])))}"
     counts = {"events": events, "rows": rows}
     if events in (0, rows):
         many = "every row has" if events else "no row has"
         yield Finding(
             "event", outcome.event, "bends",
-            f"{many} the event label {quoted(str(outcome.event_label))}; {told}",
+            f"{many} the event label {quoted(str(outcome.event_label))}; {seen_text}",
             "which label is an event? R's survival has 2 in lung (1 is censored), 1 in others",
             counts,
         )  # fmt: skip
     elif {"true", "false"} & {one.lower() for one in seen} and {"0", "1"} & set(seen):
         yield Finding(
-            "event", outcome.event, "bends", f"words and numbers for truth are mixed; {told}",
+            "event", outcome.event, "bends", f"words and numbers for truth are mixed; {seen_text}",
             "write events in one way", counts,
         )  # fmt: skip
     else:
         yield Finding(
             "event", outcome.event, "ok",
-            f"{amount(events, rows)} ended in the event {quoted(str(outcome.event_label))}; {told}",
+            f"{amount(events, rows)} ended in the event {quoted(str(outcome.event_label))}; "
+            f"{seen_text}",
             "", counts,
         )  # fmt: skip
 
@@ -148,7 +152,9 @@ def _times(found: ObservedTimes, outcome: Survival) -> Iterator[Finding]:
                       "give the time since the start of follow-up")  # fmt: skip
 
 
-def _follow_up(found: ObservedTimes, outcome: Survival, slots: ArmSlots) -> Iterator[Finding]:
+def _follow_up(
+    found: ObservedTimes, outcome: Survival, positions: ArmPositions
+) -> Iterator[Finding]:
     """Say whether the horizon suits how long rows are observed."""
     horizon, name = outcome.horizon, outcome.column
     times = np.where(np.isnan(found.times), 0.0, found.times)
@@ -156,11 +162,11 @@ def _follow_up(found: ObservedTimes, outcome: Survival, slots: ArmSlots) -> Iter
         yield Finding(
             "horizon", name, "bends",
             f"the horizon {number(horizon)} is beyond the last time {number(float(times.max()))}",
-            _shorter(times, found.arms, len(slots.names)),
+            _shorter(times, found.arms, len(positions.names)),
         )  # fmt: skip
         return
     shares = [float((times[found.arms == arm] >= horizon).mean()) if (found.arms == arm).any()
-              else 1.0 for arm in range(len(slots.names))]  # fmt: skip
+              else 1.0 for arm in range(len(positions.names))]  # fmt: skip
     # Rows with an event by then are no longer observed either; those were not lost.
     kept = [
         share_left / max(share_left + _lost(found, horizon, arm), 1e-12)
@@ -170,8 +176,9 @@ def _follow_up(found: ObservedTimes, outcome: Survival, slots: ArmSlots) -> Iter
     if kept[worst] < _LEAST_OBSERVED:
         yield Finding(
             "horizon", name, "bends",
-            f"of the {slots.names[worst]} rows that had no event, {share(kept[worst], 1)} are still"
-            f" observed at {number(horizon)}", _shorter(times, found.arms, len(slots.names)),
+            f"of the {positions.names[worst]} rows that had no event, {share(kept[worst], 1)} are "
+            f"still observed at {number(horizon)}",
+            _shorter(times, found.arms, len(positions.names)),
         )  # fmt: skip
     before = times < horizon
     if not (before & ~found.ended).any():
@@ -204,9 +211,9 @@ def _shorter(times: Floats, arms: Integers, count: int) -> str:
     )
 
 
-def _events(found: ObservedTimes, outcome: Survival, slots: ArmSlots) -> Iterator[Finding]:
+def _events(found: ObservedTimes, outcome: Survival, positions: ArmPositions) -> Iterator[Finding]:
     within = found.ended & (found.times <= outcome.horizon)
-    for arm, name in enumerate(slots.names):
+    for arm, name in enumerate(positions.names):
         rows = found.arms == arm
         events = int((within & rows).sum())
         if rows.any() and events < _FEW_EVENTS:
@@ -222,14 +229,16 @@ def _events(found: ObservedTimes, outcome: Survival, slots: ArmSlots) -> Iterato
             )  # fmt: skip
 
 
-def _leaning(found: ObservedTimes, domain: Domain, slots: ArmSlots) -> Iterator[Finding]:
+def _uneven_censoring(
+    found: ObservedTimes, domain: Domain, positions: ArmPositions
+) -> Iterator[Finding]:
     """Say which covariate censoring depends on in different ways in the arms."""
     outcome = domain.outcome
     if not isinstance(outcome, Survival) or not len(found.covariates):
         return
     lost = (found.times < outcome.horizon) & ~found.ended
     fits = []
-    for arm in range(len(slots.names)):
+    for arm in range(len(positions.names)):
         rows = found.arms == arm
         if min((lost & rows).sum(), (~lost & rows).sum()) < _FEW_EVENTS:
             return
@@ -249,7 +258,7 @@ def _leaning(found: ObservedTimes, domain: Domain, slots: ArmSlots) -> Iterator[
         )  # fmt: skip
 
 
-def judge_likeness(
+def judge_time_like_outcome(
     chunks: Iterable[Table], domain: Domain, every: Sequence[str], low: float
 ) -> Iterator[Finding]:
     """Say that a plain outcome looks like a censored time beside a column of events.

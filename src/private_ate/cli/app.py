@@ -98,7 +98,7 @@ def options(
 def main() -> None:
     """Run a command; exit 0 if fine, 2 on bad arguments or schema, 3 if the budget refuses.
 
-    A check that finds what would bend an estimate exits with 1, as does an unforeseen error.
+    A check that finds a problem exits with 1, as does an unforeseen error.
     """
     try:
         app()

@@ -32,7 +32,8 @@ def check(
 ) -> None:
     """Compare a file with its domain before estimating. NOT private: for the curator alone.
 
-    Exits with 1 if something would bend the estimate, 0 otherwise. Spends and stores nothing.
+    Exits with status 1 if a problem would bias the estimate, 0 otherwise. Spends and stores
+    nothing.
     """
     from private_ate.checking.check import check_data  # keeps --help fast
     from private_ate.cli.estimate import declared_domain, described  # as above
@@ -65,7 +66,7 @@ def _show(found: DataCheck, *, as_json: bool) -> None:
     from rich.console import Console  # keeps --help fast
     from rich.text import Text  # as above
 
-    from private_ate.checking.text import check_lines  # as above
+    from private_ate.checking.rendering import check_lines  # as above
 
     console = Console(highlight=False)
     for line, style in check_lines(found, min(console.width, 100)):

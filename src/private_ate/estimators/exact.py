@@ -16,14 +16,13 @@ from private_ate.domain import Domain, Treatment, require_one_outcome
 from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.engines.pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.errors import ArgumentError, SchemaError
-from private_ate.estimators.arm_balance import measure_arms
-from private_ate.estimators.arm_sizes import count_arms
 from private_ate.estimators.composition import takes
 from private_ate.estimators.curator.lost_values import count_lost
 from private_ate.estimators.curator.noiseless import noiseless_estimate
 from private_ate.estimators.curator.reweighting import used_weights
 from private_ate.estimators.curator.table_one import tabulate_arms
 from private_ate.estimators.overlap import count_arm_overlap, count_overlap
+from private_ate.estimators.public_arms import count_arms, measure_arms
 from private_ate.estimators.published.method import (
     PublishedOptions,
     plan_for,

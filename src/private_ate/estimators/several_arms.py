@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +13,7 @@ from private_ate.release.intervals import Rule
 from private_ate.release.metadata import Pair
 from private_ate.settings import ABSENT, Absent, ArmsSettings, HeadlineNote
 
-__all__ = ["estimate_from_arms", "greatest_over_pairs"]
+__all__ = ["estimate_from_arms"]
 
 
 def estimate_from_arms(
@@ -57,19 +56,6 @@ def estimate_from_arms(
         warnings=warnings,
         quantities=tuple(arm.level for arm in arms),
     )
-
-
-def greatest_over_pairs(arm_balance: Mapping[str, Mapping[str, Pair]]) -> dict[str, Pair]:
-    """Return each covariate's greatest difference over all pairs of arms, before and after.
-
-    ``arm_balance`` holds standardised means by arm and covariate.
-    """
-    by_arm = list(arm_balance.values())
-    found = {}
-    for name in by_arm[0]:
-        before, after = ([means[name][side] for means in by_arm] for side in (0, 1))
-        found[name] = (max(before) - min(before), max(after) - min(after))
-    return found
 
 
 def _doses(treatment: Treatment) -> dict[str, Pair] | Absent:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from private_ate.arguments import real_number, truth_value, whole_number
-from private_ate.data.streams import parse_memory
+from private_ate.arguments import parse_memory, real_number, truth_value, whole_number
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.privacy.ledger.store import Store

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from private_ate import Domain, Interval, SchemaError, Treatment, check_data
-from private_ate.checking import support as weighing
+from private_ate.checking import overlap as weighing
 from private_ate.checking.findings import ArmsSupport, Support
 from private_ate.data.tables import read_table
 from private_ate.estimators.exact import standardized_differences
@@ -46,7 +46,7 @@ def test_several_arms_in_order_are_counted_by_label_with_the_reference_marked():
     assert f'{sizes["none"]:,} "none" (reference)' in found(check, "arms").sentence
     assert json.loads(check.to_json())["arms"]["counts"] == sizes
     assert (check.arms.treated, check.arms.control) == (sizes["high"], sizes["none"])
-    assert "Nothing would bend the estimate" in check.to_text()
+    assert "No problem found that would bias the estimate" in check.to_text()
 
 
 def test_an_empty_arm_and_a_tiny_arm_are_findings_that_say_what_to_do():
@@ -158,7 +158,7 @@ def test_rows_that_the_domain_counts_as_an_arm_belong_to_it():
     assert found(check, "missing", "y").counts["arms"] == {"none": 0, "low": odd, "high": 0}
 
 
-def test_poor_overlap_of_one_arm_bends_and_names_it():
+def test_poor_overlap_of_one_arm_is_a_problem_and_names_it():
     good = check_data(study(pull=0.02), domain=domain())
     poor = check_data(study(pull=0.35), domain=domain())
     assert found(good, "overlap", None).severity == "ok"
@@ -169,7 +169,7 @@ def test_poor_overlap_of_one_arm_bends_and_names_it():
 
 
 @pytest.mark.parametrize("kind", ["label", "one arm", "number", "gap"])
-def test_a_column_that_tells_an_arm_bends_the_estimate(kind):
+def test_a_column_that_reveals_an_arm_biases_the_estimate(kind):
     frame = study()
     arm = frame["t"]
     column = {
@@ -190,14 +190,14 @@ def test_twenty_arms_are_looked_at_and_the_sentences_stay_short():
     check = check_data(frame, domain=domain(Treatment("t", arms=labels)))
     assert len(check.support.effective) == 20
     assert found(check, "missing", "y").sentence.count("arm ") == 5
-    assert found(check, "overlap", None).sentence.count("weigh as much") == 5
+    assert found(check, "overlap", None).sentence.count("an effective sample size of") == 5
     assert "arm 19" in check.to_html()
 
 
 def test_two_arms_through_the_several_arm_functions_are_weighed_as_two():
     frame = study(labels=("a", "b"), shares=(0.6, 0.4), pull=0.1)
     pair = domain(Treatment("t", arms=("a", "b")))
-    two = weighing.weigh_arms(read_table(frame), pair, (), None, everyone=True)
+    two = weighing.weigh_arms(read_table(frame), pair, (), None, all_in_arms=True)
     encoded = weighing.LocalStudy.encode_public(read_table(frame), pair, None)
     several = weighing._weigh_several(encoded, pair, ())
     assert several.effective["b"] == pytest.approx(two.effective_treated, rel=1e-6)

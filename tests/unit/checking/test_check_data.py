@@ -21,7 +21,7 @@ from private_ate import (
     Treatment,
     check_data,
 )
-from private_ate.checking.text import folded
+from private_ate.checking.rendering import folded
 from private_ate.datasets.clinic import draw_clinic
 
 ROWS = 1000
@@ -60,7 +60,7 @@ def look(frame, domain=DOMAIN, **options):
     return check_data(frame, domain=domain, **options)
 
 
-def test_a_study_in_order_has_no_finding_that_bends_and_none_worth_knowing():
+def test_a_study_in_order_has_no_finding_that_is_a_problem_and_no_note():
     check = look(study())
 
     assert {item.severity for item in check.findings} == {"ok"}
@@ -90,7 +90,7 @@ def test_the_bundled_study_is_in_order():
     assert check_data(clinic.frame, domain=clinic.domain).bends == ()
 
 
-def test_a_third_arm_that_is_not_declared_bends_the_estimate_and_is_counted():
+def test_a_third_arm_that_is_not_declared_bias_the_estimate_and_is_counted():
     arms = np.random.default_rng(3).choice(["A", "B", "placebo"], ROWS)
     check = look(study(drug=arms))
     finding = found(check, "undeclared labels", "drug")
@@ -191,7 +191,7 @@ def test_decimal_commas_are_recognised(is_declared, tmp_path):
     assert "decimal points" in finding.remedy
 
 
-def test_outcomes_with_decimal_commas_bend_the_estimate(tmp_path):
+def test_outcomes_with_decimal_commas_bias_the_estimate(tmp_path):
     study(drop=with_commas("drop")).write_csv(tmp_path / "study.csv", quote_style="always")
     check = look(tmp_path / "study.csv")
 
@@ -218,7 +218,7 @@ def test_a_few_unreadable_entries_are_counted_with_examples():
     assert found(check, "missing", "age").counts["rows"] == 1
 
 
-def test_undeclared_labels_are_counted_and_bend_what_they_are_mixed_with():
+def test_undeclared_labels_are_counted_and_bias_what_they_are_mixed_with():
     wards = replaced("ward", 80, "North")
     wards[80:90] = ["west"] * 10
     finding = found(look(study(ward=wards)), "undeclared labels", "ward")
@@ -341,7 +341,7 @@ def test_pandas_reads_dates_as_objects_and_they_are_recognised_all_the_same():
     assert found(look(frame), "dates", "age").counts["rows"] == ROWS
 
 
-def test_labels_of_which_most_are_not_declared_bend_the_estimate_in_a_catch_all_too():
+def test_labels_of_which_most_are_not_declared_bias_the_estimate_in_a_catch_all_too():
     kinds = {"ward": Categories("North", "South", "other", other="other")}
     domain = Domain(DOMAIN.treatment, DOMAIN.outcome, kinds)
     finding = found(look(study(), domain), "undeclared labels", "ward")
@@ -365,7 +365,7 @@ def after_treatment(kind):
 @pytest.mark.parametrize(
     "kind", ["another name", "several values", "apart", "only one arm", "nearly"]
 )
-def test_a_column_that_follows_treatment_bends_the_estimate(kind):
+def test_a_column_that_follows_treatment_biases_the_estimate(kind):
     check = look(study(dose=after_treatment(kind)), covariates="all")
 
     assert found(check, "follows treatment", "dose").severity == "bends"
@@ -432,7 +432,7 @@ def test_rows_that_repeat_in_every_column_are_worth_knowing():
     assert (finding.severity, finding.counts) == ("note", {"rows": 30})
 
 
-def test_poor_overlap_bends_the_estimate():
+def test_poor_overlap_biases_the_estimate():
     rng = np.random.default_rng(5)
     treated = np.arange(ROWS * 4) < 100
     earned = np.where(treated, rng.exponential(1500, ROWS * 4), 5000 + rng.normal(9000, 3000, 4000))
@@ -447,7 +447,7 @@ def test_poor_overlap_bends_the_estimate():
     assert sum(check.support.overlap.treated) == 100
 
 
-def test_missing_covariates_bend_only_where_they_get_no_indicator():
+def test_missing_covariates_are_a_problem_only_where_they_get_no_indicator():
     frame = study(age=replaced("age", 100, None))
 
     assert found(look(frame), "missing", "age").severity == "bends"
@@ -472,7 +472,7 @@ def test_what_is_not_declared_is_proposed_in_toml_that_can_be_read():
     assert look(frame, domain).bends == ()
 
 
-def test_a_binary_outcome_with_other_values_bends_the_estimate():
+def test_a_binary_outcome_with_other_values_biases_the_estimate():
     domain = Domain(DOMAIN.treatment, ("drop", Binary()), DOMAIN.covariates)
     check = look(study(drop=[0.0, 0.5, 1.0, 1.0] * (ROWS // 4)), domain)
 
@@ -666,5 +666,5 @@ def test_words_for_missing_are_as_good_as_empty_fields(column, rule, level, seve
     check = look(study(**{column: texts}), domain, level=level)
 
     assert found(check, "unreadable", column).severity == severity
-    mixed = look(study(**{column: [*texts[:-1], "high"]}), domain, level=level)
-    assert found(mixed, "unreadable", column).severity == "bends"
+    spread_bits = look(study(**{column: [*texts[:-1], "high"]}), domain, level=level)
+    assert found(spread_bits, "unreadable", column).severity == "bends"

@@ -54,7 +54,7 @@ def test_cells_are_counted_as_a_release_counts_them():
     assert "sex=m, age<60 (" in found["note"].sentence
 
 
-def test_a_cell_that_lacks_an_arm_bends_the_estimate_and_small_ones_are_told():
+def test_a_subgroup_that_lacks_an_arm_is_a_problem_and_small_ones_are_named():
     data = clinic().filter(~((pl.col("sex") == "m") & (pl.col("t") == 1)))
     found = findings(data, ["sex"])
     assert "an arm is missing in sex=m (0 treated" in found["bends"].sentence

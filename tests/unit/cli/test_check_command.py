@@ -51,17 +51,17 @@ def test_a_clean_study_exits_with_0_between_two_watermarks(run, folder):
     assert (code, err) == (0, "")
     assert lines[0].startswith(MARK)
     assert lines[-1].startswith(MARK)
-    assert "Nothing would bend the estimate" in out
+    assert "No problem found that would bias the estimate" in out
     assert all(len(line) <= 80 for line in lines)
     assert "\x1b" not in out
 
 
-def test_what_would_bend_the_estimate_exits_with_1(run, folder):
+def test_a_problem_that_would_bias_the_estimate_exits_with_1(run, folder):
     code, out, _ = run(folder / "three.csv", "--domain", folder / "clinic.toml")
 
     assert code == 1
     assert '"half"' in out
-    assert "1 finding would bend the estimate" in out
+    assert "1 problem would bias or stop the estimate" in out
 
 
 def test_rows_left_out_on_purpose_exit_with_0(run, folder):

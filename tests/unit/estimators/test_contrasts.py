@@ -11,9 +11,10 @@ from private_ate import Domain, Interval, Treatment
 from private_ate.effects.contrasts import ALL_PAIRS, TO_REFERENCE
 from private_ate.effects.estimate import ArmEstimate
 from private_ate.effects.quantities import Quantity
+from private_ate.estimators.public_arms import greatest_over_pairs
 from private_ate.estimators.published.settings import PublishedLabelArmsSettings
 from private_ate.estimators.request import Request
-from private_ate.estimators.several_arms import estimate_from_arms, greatest_over_pairs
+from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release.intervals import half_width, noise_draws, noise_half_width
 from private_ate.settings import ABSENT, Facts, plain_settings

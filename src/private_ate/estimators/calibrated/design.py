@@ -27,9 +27,9 @@ import numpy as np
 
 from private_ate.arrays import Bits, Floats, Indices
 from private_ate.errors import ArgumentError
-from private_ate.estimators.arm_sizes import FoundArms, count_arms
 from private_ate.estimators.calibrated.features import FeatureMap, learn_features
 from private_ate.estimators.calibrated.options import CalibratedOptions
+from private_ate.estimators.public_arms import FoundArms, count_arms
 from private_ate.estimators.request import Request
 from private_ate.models.folds import scatter
 from private_ate.models.logistic import fit_logistic

@@ -11,8 +11,6 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.domain.weights import WEIGHTED
 from private_ate.effects.quantities import Quantity
-from private_ate.estimators.arm_balance import ArmBalance
-from private_ate.estimators.arm_overlap import note_few_units, warn_of_arms
 from private_ate.estimators.calibrated.clipping import ClipNotes
 from private_ate.estimators.calibrated.settings import (
     TRIMMED,
@@ -22,7 +20,8 @@ from private_ate.estimators.calibrated.settings import (
     SamplingNote,
 )
 from private_ate.estimators.calibrated.weights import PublicWeights
-from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
+from private_ate.estimators.overlap_warning import note_few_units, pair_model, warn_of_overlap
+from private_ate.estimators.public_arms import ArmBalance
 from private_ate.estimators.request import Request
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.release.intervals import noise_half_width
@@ -135,23 +134,18 @@ def few_units_of(
 
 
 def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request) -> tuple[str, ...]:
-    """Sound the overlap alarm; everything that it looks at is public."""
+    """Return the warning of poor overlap; everything that it looks at is public."""
     balance = _balance(public, weights)
     if public.domain.weights is not None:
         # What sampling weights cost is the design's doing, not a want of overlap.
         worth = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
         balance = replace(balance, sizes=worth)
-    if len(weights.arms) > 2:
-        among = request.among
-        code = None if among is None else balance.labels.index(among)
+    if len(weights.arms) == 2:
+        model = pair_model(weights.arms[1].problem.features.coefficients)
+    else:
         model = fit_multinomial(public, 1.0 / public.size)
-        return warn_of_arms(public, model, balance, among=code)
-    coefficients = weights.arms[1].problem.features.coefficients
-    sizes, effective = balance.sizes[::-1], balance.effective[::-1]
-    weighted = WeightedArms(
-        (sizes[0], sizes[1]), (effective[0], effective[1]), _differences(balance)
-    )
-    return warn_of_overlap(public, coefficients, weighted, request.estimand)
+    among = None if request.among is None else balance.labels.index(request.among)
+    return warn_of_overlap(public, model, balance, request.estimand, among=among)
 
 
 def _balance(study: MatchingStudy, weights: PublicWeights) -> ArmBalance:

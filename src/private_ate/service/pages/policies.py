@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
-from private_ate.domain.kinds import parse_number
+from private_ate.domain.column_types import parse_number
 from private_ate.estimators.registry import METHODS
 from private_ate.report.markup import Markup, element
 from private_ate.service.pages.analyst import At, DatasetName

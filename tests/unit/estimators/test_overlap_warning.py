@@ -11,7 +11,8 @@ from private_ate import Domain, Interval, Outcome, Release, Treatment, estimate_
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.engines.local import LocalStudy
 from private_ate.estimators.exact import diagnose_ate
-from private_ate.estimators.overlap_alarm import WeightedArms, warn_of_overlap
+from private_ate.estimators.overlap_warning import pair_model, warn_of_overlap
+from private_ate.estimators.public_arms import ArmBalance, measure_arms
 from private_ate.report.words import publishable_sentence
 
 EARNINGS = Interval(0, 40_000)
@@ -117,8 +118,7 @@ def test_a_study_with_overlap_is_released_without_a_warning(method):
     assert str(release).splitlines()[1] == "Average treatment effect, released by private-ate"
 
 
-def test_the_curators_numbers_are_those_that_the_alarm_looks_at():
-    from private_ate.estimators.overlap_alarm import measure_weights
+def test_the_curators_numbers_are_those_that_the_warning_looks_at():
     from private_ate.models.logistic import fit_logistic
     from private_ate.study import MatchingLimits
 
@@ -128,10 +128,12 @@ def test_the_curators_numbers_are_those_that_the_alarm_looks_at():
     pool = public.pool(fit_logistic(public, 1 / study.size).coefficients)
     weights = pool.match(5, MatchingLimits(None, None))
 
-    found = measure_weights(public, weights, pool.arms, DOMAIN.features)
+    found = measure_arms(public, weights)
+    before, after = (means[1] - means[0] for means in (found.before, found.after))
+    difference = dict(zip(DOMAIN.features, zip(before, after, strict=True), strict=True))
 
     treated, values = study.treatment, weights.values
-    for arm, members in enumerate((treated, ~treated)):
+    for arm, members in enumerate((~treated, treated)):
         own = values[members]
         assert found.sizes[arm] == own.size
         assert found.effective[arm] == pytest.approx(own.sum() ** 2 / (own**2).sum())
@@ -142,9 +144,9 @@ def test_the_curators_numbers_are_those_that_the_alarm_looks_at():
             np.average(column[treated], weights=values[treated])
             - np.average(column[~treated], weights=values[~treated])
         ) / spread
-        assert found.balance[name] == pytest.approx((before, after), abs=1e-9)
+        assert difference[name] == pytest.approx((before, after), abs=1e-9)
     assert diagnose_ate(frame, domain=DOMAIN).balance["re75"][0] == pytest.approx(
-        found.balance["re75"][0], abs=1e-6
+        difference["re75"][0], abs=1e-6
     )
 
 
@@ -157,7 +159,14 @@ def _table(frame: pl.DataFrame):
     ).table  # fmt: skip
 
 
-ALIKE = {"x": (0.3, 0.02)}
+def arms_with(effective: tuple[float, float], **differences: tuple[float, float]) -> ArmBalance:
+    """Return 500 units in either arm, treated first in what is given."""
+    before, after = zip(*(differences or {"x": (0.3, 0.02)}).values(), strict=True)
+    none = np.zeros(len(before))
+    return ArmBalance(
+        tuple(differences or "x"), ("0", "1"), (500, 500), effective[::-1],
+        np.array([none, before]), np.array([none, after]),
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -178,27 +187,27 @@ def public():
 @pytest.mark.parametrize(
     ("arms", "estimand", "words"),
     [
-        (WeightedArms((500, 500), (60.0, 400.0), ALIKE), "ate", None),
-        (WeightedArms((500, 500), (49.0, 400.0), ALIKE), "ate", "500 treated units are worth 49"),
-        (WeightedArms((500, 500), (400.0, 49.0), ALIKE), "att", None),
-        (WeightedArms((500, 500), (400.0, 29.0), ALIKE), "att", "control units are worth 29"),
-        (WeightedArms((500, 500), (400.0, 29.0), ALIKE), "ato", "Compare fewer or other units"),
-        (WeightedArms((500, 500), (400.0, 400.0), {"x": (0.3, -0.1)}), "ate", None),
-        (WeightedArms((500, 500), (400.0, 400.0), {"x": (0.3, -0.101)}), "ate", "up to 0.1 are"),
-        (WeightedArms((500, 500), (400.0, 400.0), {"x": (0.3, 0.2)}), "ate", "larger ε"),
-        (WeightedArms((500, 500), (400.0, 20.0), ALIKE), "ate", "differ most in x"),
+        (arms_with((60.0, 400.0)), "ate", None),
+        (arms_with((49.0, 400.0)), "ate", "500 treated units are worth 49"),
+        (arms_with((400.0, 49.0)), "att", None),
+        (arms_with((400.0, 29.0)), "att", "control units are worth 29"),
+        (arms_with((400.0, 29.0)), "ato", "Compare fewer or other units"),
+        (arms_with((400.0, 400.0), x=(0.3, -0.1)), "ate", None),
+        (arms_with((400.0, 400.0), x=(0.3, -0.101)), "ate", "up to 0.1 are"),
+        (arms_with((400.0, 400.0), x=(0.3, 0.2)), "ate", "larger ε"),
+        (arms_with((400.0, 20.0)), "ate", "differ most in x"),
     ],
 )
 def test_the_alarm_sounds_at_its_limits_and_not_before(public, arms, estimand, words):
-    found = warn_of_overlap(public, np.array([0.0, 1.0]), arms, estimand)
+    found = warn_of_overlap(public, pair_model(np.array([0.0, 1.0])), arms, estimand)
 
     assert (found == ()) if words is None else (words in found[0])
 
 
 def test_many_covariates_are_named_by_the_five_that_differ_most(public):
     balance = {f"x{index}": (0.0, 0.2 + index / 100) for index in range(8)}
-    arms = WeightedArms((500, 500), (400.0, 400.0), balance)
+    arms = arms_with((400.0, 400.0), **balance)
 
-    (warning,) = warn_of_overlap(public, np.array([0.0, 1.0]), arms, "ate")
+    (warning,) = warn_of_overlap(public, pair_model(np.array([0.0, 1.0])), arms, "ate")
 
     assert "(x7, x6, x5, x4, x3 and 3 more)" in warning

@@ -1,11 +1,11 @@
-"""Pieces of sentences that findings share: counts with shares, labels that cannot hurt a screen."""
+"""Phrases that findings share: counts with shares, and labels without control characters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-__all__ = ["amount", "listed", "named", "number", "quoted", "share"]
+__all__ = ["amount", "first_few", "listed", "named", "number", "quoted", "share"]
 
 _LONGEST: Final = 32
 _SHOWN: Final = 5
@@ -46,6 +46,13 @@ def listed(counts: Mapping[str, int], *, is_whole: bool = True) -> str:
         return ", ".join(names)
     more = f"{rest:,}" if is_whole else f"more than {rest:,}"
     return f"{', '.join(names[:_SHOWN])}, … {more} more"
+
+
+def first_few(names: Iterable[str], between: str = ", ") -> str:
+    """Return the first names, and how many more there are."""
+    every = list(names)
+    more = f", … {len(every) - _SHOWN:,} more" if len(every) > _SHOWN else ""
+    return between.join(every[:_SHOWN]) + more
 
 
 def number(value: float) -> str:

@@ -4,33 +4,43 @@ import numpy as np
 import polars as pl
 import pytest
 
-from private_ate.checking.reading import Entries, count_shapes
-from private_ate.checking.sketches import Alike, ValueCounts, mixed
+from private_ate.checking.column_counts import (
+    Entries,
+    HashCounts,
+    ValueCounts,
+    count_shapes,
+    spread_bits,
+)
 
 
 def words(numbers):
-    return mixed(np.asarray(numbers, dtype=np.uint64))
+    return spread_bits(np.asarray(numbers, dtype=np.uint64))
 
 
 def test_rows_that_are_alike_are_counted_exactly_while_they_are_few():
-    alike = Alike()
+    counted = HashCounts()
     for part in ([1, 2, 3], [3, 3, 4], [1]):
-        alike.add(words(part))
+        counted.add(words(part))
 
-    assert (alike.distinct, alike.repeated, alike.surplus, alike.largest) == (4, 2, 3, 3)
+    assert (
+        counted.distinct,
+        counted.repeated,
+        counted.surplus,
+        counted.largest,
+    ) == (4, 2, 3, 3)
 
 
 @pytest.mark.parametrize("chunk", [1000, 7777, 200_000])
 def test_many_rows_are_counted_closely_in_bounded_memory(chunk):
-    alike = Alike(most=4096)
+    counted = HashCounts(most=4096)
     rows = np.concatenate([np.arange(150_000), np.arange(50_000)])
     for start in range(0, rows.size, chunk):
-        alike.add(words(rows[start : start + chunk]))
+        counted.add(words(rows[start : start + chunk]))
 
-    assert alike.distinct == pytest.approx(150_000, rel=0.06)
-    assert alike.surplus == pytest.approx(50_000, rel=0.1)
-    assert alike.largest == 2
-    assert alike.hashes.size <= 4096
+    assert counted.distinct == pytest.approx(150_000, rel=0.06)
+    assert counted.surplus == pytest.approx(50_000, rel=0.1)
+    assert counted.largest == 2
+    assert counted.hashes.size <= 4096
 
 
 def entries(*texts):

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from private_ate import Binary, Domain, Interval, Outcome, Treatment, check_data
-from private_ate.checking.copies import RowSample
-from private_ate.checking.reading import Entries
+from private_ate.checking.column_counts import Entries
+from private_ate.checking.repeats import RowSample
 
 ROWS = 800
 RNG = np.random.default_rng(11)
@@ -66,7 +66,7 @@ def test_a_covariate_that_is_the_outcome_in_another_form_is_an_error(outcome, bo
 
     assert finding.severity == "bends"
     assert finding in check.bends
-    sentence = "tells the outcome; leave it out: at label level it would publish it"
+    sentence = "determines the outcome; leave it out: at label level it would publish it"
     assert sentence in finding.sentence
     assert sentence in " ".join(check.to_text(100).split())
     assert "in order" not in topics(check)

@@ -8,25 +8,24 @@ from typing import Final
 import numpy as np
 
 from private_ate.arrays import Integers
-from private_ate.checking.tally import ColumnTally
-from private_ate.checking.words import share
+from private_ate.checking.column_counts import ColumnCounts
+from private_ate.checking.phrasing import share
 
-__all__ = ["gives_arm_away", "holds_dates", "is_identifier", "is_named_id"]
+__all__ = ["holds_dates", "is_identifier", "is_named_id", "reveals_arm"]
 
 _UNIQUE: Final = 0.9  # share of different values from which on a column may be an id
 _FEW_ROWS: Final = 20
-_TOLD: Final = 0.99  # share of rows whose arm a column gives away
+_REVEALED: Final = 0.99  # share of rows whose arm a column reveals
 _NAMED_ID: Final = re.compile(
     r"(?i)(^|[^a-z])(id|uid|uuid|key|ssn|mrn|nr|no|number|index|row)([^a-z]|$)"
 )
-
 _NAMED_PERSON: Final = re.compile(
     r"(?i)(^|[^a-z])(id|uid|uuid|pid|ssn|mrn|person|patient|subject|participant)([^a-z]|$)|"
     r"(person|patient|subject|case|user|study|record|participant)_?id$|[a-z]ID$|^nr$"
 )
 
 
-def holds_dates(tally: ColumnTally) -> bool:
+def holds_dates(tally: ColumnCounts) -> bool:
     """Whether most entries look like dates."""
     return 2 * tally.shapes["date"] > tally.present
 
@@ -36,13 +35,13 @@ def is_named_id(name: str) -> bool:
     return _NAMED_PERSON.search(name) is not None
 
 
-def is_identifier(tally: ColumnTally) -> bool:
+def is_identifier(tally: ColumnCounts) -> bool:
     """Whether nearly every row has a value of its own, and it looks like an id.
 
     Measurements are unique too, so numbers are ids only if they are whole and rise from row to
     row, fill their range, or are named as ids are.
     """
-    present, distinct = tally.present, tally.alike.distinct
+    present, distinct = tally.present, tally.hashes.distinct
     if present < _FEW_ROWS or distinct < _UNIQUE * present:
         return False
     if not tally.texts:
@@ -55,8 +54,8 @@ def is_identifier(tally: ColumnTally) -> bool:
     )
 
 
-def gives_arm_away(tally: ColumnTally) -> str | None:
-    """Say how a column gives the arm away, None if it does not."""
+def reveals_arm(tally: ColumnCounts) -> str | None:
+    """Say how a column reveals the arm, None if it does not."""
     arms = np.flatnonzero(tally.rows[:-1] >= 2)
     if arms.size < 2:
         return None
@@ -66,28 +65,28 @@ def gives_arm_away(tally: ColumnTally) -> str | None:
         return f"it is missing in {rest}"
     arms = arms[tally.rows[arms] - tally.missing[arms] >= 2]
     is_bare = tally.present < _FEW_ROWS or arms.size < 2
-    if is_bare or tally.alike.distinct < 2:
+    if is_bare or tally.hashes.distinct < 2:
         return None
-    if tally.values.is_whole and tally.alike.distinct <= tally.present / 4:
-        return _tells_arms(tally, arms)
+    if tally.values.is_whole and tally.hashes.distinct <= tally.present / 4:
+        return _values_reveal_arm(tally, arms)
     return None if tally.texts else _lies_apart(tally, arms)
 
 
-def _tells_arms(tally: ColumnTally, arms: Integers) -> str | None:
-    """Say how well values tell the arm, all arms or one of several from the others."""
+def _values_reveal_arm(tally: ColumnCounts, arms: Integers) -> str | None:
+    """Say how well values determine the arm: all arms, or one of several against the others."""
     counts = np.array([count[arms] for count in tally.values.by_arm().values()])
-    told = _telling(counts)
-    if told is not None or arms.size == 2:
-        return told
-    everyone = counts.sum(axis=1)
+    how = _how_well_values_reveal_arm(counts)
+    if how is not None or arms.size == 2:
+        return how
+    in_all = counts.sum(axis=1)
     for place, own in zip(arms, counts.T, strict=True):
-        told = _telling(np.stack([own, everyone - own], axis=1))
-        if told is not None:
-            return f"for {tally.slots.names[place]} against the other arms, {told}"
+        how = _how_well_values_reveal_arm(np.stack([own, in_all - own], axis=1))
+        if how is not None:
+            return f"for {tally.positions.names[place]} against the other arms, {how}"
     return None
 
 
-def _lies_apart(tally: ColumnTally, arms: Integers) -> str | None:
+def _lies_apart(tally: ColumnCounts, arms: Integers) -> str | None:
     """Say whether one arm's values lie beyond those of every other."""
     for arm in arms:
         others = arms[arms != arm]
@@ -99,11 +98,11 @@ def _lies_apart(tally: ColumnTally, arms: Integers) -> str | None:
     return None
 
 
-def _telling(counts: Integers) -> str | None:
-    """Say how well values tell the arm, from their counts in each arm, shape (values, arms)."""
+def _how_well_values_reveal_arm(counts: Integers) -> str | None:
+    """Say how well values determine the arm, from counts of shape (values, arms)."""
     if ((counts > 0).sum(axis=1) <= 1).all():
-        return "its value tells the arm of every row"
-    told = counts.max(axis=1).sum() / counts.sum()
+        return "its value determines the arm of every row"
+    revealed = counts.max(axis=1).sum() / counts.sum()
     usual = counts.sum(axis=0).max() / counts.sum()
-    is_close = told >= _TOLD and 1 - told < 0.1 * (1 - usual)
-    return f"its value tells the arm of {share(told, 1)} of the rows" if is_close else None
+    is_close = revealed >= _REVEALED and 1 - revealed < 0.1 * (1 - usual)
+    return f"its value determines the arm of {share(revealed, 1)} of the rows" if is_close else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from private_ate.domain.kinds import Categories, Interval, require_name
+from private_ate.domain.column_types import Categories, Interval, require_name
 from private_ate.domain.outcome import Outcome, StudyLabel
 from private_ate.domain.toml import read_tables, toml_lines
 from private_ate.domain.treatment import Treatment
