@@ -53,7 +53,10 @@ class Study:
     @property
     def _arms(self) -> list[np.ndarray]:
         """Return who is in each arm, in declared order."""
-        column = self.frame[self.domain.treatment.column].cast(pl.String).to_numpy()
+        column = self.frame[self.domain.treatment.column]
+        if column.dtype == pl.Boolean:
+            column = column.cast(pl.Int8)
+        column = column.cast(pl.String).to_numpy()
         return [column == str(label) for label in self.domain.treatment.labels]
 
 
