@@ -87,7 +87,7 @@ MUTANTS = (
     ),
     Mutant(
         "subgroups count heads where sampling weights are declared",
-        "estimators/subgroups/populations.py",
+        "estimators/subgroups/rows.py",
         "float(rows.sum() if block.weights is None else block.weights[rows].sum())",
         "float(rows.sum())",
         "tests/unit/estimators/test_subgroups.py",
