@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "a curator whom another issued to is a second person",
-        "service/store/people.py",
+        "service/store/users.py",
         "if owner in curators and actor in curators:",
         "if owner in curators and actor in curators and False:",
         "tests/service/test_two_persons.py",
