@@ -315,13 +315,20 @@ def _tuple(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def descriptions(kind: type) -> dict[str, str]:
-    """Return the sentence that the docstring says of each attribute, of a base class first."""
+    """Return the sentence for each field, from the docstring of the class or of its bases."""
     told: dict[str, str] = {}
-    for one in reversed([each for each in kind.__mro__ if is_dataclass(each)]):
-        _, _, listed = (inspect.getdoc(one) or "").partition("Attributes\n----------\n")
-        entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
-        for names, text in entries:
-            told |= {name.strip(): " ".join(text.split()) for name in names.split(",")}
+    for one in reversed(kind.__mro__):
+        told |= documented(one)
+    return {item.name: told[item.name] for item in fields(kind) if item.name in told}
+
+
+def documented(kind: type) -> dict[str, str]:
+    """Return the sentence that the docstring of one class says of each attribute."""
+    told: dict[str, str] = {}
+    _, _, listed = (inspect.cleandoc(kind.__doc__ or "")).partition("Attributes\n----------\n")
+    entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
+    for names, text in entries:
+        told |= {name.strip(): " ".join(text.split()) for name in names.split(",")}
     return told
 
 

@@ -67,12 +67,35 @@ class Settings:
     schema of a release is made from these types and their docstrings (``docs/make_schema.py``).
     ``several_arms`` says whether they are those of three arms or more, or of two.
 
+    Keys that mean the same wherever they occur are described here, once for all methods that have
+    them; a method describes its own keys, or one of these in other words.
+
     Attributes
     ----------
+    budget : mapping
+        ε of each step that saw private values.
     confidence : float
         Coverage of the intervals.
+    design : str
+        How treatment came about, as declared.
+    estimand : str
+        Whose average effect was asked for.
+    interval_covers : str
+        What the interval covers, and what not; only where one was paid for.
+    left_out_outcome : int
+        Rows without an outcome that were left out, where who lacks one is public.
+    noise_interval_covers : str
+        What the noise interval covers, and what not.
+    notes : list of str
+        Warnings.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
     population : str
         Whom the effect speaks of.
+    private_weights : object
+        Which sampling weights are in force, and what was released of them; only where any are.
+    rows_per_person : int
+        How many rows one person may have.
     """
 
     __slots__ = ()
@@ -264,6 +287,10 @@ class ArmsSettings(Settings):
 
     Attributes
     ----------
+    population : str
+        Whom the effects speak of.
+    noise_interval_covers : str
+        What the noise intervals cover, and what not.
     headline : object
         The contrast that is the release's headline.
     among : str

@@ -140,6 +140,7 @@ def test_settings_are_frozen_and_say_what_each_key_means(kind):
     assert not hasattr(kind, "__dict__") or "__slots__" in vars(kind)
     assert set(Settings.__annotations__) - {"methods", "levels", "several_arms"} <= set(names)
     assert list(MAKER.descriptions(kind)) == names
+    assert set(MAKER.documented(kind)) <= set(names)
 
 
 def options_of(described: dict) -> list[str]:

@@ -33,34 +33,14 @@ class OrthogonalSettings(Settings):
     ----------
     adjusted : bool
         Whether a private score was paid for; otherwise the arms are compared as they are.
-    design : str
-        How treatment came about, as declared.
     signal_to_noise : float
         What the public rule found from n, d and ε.
     adjust_threshold : float
         From which signal to noise on the rule adjusts.
     matching_limit_K : float or None
         About how often a unit is used at most (K); null without adjustment.
-    population : str
-        Whom the effect speaks of.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    budget : mapping
-        ε of each step that saw private values.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    notes : list of str
-        Warnings.
     estimand : str
         Whose average effect was asked for; absent for all units (ATE).
-    private_weights : object
-        Which sampling weights are in force, and what was released of them; only where any are.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("orthogonal",)
@@ -94,8 +74,6 @@ class OrthogonalArmsSettings(ArmsSettings):
     path : str
         "plain" for arms as they are, "prognosis" if an outcome model was taken off all outcomes,
         "score" if units were weighted along a private score of their arm as well.
-    design : str
-        How treatment came about, as declared.
     signal_to_noise : float
         What the public rule found from n, d and ε.
     adjust_threshold, score_threshold : float
@@ -112,22 +90,8 @@ class OrthogonalArmsSettings(ArmsSettings):
         Cells along each score; absent without scores.
     squares : bool
         Whether the models saw squares of covariates; absent without models.
-    population : str
-        Whom the effects speak of.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    budget : mapping
-        ε of each step that saw private values.
     interval_covers : str
         What the intervals cover, and what not; only where they were paid for.
-    noise_interval_covers : str
-        What the noise intervals cover, and what not.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    notes : list of str
-        Warnings.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("orthogonal",)

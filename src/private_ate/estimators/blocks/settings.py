@@ -72,28 +72,6 @@ class BlocksSettings(Settings):
         Of releases of earlier versions: the released difference in means.
     noise_quantile : float
         Half-width that covers the last step's noise (q).
-    population : str
-        Whom the effect speaks of.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    notes : list of str
-        Warnings.
-    design : str
-        How treatment came about, as declared.
-    estimand : str
-        Whose average effect was asked for.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    budget : mapping
-        ε of each step that saw private values.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    private_weights : object
-        Which sampling weights are in force, and what was released of them; only where any are.
     subgroups : object
         How effects in subgroups came about; only where they were asked for. What above tells of
         one model or one cut is then left out.
@@ -146,28 +124,8 @@ class BlocksArmsSettings(ArmsSettings):
         Partitions of the rows (r).
     arm_shares : mapping
         The share of each arm, as released.
-    population : str
-        Whom the effects speak of.
     interval_covers : str
         What the intervals cover, and what not; only where they were asked for.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    notes : list of str
-        Warnings.
-    design : str
-        How treatment came about, as declared.
-    estimand : str
-        Whose average effect was asked for.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    budget : mapping
-        ε of each step that saw private values.
-    noise_interval_covers : str
-        What the noise intervals cover, and what not.
-    private_weights : object
-        Which sampling weights are in force, and what was released of them; only where any are.
     subgroups : object
         How effects in subgroups came about; only where they were asked for.
     """

@@ -25,53 +25,51 @@ class LimitPair:
     control: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLabelSettings(Settings):
-    """Settings of the published method at label level.
+# Without slots of its own: classes for several arms inherit those of `ArmsSettings`.
+@dataclass(frozen=True, kw_only=True)
+class _Matched(Settings):
+    """What a release says of matching, at both levels and for any number of arms.
 
     Attributes
     ----------
     neighbors : int
         Neighbours (N) that each unit is matched with.
-    matching_limit : pair by arm
+    matching_limit : pair or mapping by arm
         How often a unit may be used, as a multiple of N (k); null without a limit.
     matching_order : str
         In which order the rows were matched.
     ridge : float
         Penalty λ of the propensity model.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    population : str
-        Whom the effect speaks of.
-    budget : mapping
-        ε of each step that saw private values.
-    arms : pair by arm
-        Sizes of the arms, which are public at label level.
-    largest_weight : pair by arm
-        The largest weight of a unit; the noise is in proportion to it.
-    equals_difference_in_means : bool
-        Whether the limit is so tight that matching adjusts for next to nothing.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    left_out_outcome : int
-        Rows without an outcome that were left out, where who lacks one is public.
-    notes : list of str
-        Warnings.
     """
 
-    methods: ClassVar[tuple[str, ...]] = ("published",)
-    levels: ClassVar[tuple[str, ...]] = ("label",)
-
     neighbors: int
-    matching_limit: LimitPair
+    matching_limit: LimitPair | Mapping[str, float | None]
     matching_order: str
     ridge: float
     confidence: float
     rows_per_person: int
     population: str
     budget: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLabelSettings(_Matched):
+    """Settings of the published method at label level.
+
+    Attributes
+    ----------
+    arms : pair by arm
+        Sizes of the arms, which are public at label level.
+    largest_weight : pair by arm
+        The largest weight of a unit; the noise is in proportion to it.
+    equals_difference_in_means : bool
+        Whether the limit is so tight that matching adjusts for next to nothing.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("published",)
+    levels: ClassVar[tuple[str, ...]] = ("label",)
+
+    matching_limit: LimitPair
     arms: ArmCounts
     largest_weight: ArmNumbers
     equals_difference_in_means: bool
@@ -81,48 +79,21 @@ class PublishedLabelSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedSampleSettings(Settings):
+class PublishedSampleSettings(_Matched):
     """Settings of the published method at sample level.
 
     Attributes
     ----------
-    neighbors : int
-        Neighbours (N) that each unit is matched with.
-    matching_limit : pair by arm
-        How often a unit may be used, as a multiple of N (k); null without a limit.
-    matching_order : str
-        In which order the rows were matched.
-    ridge : float
-        Penalty λ of the propensity model.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    population : str
-        Whom the effect speaks of.
-    budget : mapping
-        ε of each step that saw private values.
     noisy_arms : pair by arm
         Sizes of the arms after randomised response.
     largest_weight : pair by arm
         The largest weight of a unit; the noise is in proportion to it.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    notes : list of str
-        Warnings.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("sample",)
 
-    neighbors: int
     matching_limit: LimitPair
-    matching_order: str
-    ridge: float
-    confidence: float
-    rows_per_person: int
-    population: str
-    budget: Mapping[str, float]
     noisy_arms: ArmCounts
     largest_weight: ArmNumbers
     noise_interval_covers: str
@@ -130,7 +101,7 @@ class PublishedSampleSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLabelArmsSettings(ArmsSettings):
+class PublishedLabelArmsSettings(_Matched, ArmsSettings):
     """Settings of the published method at label level with three arms or more.
 
     Attributes
@@ -139,18 +110,6 @@ class PublishedLabelArmsSettings(ArmsSettings):
         Neighbours (N) that each unit is matched with, in each arm.
     matching_limit : mapping
         How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
-    matching_order : str
-        In which order the rows were matched.
-    ridge : float
-        Penalty λ of the propensity model.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    population : str
-        Whom the effects speak of.
-    budget : mapping
-        ε of each step that saw private values.
     arms : mapping
         Sizes of the arms, which are public at label level.
     largest_weight : mapping
@@ -163,25 +122,12 @@ class PublishedLabelArmsSettings(ArmsSettings):
         after weighting; a pair's difference is that of its arms.
     equals_difference_in_means : bool
         Whether the limit is so tight that matching adjusts for next to nothing.
-    noise_interval_covers : str
-        What the noise intervals cover, and what not.
-    left_out_outcome : int
-        Rows without an outcome that were left out, where who lacks one is public.
-    notes : list of str
-        Warnings.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("label",)
 
-    neighbors: int
     matching_limit: Mapping[str, float | None]
-    matching_order: str
-    ridge: float
-    confidence: float
-    rows_per_person: int
-    population: str
-    budget: Mapping[str, float]
     arms: Mapping[str, int]
     largest_weight: Mapping[str, float]
     balance: Mapping[str, tuple[float, float]] | Absent = ABSENT
@@ -193,7 +139,7 @@ class PublishedLabelArmsSettings(ArmsSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedSampleArmsSettings(ArmsSettings):
+class PublishedSampleArmsSettings(_Matched, ArmsSettings):
     """Settings of the published method at sample level with three arms or more.
 
     Attributes
@@ -202,39 +148,16 @@ class PublishedSampleArmsSettings(ArmsSettings):
         Neighbours (N) that each unit is matched with, in each arm.
     matching_limit : mapping
         How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
-    matching_order : str
-        In which order the rows were matched.
-    ridge : float
-        Penalty λ of the propensity model.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    population : str
-        Whom the effects speak of.
-    budget : mapping
-        ε of each step that saw private values.
     noisy_arms : mapping
         Sizes of the arms after generalised randomised response.
     largest_weight : mapping
         The largest weight of a unit of each arm; the noise is in proportion to it.
-    noise_interval_covers : str
-        What the noise intervals cover, and what not.
-    notes : list of str
-        Warnings.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("sample",)
 
-    neighbors: int
     matching_limit: Mapping[str, float | None]
-    matching_order: str
-    ridge: float
-    confidence: float
-    rows_per_person: int
-    population: str
-    budget: Mapping[str, float]
     noisy_arms: Mapping[str, int]
     largest_weight: Mapping[str, float]
     noise_interval_covers: str
