@@ -199,10 +199,11 @@ def test_draws_follow_the_law(coordinates):
     assert observed[rare].sum() < 2 * expected[rare].sum() + 30
 
 
-def test_shells_count_every_combination_once():
+@pytest.mark.parametrize("coordinates", [2, 3])
+def test_shells_count_every_combination_once(coordinates):
     rng = np.random.default_rng(3)
-    rule = rule_of(2)
-    blocks = random_blocks(rng, 7, 2)
+    rule = rule_of(coordinates)
+    blocks = random_blocks(rng, 7, coordinates)
 
     within = [one.counts.sum(axis=0).cumsum() for one in rule.boxes(blocks)]
     boxes = np.prod(np.array(within, dtype=object), axis=0)

@@ -32,6 +32,7 @@ from private_ate.data.streams import open_table
 from private_ate.data.tables import read_table
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.engines.local import LocalStudy
+from private_ate.engines.spark import SparkStudy
 from private_ate.errors import ArgumentError, DomainError, LedgerError, SchemaError
 from private_ate.estimation import METHODS
 
@@ -299,6 +300,17 @@ def hajek(frame, target="balance"):
         for arm in ("treated", "control")
     )
     return first - second
+
+
+@pytest.mark.parametrize("rule", [None, "private", "public"])
+def test_engines_agree_whether_every_row_takes_part(rule):
+    """Where all do, one arm's number is n less the others': a gap would count as control."""
+    odd = Treatment("t", arms=[1, 0], other=0)
+    domain = replace(domain_with(rule), treatment=odd)
+    here = LocalStudy.encode(read_table(FRAME), domain)
+    cluster = SparkStudy(domain, ROWS, None, (0,))
+
+    assert here.everyone_takes_part is cluster.everyone_takes_part is (rule is None)
 
 
 @pytest.mark.parametrize("target", ["balance", "track"])

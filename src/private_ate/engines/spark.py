@@ -172,7 +172,9 @@ class SparkStudy:
     @property
     def everyone_takes_part(self) -> bool:
         """Whether no row could be left out, as where the domain gives odd labels an arm."""
-        return self.domain.treatment.other is not None and self.domain.weights is None
+        domain = self.domain
+        gaps = domain.weights is not None or domain.outcome.missing is not None
+        return domain.treatment.other is not None and not gaps
 
     def public(self) -> Self:
         """Return a view without outcomes."""
