@@ -13,7 +13,7 @@ import operator
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, NoReturn, SupportsIndex, cast
+from typing import Final, Literal, NoReturn, SupportsIndex, cast
 
 from private_ate.errors import ArgumentError
 
@@ -22,6 +22,7 @@ __all__ = [
     "exact_number",
     "exact_shares",
     "one_of",
+    "parse_memory",
     "read_confidence",
     "read_covariates",
     "read_deviations",
@@ -39,6 +40,7 @@ __all__ = [
 Exact = str | float | Fraction | Decimal
 
 _LONGEST = 400  # characters of a text, digits of a number, and the largest power of ten
+_MEMORY_UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _MOST_BITS = 1400  # of a numerator or denominator; 10⁴⁰⁰ has 1329
 _NUMBER = re.compile(
     r"[+-]?(?:\d+/\d+|(?:\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d{1,4}))?)", re.ASCII
@@ -112,6 +114,20 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse what is not among the allowed words."""
     if not isinstance(value, str) or value not in allowed:
         _refuse(name, " or ".join(repr(word) for word in allowed), value)
+
+
+def parse_memory(limit: object) -> int:
+    """Read an amount of memory such as ``"500MB"``, ``"1.5 GB"`` or a number of bytes."""
+    text = str(limit).strip().upper().removesuffix("B").removesuffix("I")
+    unit = text[-1:] if text[-1:] in _MEMORY_UNITS else ""
+    try:
+        size = float(text.removesuffix(unit)) * _MEMORY_UNITS[unit]
+    except ValueError:
+        size = math.nan
+    if not 0 <= size < math.inf:
+        msg = "the memory limit is a text such as 500MB or 2GB, or a number of bytes"
+        raise ArgumentError(msg)
+    return int(size)
 
 
 def read_confidence(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""The front door: check the request, read the table, run a method, hand over a release."""
+"""`estimate_ate`: check the request, read the table, run a method, hand over a release."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import cast
 
 from private_ate._version import VERSION
+from private_ate.arguments import parse_memory
 from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
 from private_ate.data.inputs import resolve_domain, unasked_outcomes
 from private_ate.data.persons import refuse_person
 from private_ate.data.rules import Reading, neighbours_note, rule_notes
-from private_ate.data.streams import MEMORY_LIMIT, parse_memory
+from private_ate.data.streams import MEMORY_LIMIT
 from private_ate.data.tables import Covariates
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.estimate import Estimate, release_of
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 
-def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question a user answers
+def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answers
     data: object,
     *,
     level: Level,
@@ -193,47 +194,43 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
     Release
         The noisy effect, what it promises and how it came about.
     """
-    # Before a record is read: how long that takes is not told.
-    asked_at = datetime.now(UTC).isoformat(timespec="seconds")
+    # Before a record is read: a release does not say how long that takes.
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    asked_at = now if approval is None else approval.asked_at
     request = Request(
         level, parse_epsilon(epsilon), neighbors, estimand, target, confidence, rows_per_person,
         options, design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
         leave_out_undeclared=leave_out_undeclared, bounds=bounds, quantity=quantity, method=method,
         covariates=covariates, person=person, engine=engine, master=master,
-        memory_limit=memory_limit, seed=seed, ledger=ledger, dataset=dataset,
+        memory_limit=parse_memory(memory_limit), seed=seed, ledger=ledger, dataset=dataset,
         dataset_version=dataset_version, request_id=request_id, analyst=analyst,
         ledger_head=ledger_head, approval=approval,
     )  # fmt: skip
-    refuse_person(person, request.level, rows_per_person, is_table=not isinstance(data, LocalStudy))
+    is_table = not isinstance(data, LocalStudy)
+    refuse_person(request.person, request.level, request.rows_per_person, is_table=is_table)
     if isinstance(data, LocalStudy):
         known = domain = _weights_of_study(data.domain, weights)
     else:
         known = resolve_domain(domain, treatment, outcome, weights)
     request = among_arm(request, known.treatment, among)
-    chosen = method_for(method, request, known.treatment.size)
+    chosen = method_for(request.method, request, known.treatment.size)
     request = with_deviations(request, outcome_sd, known, chosen)
-    on_cluster = engine == "spark" or is_spark_frame(data)
-    if engine == "local" and on_cluster:
+    on_cluster = request.engine == "spark" or is_spark_frame(data)
+    if request.engine == "local" and on_cluster:
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
     refuse_gaps(chosen, request, known, on_spark=on_cluster)
     payer = payer_for(request)
-    asked_at = asked_at if approval is None else approval.asked_at
     void = "none" if request.bounds == "from-data" else ""
     if payer is not None and (request.seed is not None or void):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
         raise ArgumentError(msg)
-    memory = parse_memory(memory_limit)
-    asked: ColumnsAsked = {
-        "covariates": covariates, "domain": known, "level": request.level,
-        "from_data": bool(void), "person": person, "unasked": unasked_outcomes(domain, known),
-    }  # fmt: skip
     opened = None
-    if isinstance(data, LocalStudy):
-        require_covariate(request.probability, known.covariates)
-    else:
-        opened = open_table(data, asked, memory=memory, engine=engine, master=master)
-        require_covariate(request.probability, opened.outline.covariates)
+    if is_table:
+        opened = _open(data, request, known, unasked_outcomes(domain, known))
+    columns = known.covariates if opened is None else opened.outline.covariates
+    require_covariate(request.probability, columns)
+    if opened is not None:
         request = _with_persons(request, chosen, opened, payer)
 
     def make(authorize: Callable[[], None] | None) -> Release:
@@ -251,8 +248,8 @@ def estimate_ate(  # noqa: PLR0913  # the public door: one keyword per question 
         return replace(
             made,
             settings=plain_settings(with_notes(made.settings, _person_note(request))),
-            dataset=dataset or made.dataset,
-            dataset_version=dataset_version or made.dataset_version,
+            dataset=request.dataset or made.dataset,
+            dataset_version=request.dataset_version or made.dataset_version,
             released_at=asked_at if request.seed is None else None,
         )
 
@@ -283,7 +280,7 @@ def estimate_study(
             raise ArgumentError(msg)
     outcomes = study.domain.outcomes
     refuse_gaps(method, request, study.domain)
-    _refuse_looked_over(study, request)
+    _refuse_filtered_rows(study, request)
     require_rows(study.size)
     noise = Noise(entropy_for(seed), recorder, authorize)
     with single_threaded_blas():
@@ -327,10 +324,10 @@ def estimate_study(
     settings = with_declared(
         with_notes(estimate.settings, notes), binary=known.bounds.is_binary, labels=labels
     )
-    told = replace(estimate, settings=settings)
-    about = _about(study, request, told, is_declared=not void)
+    estimate = replace(estimate, settings=settings)
+    about = _about(study, request, estimate, is_declared=not void)
     return release_of(
-        told, guarantee, about,
+        estimate, guarantee, about,
         steps=list_steps(noise.spends), method=method.name, n=size, version=VERSION,
     )  # fmt: skip
 
@@ -347,7 +344,7 @@ def _about(
     return replace(about, missing=rules.to_dict())
 
 
-def _refuse_looked_over(study: LocalStudy | SparkStudy, request: Request) -> None:
+def _refuse_filtered_rows(study: LocalStudy | SparkStudy, request: Request) -> None:
     """Refuse at sample level rows that were left out, and features made, by what records hold."""
     rules = study.rules
     looked = rules is not None and rules.left_out_treatment is not None
@@ -362,6 +359,18 @@ def _paid_exactly(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
         unmixed = cost.epsilon == 0 and cost.delta == 0
         return unmixed and cost.rho == concentrated_budget(epsilon, delta)
     return (cost.epsilon, cost.delta) == (epsilon, delta)
+
+
+def _open(data: object, request: Request, domain: Domain, unasked: tuple[str, ...]) -> OpenTable:
+    """Open a table as far as its names and types; no record is read."""
+    asked: ColumnsAsked = {
+        "covariates": cast("Covariates", request.covariates), "domain": domain,
+        "level": request.level, "from_data": request.bounds == "from-data",
+        "person": request.person, "unasked": unasked,
+    }  # fmt: skip
+    return open_table(
+        data, asked, memory=request.memory_limit, engine=request.engine, master=request.master
+    )
 
 
 def _weights_of_study(known: Domain, weights: str | SamplingWeights | None) -> Domain:

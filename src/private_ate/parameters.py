@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, get_args
 
 from private_ate.arguments import (
     one_of,
+    parse_memory,
     read_confidence,
     read_covariates,
     read_deviations,
@@ -311,7 +312,7 @@ PARAMETERS: Final = (
               metavar="URL"),
     Parameter("memory_limit", "estimate_ate check_data estimate check",
               "Memory above which a file is streamed.", _EXPERT, 1 << 30, str, "SIZE",
-              flag_default="1GB"),
+              flag_default="1GB", check=lambda _, value: parse_memory(value)),
     Parameter("seed", "estimate_ate estimate sklearn r",
               "For experiments: the release guarantees nothing.", _EXPERT, kind=int | None,
               check=_seed),

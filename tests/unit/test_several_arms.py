@@ -42,7 +42,6 @@ def test_the_arms_are_in_the_release_with_sizes_means_and_intervals():
     assert [arm.mean for arm in RELEASE.arms] == list(LEVELS)
     for arm in RELEASE.arms:
         assert arm.interval[0] < arm.noise_interval[0] < arm.mean < arm.noise_interval[1]
-        assert arm.noise_unit == arm.noise.unit
         assert arm.variance == pytest.approx(np.mean(arm.variances))
     assert smoking_release(arm_estimates(variances=False)).arms[0].variance is None
     assert all(arm.units is None for arm in smoking_release(level="sample").arms)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from private_ate.arguments import parse_memory
 from private_ate.arrays import Integers, Words
 from private_ate.checking.arms import count_subgroups, judge_arms, judge_subgroups
 from private_ate.checking.column_counts import (
@@ -45,7 +46,6 @@ from private_ate.data.streams import (
     StreamedTable,
     open_schema,
     open_table,
-    parse_memory,
 )
 from private_ate.data.tables import (
     Covariates,

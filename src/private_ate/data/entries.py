@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.domain.kinds import TRUTH, label_text, parse_number
+from private_ate.domain.column_types import TRUTH, label_text, parse_number
 
 __all__ = [
     "MISSING",

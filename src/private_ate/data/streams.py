@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,19 +37,18 @@ from private_ate.data.tables import (
 )
 from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Categories, Interval
-from private_ate.errors import ArgumentError, SchemaError
+from private_ate.errors import SchemaError
 from private_ate.privacy.levels import Level
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MEMORY_LIMIT", "StreamedTable", "open_schema", "open_table", "parse_memory"]
+__all__ = ["MEMORY_LIMIT", "StreamedTable", "open_schema", "open_table"]
 
 MEMORY_LIMIT: Final = 1 << 30
 _SMALLEST_CHUNK: Final = 1 << 14
 _LARGEST_CHUNK: Final = 1 << 18
 _TEXT_COPIES: Final = 4  # texts of a CSV take this many times their size on disk once they are read
-_UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,20 +174,6 @@ def open_schema(data: object, level: Level | None = None) -> Table:
     if isinstance(file, ExcelFile) or is_foreign(file):
         return _schema(foreign_shape(file).empty, typed=isinstance(file, Path))
     return _schema(_parquet_shape(file)[1], typed=True)
-
-
-def parse_memory(limit: str | float) -> int:
-    """Read an amount of memory such as ``"500MB"``, ``"1.5 GB"`` or a number of bytes."""
-    text = str(limit).strip().upper().removesuffix("B").removesuffix("I")
-    unit = text[-1:] if text[-1:] in _UNITS else ""
-    try:
-        size = float(text.removesuffix(unit)) * _UNITS[unit]
-    except ValueError:
-        size = math.nan
-    if not 0 <= size < math.inf:
-        msg = "the memory limit is a text such as 500MB or 2GB, or a number of bytes"
-        raise ArgumentError(msg)
-    return int(size)
 
 
 def _bytes_in_memory(file: Path | CsvFile, shape: ForeignShape | None) -> int:

@@ -4,8 +4,8 @@ Nothing here is ever looked up in private data. A domain comes from a code book,
 written to TOML, and says how each value becomes a number between 0 and 1.
 """
 
-from private_ate.domain.declared import Domain, require_one_outcome
-from private_ate.domain.kinds import Binary, Categories, Interval, label_text
+from private_ate.domain.column_types import Binary, Categories, Interval, label_text
+from private_ate.domain.domain import Domain, require_one_outcome
 from private_ate.domain.outcome import MissingOutcomes, Outcome, StudyLabel
 from private_ate.domain.survival import Survival
 from private_ate.domain.toml import arm_lines, toml_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from private_ate.domain.kinds import Binary, Interval, Label, label_text, require_name
+from private_ate.domain.column_types import Binary, Interval, Label, label_text, require_name
 from private_ate.errors import DomainError
 
 __all__ = ["MissingOutcomes", "Outcome", "StudyLabel"]

@@ -12,8 +12,8 @@ import numpy as np
 
 from private_ate.arguments import shown
 from private_ate.arrays import Bits, Codes, Floats
-from private_ate.domain.declared import Domain
-from private_ate.domain.kinds import Categories, Interval, parse_number
+from private_ate.domain.column_types import Categories, Interval, parse_number
+from private_ate.domain.domain import Domain
 from private_ate.errors import ArgumentError
 
 __all__ = ["MOST_CELLS", "Cells", "Partition", "subgroup_names"]

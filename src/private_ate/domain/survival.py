@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from private_ate.arguments import real_number, whole_number
 from private_ate.arrays import Bits, Floats, Integers
-from private_ate.domain.kinds import Interval, require_name
+from private_ate.domain.column_types import Interval, require_name
 from private_ate.domain.outcome import MissingOutcomes, Outcome
 from private_ate.errors import DomainError
 

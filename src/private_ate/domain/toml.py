@@ -6,11 +6,11 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from private_ate.domain.kinds import Binary, Categories, Interval
+from private_ate.domain.column_types import Binary, Categories, Interval
 from private_ate.domain.outcome import Outcome, StudyLabel
 from private_ate.domain.survival import Survival
+from private_ate.domain.toml_draft import find_unfilled
 from private_ate.domain.treatment import Treatment
-from private_ate.domain.unfilled import find_unfilled
 from private_ate.domain.weights import SamplingWeights
 from private_ate.errors import DomainError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from private_ate.domain.kinds import Label, label_text, parse_number
+from private_ate.domain.column_types import Label, label_text, parse_number
 from private_ate.errors import DomainError
 
 __all__ = ["MOST_ARMS", "Treatment"]
@@ -165,11 +165,6 @@ class Treatment:
     def other_code(self) -> int | None:
         """The code of the arm for other labels."""
         return None if self.other is None else self.coded.index(label_text(self.other))
-
-    @property
-    def treats_others(self) -> bool:
-        """Whether a row with any other label counts as treated."""
-        return self.other is not None and label_text(self.other) == label_text(self.treated)
 
 
 def _refuse_two_declarations(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from private_ate.domain.kinds import Interval, require_name
+from private_ate.domain.column_types import Interval, require_name
 from private_ate.errors import DomainError
 
 __all__ = ["WEIGHTED", "SamplingWeights", "as_weights"]

@@ -78,8 +78,9 @@ class Estimate:
     contrast, of more a level of each in the order of the codes. ``rows`` is the table of effects:
     contrasts of all units, those with the reference first, then those of subgroups; the effect is
     the headline among them, or the only row where there are none. ``arms`` are those whose means
-    were estimated. ``overlap`` is what the units of an ATO count together. ``further`` are outcomes
-    after the first, by their columns. ``survival`` has the curves of a time to an event.
+    were estimated. ``population`` is what the units that are meant count together, where they do
+    not count alike. ``further`` are outcomes after the first, by their columns. ``survival`` has
+    the curves of a time to an event.
     """
 
     ate: float
@@ -97,7 +98,7 @@ class Estimate:
     quantities: tuple[Quantity, ...] = ()
     rows: tuple[EffectRow, ...] = ()
     arms: tuple[Arm, ...] = ()
-    overlap: float | None = None
+    population: float | None = None
     further: tuple[tuple[str, Estimate], ...] = ()
     survival: SurvivalNote | None = None
 

@@ -15,7 +15,7 @@ from private_ate.release.metadata import longer_half
 from private_ate.release.ratios import NumberNeeded, invert_effect, odds_interval, risk_interval
 
 if TYPE_CHECKING:
-    from private_ate.domain.kinds import Label
+    from private_ate.domain.column_types import Label
     from private_ate.release import Arm, Contrast, Effect, Release
 
 # A standardised difference d of a continuous outcome acts like a risk ratio of exp(0.91 d)

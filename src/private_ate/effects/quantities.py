@@ -7,8 +7,9 @@ post-processing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -19,6 +20,7 @@ from private_ate.arrays import Floats
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import Pair
 from private_ate.release.intervals import (
+    Rule,
     fixed_uniforms,
     half_width,
     noise_draws,
@@ -67,6 +69,18 @@ class Quantity:
     def noise_variance(self) -> float:
         """The variance of its noise."""
         return sum(map(noise_variance, self.noise))
+
+    def with_intervals(self, coverage: float, rule: Rule, width: float = math.inf) -> Quantity:
+        """Return it with the intervals that follow from its noise and its sampling variance.
+
+        That of noise and sampling lies within ``width`` of zero, as an effect does.
+        """
+        reach, interval = noise_half_width(coverage, self.noise), None
+        if self.variances:
+            half = half_width(coverage, self.noise, [self.variances], rule)
+            interval = (max(self.value - half, -width), min(self.value + half, width))
+        noise_interval = (self.value - reach, self.value + reach)
+        return replace(self, interval=interval, noise_interval=noise_interval)
 
 
 @dataclass(frozen=True, slots=True)

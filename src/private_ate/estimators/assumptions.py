@@ -102,9 +102,7 @@ class Assumptions:
     bounds : Interval
         The outcome's declared bounds.
     covariates : int
-        Encoded covariates; ``intervals`` of them are declared as intervals.
-    intervals : int
-        As above.
+        Encoded covariates.
     shares : tuple of float
         The arms' shares of the rows, in the order of the codes; where ``public`` is given it
         tells them, and only their number counts.
@@ -124,7 +122,6 @@ class Assumptions:
 
     bounds: Interval
     covariates: int
-    intervals: int
     shares: tuple[float, ...]
     guess: PeopleGuess
     alike_share: float

@@ -81,7 +81,7 @@ class Request:
     person: str | None = field(default=None, metadata=_NOT_HASHED)
     engine: str = field(default="auto", metadata=_NOT_HASHED)
     master: str | None = field(default=None, metadata=_NOT_HASHED)
-    memory_limit: str | float = field(default=1 << 30, metadata=_NOT_HASHED)
+    memory_limit: int = field(default=1 << 30, metadata=_NOT_HASHED)
     seed: int | None = field(default=None, metadata=_NOT_HASHED)
     ledger: object | None = field(default=None, metadata=_NOT_HASHED, repr=False)
     dataset: str | None = field(default=None, metadata=_NOT_HASHED)

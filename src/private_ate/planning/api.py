@@ -17,7 +17,7 @@ from private_ate.data.inputs import prepare_table, resolve_domain, settle_names
 from private_ate.data.persons import most_rows, refuse_person
 from private_ate.data.streams import MEMORY_LIMIT, open_schema
 from private_ate.data.tables import Covariates
-from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
+from private_ate.domain import Domain, SamplingWeights, Treatment
 from private_ate.engines.local import LocalStudy, Progress, single_threaded_blas
 from private_ate.errors import ArgumentError
 from private_ate.estimators.assumptions import Assumptions
@@ -263,8 +263,8 @@ class _Question:
             f"{guesses.deviation(sizes):.4g}{guesses.origin}; unmeasured confounding is not in it"
         )
         assumed = Assumptions(
-            sizes.bounds, sizes.covariates, _interval_covariates(self.data, self.asked),
-            self.arms.shares, guess, guesses.alike_share(sizes), public=public,
+            sizes.bounds, sizes.covariates, self.arms.shares,
+            guess, guesses.alike_share(sizes), public=public,
         )  # fmt: skip
         name, predictor = self.method.name, self.method.predictor
         if request.by and study is not None:
@@ -291,8 +291,8 @@ class _Question:
             f"confounding that is not removed is not in it{bounds}"
         )
         assumed = Assumptions(
-            sizes.bounds, sizes.covariates, _interval_covariates(self.data, self.asked),
-            arms.shares, guess, guesses.alike_share(sizes), self.share, trial,
+            sizes.bounds, sizes.covariates, arms.shares,
+            guess, guesses.alike_share(sizes), self.share, trial,
         )  # fmt: skip
         predict = self.method.predictor(assumed, request)
         return plan_contrasts(self.method.name, predict, arms.labels, request, sizes.rows, caveat)
@@ -396,15 +396,6 @@ def _declared(data: object, asked: _Columns) -> Treatment | None:
     if isinstance(asked.treatment, Treatment):
         return asked.treatment
     return None if asked.domain is None else asked.domain.treatment
-
-
-def _interval_covariates(data: object, asked: _Columns) -> int:
-    """Count the covariates that are declared as intervals; all of a study that is not there."""
-    domain = data.domain if isinstance(data, LocalStudy) else asked.domain
-    if domain is None:
-        return data.covariates if isinstance(data, StudySizes) else 0
-    kinds = domain.covariates.values()
-    return sum(isinstance(kind, Interval) and not kind.is_binary for kind in kinds)
 
 
 def _budgets(epsilons: object) -> list[float]:

@@ -131,11 +131,6 @@ class Arm:
     weighted: bool
 
     @property
-    def noise_unit(self) -> float | None:
-        """What a sensitivity of one is for the arm's noise, in units of the outcome."""
-        return None if self.noise is None else self.noise.unit
-
-    @property
     def variance(self) -> float | None:
         """The level's expected sampling variance; None if no interval was paid for."""
         return sum(self.variances) / len(self.variances) if self.variances else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from private_ate.arguments import one_of
 from private_ate.codec import POSITIVE, Rule, at_least, decode, encode, write_json
-from private_ate.domain.kinds import Label, label_text
+from private_ate.domain.column_types import Label, label_text
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Epsilon, Level
 from private_ate.release.combinations import combine_arms, scale_contrast

@@ -5,6 +5,7 @@ import io
 import polars as pl
 import pytest
 
+from private_ate.arguments import parse_memory
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import (
     count_records,
@@ -15,7 +16,7 @@ from private_ate.data.csv_records import (
     split_header,
 )
 from private_ate.data.files import read_schema
-from private_ate.data.streams import open_table, parse_memory
+from private_ate.data.streams import open_table
 from private_ate.errors import SchemaError
 
 

@@ -19,7 +19,8 @@ from private_ate import (
     exact_effect,
     plan_ate,
 )
-from private_ate.data.streams import StreamedTable, open_table, parse_memory
+from private_ate.arguments import parse_memory
+from private_ate.data.streams import StreamedTable, open_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.on_disk import CompactColumns, encode_stream
 

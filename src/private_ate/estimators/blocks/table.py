@@ -135,17 +135,8 @@ def _with_intervals(one: Quantity, request: Request, width: float) -> Quantity:
     """
     if one.noise_interval is not None:
         return one
-    from private_ate.release.intervals import half_width, noise_half_width
-
-    value = min(max(one.value, -width), width)
-    reach = noise_half_width(request.coverage, one.noise)
-    interval = None
-    if one.variances:
-        half = half_width(request.coverage, one.noise, [one.variances], "in_squares")
-        interval = (max(value - half, -width), min(value + half, width))
-    return replace(
-        one, value=value, interval=interval, noise_interval=(value - reach, value + reach)
-    )
+    within = replace(one, value=min(max(one.value, -width), width))
+    return within.with_intervals(request.coverage, "in_squares", width)
 
 
 def _by_subgroups(

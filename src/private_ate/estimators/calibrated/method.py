@@ -65,7 +65,6 @@ from private_ate.estimators.request import Request
 from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
-from private_ate.release.intervals import half_width, noise_half_width
 from private_ate.settings import ABSENT, ArmNumbers
 from private_ate.study import MatchingStudy
 
@@ -292,17 +291,12 @@ def _estimate_contrast(
     warnings: tuple[str, ...],
 ) -> Estimate:
     """Return the estimate of two arms with the intervals of its one quantity."""
-    reach, value = domain.bounds.width, effect.value
-    noise = noise_half_width(request.coverage, effect.noise)
-    interval = None
-    if effect.variances:
-        half = half_width(request.coverage, effect.noise, [effect.variances], "convolved")
-        interval = max(value - half, -reach), min(value + half, reach)
-    return Estimate(
-        value, (value - noise, value + noise), interval, settings,
-        warnings=warnings, quantities=(effect,),
-        overlap=design.population if request.estimand == "ato" else None,
-    )  # fmt: skip
+    effect = effect.with_intervals(request.coverage, "convolved", domain.bounds.width)
+    return replace(
+        Estimate.of(effect, settings),
+        warnings=warnings,
+        population=design.population if request.estimand == "ato" else None,
+    )
 
 
 class _Means(TypedDict, total=False):
@@ -368,11 +362,15 @@ def _estimate_ratios(
         notes=(*notes, RATIO_NOTE),
         **shown,
     )
-    return Estimate(
-        value, (value - reach, value + reach), interval, settings,
-        warnings=half.warnings, quantities=(Quantity(value, (), variances, bias),),
-        overlap=weights.design.population if request.estimand == "ato" else None,
+    effect = Quantity(
+        value, (), variances, bias,
+        interval=interval, noise_interval=(value - reach, value + reach),
     )  # fmt: skip
+    return replace(
+        Estimate.of(effect, settings),
+        warnings=half.warnings,
+        population=weights.design.population if request.estimand == "ato" else None,
+    )
 
 
 def _levels(released: ObservedMeans, kept: OutcomeRange, domain: Domain) -> list[float]:

@@ -72,7 +72,7 @@ def estimate_subgroups(
         rest = replace(each, epsilon=request.epsilon - of_cells)
         direct = estimate_calibrated(whole, rest, named_noise(noise, _DIRECT))
     populations = [
-        count_population(cell.study.public(), request, run.overlap)
+        count_population(cell.study.public(), request, run.population)
         for cell, run in zip(used, runs, strict=True)
     ]
     shares = [population / sum(populations) for population in populations]

@@ -53,7 +53,6 @@ from private_ate.estimators.survival.first_step import (
 from private_ate.estimators.survival.strata import merge_strata
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS, WEIGHT_BITS
-from private_ate.release.intervals import half_width, noise_half_width
 from private_ate.settings import ABSENT, ArmNumbers
 from private_ate.study import Block, MatchingStudy
 
@@ -251,14 +250,8 @@ def _estimate(
             treated.value - control.value, (*treated.noise, *control.noise), likely,
             control.bias + treated.bias,
         )  # fmt: skip
-    value = effect.value
-    around = noise_half_width(request.coverage, effect.noise)
-    interval = None
-    if effect.variances:
-        half = half_width(request.coverage, effect.noise, [effect.variances], "convolved")
-        interval = value - half, value + half
-    return Estimate(
-        value, (value - around, value + around), interval, settings,
-        warnings=warnings, quantities=(effect,),
-        overlap=weights.design.population if request.estimand == "ato" else None,
-    )  # fmt: skip
+    return replace(
+        Estimate.of(effect.with_intervals(request.coverage, "convolved"), settings),
+        warnings=warnings,
+        population=weights.design.population if request.estimand == "ato" else None,
+    )

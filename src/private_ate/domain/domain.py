@@ -1,0 +1,258 @@
+"""What is declared about every column of a study before a record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from private_ate.domain.column_types import Categories, Interval, require_name
+from private_ate.domain.outcome import Outcome, StudyLabel
+from private_ate.domain.toml import read_tables, toml_lines
+from private_ate.domain.treatment import Treatment
+from private_ate.domain.weights import SamplingWeights, as_weights
+from private_ate.errors import DomainError
+
+__all__ = ["MOST_OUTCOMES", "Domain", "require_one_outcome"]
+
+OneOutcome = str | tuple[str, Interval] | Outcome
+MOST_OUTCOMES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What is known about every column before the data are read.
+
+    ``outcome`` is one outcome or a list of them; the first is the headline, ``outcomes`` are all.
+    ``weights`` declares sampling weights, which are then in force: effects are those of the
+    population that the weighted sample stands for. ``indicators`` names covariates whose missing
+    entries have a feature of their own; see
+    :meth:`with_indicators`.
+
+    Attributes
+    ----------
+    treatment : Treatment
+        The treatment's column and its arms; a text names the column.
+    outcome : Outcome
+        The headline's outcome.
+    covariates : mapping
+        An Interval or Categories for each covariate, by column.
+    study : StudyLabel
+        What the curator calls the data.
+    weights : SamplingWeights or None
+        Sampling weights; None for none.
+    further : tuple of Outcome
+        Outcomes after the first.
+    column_labels : mapping
+        What columns are called where people read of them, such as "Systolic blood pressure".
+    indicators : tuple of str
+        Covariates whose missing entries have a feature of their own.
+
+    Examples
+    --------
+    >>> domain = Domain(
+    ...     treatment="treat",
+    ...     outcome=("re78", Interval(0, 60308)),
+    ...     covariates={"age": Interval(16, 60), "race": Categories("black", "hispanic", "other")},
+    ... )
+    >>> domain.features
+    ('age', 'race=black', 'race=hispanic', 'race=other')
+    """
+
+    treatment: Treatment
+    outcome: Outcome
+    covariates: Mapping[str, Interval | Categories] = field(default_factory=dict)
+    study: StudyLabel = field(default_factory=StudyLabel)
+    weights: SamplingWeights | None = None
+    further: tuple[Outcome, ...] = field(default=(), repr=False)  # outcomes after the first
+    column_labels: Mapping[str, str] = field(default_factory=dict, repr=False)
+    indicators: tuple[str, ...] = field(default=(), init=False)
+
+    def __init__(
+        self,
+        treatment: str | Treatment,
+        outcome: str | tuple[str, Interval] | Outcome | Sequence[OneOutcome],
+        covariates: Mapping[str, Interval | Categories] | None = None,
+        *,
+        study: StudyLabel | None = None,
+        weights: SamplingWeights | tuple[str, Interval] | None = None,
+        further: tuple[Outcome, ...] = (),
+        column_labels: Mapping[str, str] | None = None,
+    ) -> None:
+        first, *others = _as_outcomes(outcome)
+        object.__setattr__(
+            self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
+        )
+        object.__setattr__(self, "outcome", first)
+        object.__setattr__(self, "further", (*others, *further))
+        object.__setattr__(self, "covariates", dict(covariates or {}))
+        object.__setattr__(self, "column_labels", dict(column_labels or {}))
+        object.__setattr__(self, "indicators", ())
+        object.__setattr__(self, "study", study or StudyLabel())
+        object.__setattr__(self, "weights", as_weights(weights))
+        self._check()
+
+    def _check(self) -> None:
+        if not isinstance(self.treatment, Treatment):
+            msg = "the treatment is a column name or Treatment(column, treated=…, control=…)"
+            raise DomainError(msg)
+        if len(self.outcomes) > MOST_OUTCOMES:
+            msg = (
+                f"at most {MOST_OUTCOMES} outcomes are declared together, not {len(self.outcomes)}"
+            )
+            raise DomainError(msg, parameter="outcome")
+        for label in self.column_labels.values():
+            require_name("label of a column", label)
+        names = self.columns
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            msg = f"column {repeated[0]!r} is declared twice"
+            raise DomainError(msg)
+        for name, kind in self.covariates.items():
+            if not isinstance(kind, Interval | Categories):
+                msg = f"covariate {name!r} is declared by an Interval or by Categories"
+                raise DomainError(msg)
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """All outcomes, the headline first."""
+        return (self.outcome, *self.further)
+
+    def of_outcome(self, place: int) -> Domain:
+        """Return the domain with one of its outcomes alone."""
+        return self.with_outcome(self.outcomes[place]) if self.further else self
+
+    def with_outcome(self, outcome: Outcome) -> Domain:
+        """Return the domain with another outcome, and that alone."""
+        domain = copy(self)  # of what was checked: nothing is checked again
+        object.__setattr__(domain, "outcome", outcome)
+        object.__setattr__(domain, "further", ())
+        return domain
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the encoded columns: one per interval, one per category, one per indicator."""
+        plain = [
+            feature for name, kind in self.covariates.items() for feature in _features(name, kind)
+        ]
+        for name in self.indicators:
+            feature = f"{name} (missing)"
+            while feature in plain:  # somebody's column has that very name
+                feature += " (missing)"
+            plain.append(feature)
+        return tuple(plain)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns that are read: treatment, outcomes, covariates, sampling weights."""
+        weights = [] if self.weights is None else [self.weights.column]
+        return [self.treatment.column, *self.private_columns, *self.covariates, *weights]
+
+    @property
+    def private_columns(self) -> tuple[str, ...]:
+        """Columns that tell the outcomes, the headline's first."""
+        return tuple(column for outcome in self.outcomes for column in outcome.columns)
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        """Columns that label level holds public: treatment, covariates and sampling weights."""
+        weights = () if self.weights is None else (self.weights.column,)
+        return (self.treatment.column, *self.covariates, *weights)
+
+    def with_covariates(self, covariates: Mapping[str, Interval | Categories]) -> Domain:
+        """Return the domain with these covariates instead; itself if they are its own."""
+        same = list(covariates.items()) == list(self.covariates.items())
+        return self if same else replace(self, covariates=covariates)
+
+    def with_indicators(self, names: Collection[str]) -> Domain:
+        """Return the domain with a further feature for each named covariate: whether it is missing.
+
+        For public covariates only. Which of them have missing entries is looked up and never
+        declared, so it is no part of a domain's TOML.
+        """
+        domain = copy(self)
+        kept = tuple(name for name in self.covariates if name in names)
+        object.__setattr__(domain, "indicators", kept)
+        return domain
+
+    @property
+    def bounds(self) -> Interval:
+        """The outcome's bounds; an error that says how to declare them when they were not."""
+        return self.outcome.declared_bounds
+
+    @classmethod
+    def read(cls, path: str | Path) -> Domain:
+        """Read a domain from a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as cause:
+            msg = f"the domain file {str(path)!r} cannot be read; is the path right?"
+            raise DomainError(msg) from cause
+        return cls.from_toml(text)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Domain:
+        """Build a domain from TOML text, as written by :meth:`to_toml`."""
+        treatment, outcomes, covariates, study, weights, labels = read_tables(text)
+        return cls(
+            treatment, outcomes, covariates, study=study, weights=weights, column_labels=labels
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the domain to a TOML file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def to_toml(self) -> str:
+        """Return the domain as TOML text that :meth:`from_toml` reads back."""
+        lines = toml_lines(
+            self.study, self.treatment, self.outcomes, self.covariates, self.weights,
+            self.column_labels,
+        )  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+
+def require_one_outcome(domain: Domain, who: str) -> None:
+    """Refuse several outcomes, or a time to an event, where one plain outcome is meant."""
+    if len(domain.outcome.columns) > 1:
+        msg = f"{who} takes no time to an event"
+        raise DomainError(msg, parameter="outcome")
+    if domain.further:
+        msg = (
+            f"{who} has one outcome; {len(domain.outcomes)} are declared: keep one of them, as "
+            "domain.of_outcome(0) does"
+        )
+        raise DomainError(msg, parameter="outcome")
+
+
+def _as_outcomes(outcome: object) -> list[Outcome]:
+    """Read one outcome or a list of them; a pair of a name and bounds is one."""
+    match outcome:
+        case (str(), Interval()) | str() | Outcome():
+            return [_as_outcome(outcome)]
+        case list() | tuple() if outcome:
+            return [_as_outcome(one) for one in outcome]
+    msg = (
+        'the outcome is a column name, a pair such as ("re78", Interval(0, 60308)), or a list of '
+        "these"
+    )
+    raise DomainError(msg, parameter="outcome")
+
+
+def _as_outcome(outcome: object) -> Outcome:
+    if isinstance(outcome, Outcome):
+        return outcome
+    if isinstance(outcome, str):
+        return Outcome(outcome)
+    match outcome:
+        case (str() as column, Interval() as bounds):
+            return Outcome(column, bounds)
+    msg = 'the outcome is a column name or a pair such as ("re78", Interval(0, 60308))'
+    raise DomainError(msg)
+
+
+def _features(name: str, kind: Interval | Categories) -> tuple[str, ...]:
+    if isinstance(kind, Interval):
+        return (name,)
+    return tuple(f"{name}={label}" for label in kind.labels)
