@@ -42,7 +42,6 @@ __all__ = [
 _LEAST_CHANCE: Final = 0.001  # one over the largest weight of a unit in the doubly robust mean
 _NEWTON_STEPS: Final = 40
 _SMALL_GRADIENT: Final = 1e-10
-"""Non-private estimates of all arms' means by name."""
 PAPER_SETS = ("ihdp", "lalonde", "acic", "synth")
 _DISPLAY = {
     "ihdp": "IHDP",
@@ -348,3 +347,4 @@ REFERENCES: Final[Mapping[str, Callable[[Records], Floats]]] = {
     "matching": matched_means,
     "aipw": adjusted_means,
 }
+"""Non-private estimates of all arms' means by name."""
