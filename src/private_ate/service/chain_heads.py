@@ -1,0 +1,111 @@
+"""Published heads: the ends of both histories, kept outside the database they are about.
+
+A backup that is restored gives budget back, and its chains are valid. So a worker writes the newest
+heads to a file of its own after each job, and neither process starts on a store that lacks them.
+What the public sees is the ledger's history as far as its answers are visible.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from private_ate.errors import LedgerError
+from private_ate.privacy.ledger.store import Execute, Store, last_hash
+from private_ate.service.store.events import last_event, time_text
+from private_ate.service.store.tables import one, rows_of
+
+__all__ = ["Head", "first_hidden", "holds_head", "publish_heads", "require_heads", "visible_heads"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """An end of the ledger's history: since when it is public, how many entries, the last hash."""
+
+    at: str
+    entries: int
+    hash: str
+
+
+def publish_heads(store: Store, path: Path) -> None:
+    """Append the newest heads to a file, durably."""
+    with store.snapshot() as execute:
+        entries, head = last_hash(execute)
+        events, event = last_event(execute)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    line = {"at": at, "entries": entries, "head": head, "events": events, "event": event}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def require_heads(store: Store, path: Path) -> None:
+    """Refuse a store that does not hold the newest published heads; without a file, any will do."""
+    if not path.is_file():
+        return
+    lines = path.read_text("utf-8").splitlines()
+    try:
+        newest = json.loads(lines[-1]) if lines else None
+    except ValueError:  # a line that was cut by a power failure; the one before is whole
+        newest = json.loads(lines[-2]) if len(lines) > 1 else None
+    if newest is None:
+        return
+    with store.snapshot() as execute:
+        found = (
+            newest["entries"] == 0
+            or one(execute, "SELECT 1 FROM entries WHERE hash = ?", newest["head"]),
+            newest["events"] == 0
+            or one(execute, "SELECT 1 FROM service_events WHERE hash = ?", newest["event"]),
+        )
+    if not all(found):
+        msg = (
+            f"the database lacks the head that was published at {newest['at']}: it is an older "
+            "copy, whose budget was spent since; restore the newest one"
+        )
+        raise LedgerError(msg)
+
+
+def first_hidden(execute: Execute, moment: int) -> int:
+    """Return the number of the ledger's first entry that is not public yet, or one after all."""
+    found = one(
+        execute,
+        "SELECT MIN(e.sequence) FROM entries e JOIN service_requests r ON r.id = e.request "
+        "WHERE e.kind IN ('charge', 'release') AND NOT "
+        "(r.state IN ('done', 'lost', 'refused', 'cancelled') AND r.visible <= ?)",
+        moment,
+    )
+    return 1 << 60 if found is None or found[0] is None else int(str(found[0]))
+
+
+def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
+    """Return the newest heads of the part of the ledger whose answers are visible.
+
+    The part ends before the first entry of a request that is not visible yet: an entry's place
+    would tell how far the work has come.
+    """
+    with store.snapshot() as execute:
+        end = first_hidden(execute, moment)
+        rows = rows_of(
+            execute,
+            "SELECT e.sequence, e.hash, e.at, r.visible FROM entries e "
+            "LEFT JOIN service_requests r ON r.id = e.request AND e.kind IN ('charge', 'release') "
+            "WHERE e.sequence < ? ORDER BY e.sequence DESC LIMIT ?",
+            end, last,
+        )  # fmt: skip
+    return [
+        Head(str(at) if not visible else time_text(int(str(visible))), int(str(number)), str(hash_))
+        for number, hash_, at, visible in rows
+    ]
+
+
+def holds_head(store: Store, head: str, entries: int) -> bool:
+    """Say whether one of the first entries has this hash."""
+    with store.snapshot() as execute:
+        found = one(
+            execute, "SELECT 1 FROM entries WHERE hash = ? AND sequence <= ?", head, entries
+        )
+    return found is not None

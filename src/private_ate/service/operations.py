@@ -1,0 +1,454 @@
+"""The operations of a service: what each role can do, each as one transaction on the store.
+
+Nothing here opens records, and nothing here computes: plans are predicted from public sizes, and a
+request is a row that a worker takes up. Refusals follow public facts alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from private_ate.errors import ArgumentError, LedgerError
+from private_ate.privacy.ledger.chain import canonical
+from private_ate.privacy.ledger.cost import BudgetUnits
+from private_ate.privacy.ledger.ledger import Ledger, check_name
+from private_ate.privacy.ledger.store import Execute, Store, find_entry
+from private_ate.service.limits import Limits, Shares
+from private_ate.service.policy import Wish
+from private_ate.service.question import Question, Settled, settle_question
+from private_ate.service.refusals import (
+    BudgetRefusal,
+    Conflict,
+    Forbidden,
+    Missing,
+    NotReady,
+)
+from private_ate.service.release_times import (
+    JobSize,
+    Lane,
+    assign_slots,
+    dummy_bound,
+    running_bound,
+)
+from private_ate.service.store.catalogue import (
+    Dataset,
+    Population,
+    find_dataset,
+    find_population,
+    list_datasets,
+    list_populations,
+)
+from private_ate.service.store.group_commit import Group
+from private_ate.service.store.requests import (
+    RequestRow,
+    State,
+    approvers_of,
+    asked_in_a_day,
+    asked_in_a_month,
+    end_with,
+    find_request,
+    insert_request,
+    list_requests,
+    move,
+    spent_and_reserved,
+    write_approval,
+)
+from private_ate.service.store.tables import one
+from private_ate.service.store.users import Actor, are_two_persons, revoke_user
+from private_ate.service.store.worker_events import last_file_problem, unavailable_since
+from private_ate.service.verification import RecentCheck
+
+__all__ = [
+    "REASONS",
+    "Balance",
+    "Service",
+    "now",
+    "objections_to",
+]
+
+# A curator chooses a reason: a text of their own could reveal what they saw.
+REASONS: Final = {
+    "purpose": "the purpose is not one that this data set serves",
+    "cost": "it takes more of the population's budget than its purpose justifies",
+    "method": "another method or estimand is wanted",
+    "again": "the question was answered already",
+}
+
+
+def now() -> int:
+    """Return the time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def request_name(analyst: str, key: str) -> str:
+    """Return the id of an analyst's request, which is also its id in the ledger."""
+    text = f"{analyst}\0{key}".encode("utf-8", "surrogatepass")
+    return "r" + hashlib.sha256(text).hexdigest()[:31]
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A population's budget as it may be shown."""
+
+    total: BudgetUnits
+    left: BudgetUnits
+
+    def answers(self, epsilon: str) -> int:
+        """Return how many more answers of this ε the budget allows."""
+        cost = BudgetUnits.limit(epsilon).epsilon
+        return max(self.left.epsilon, 0) // cost
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything that the web process does; ``tick`` and ``grace`` are seconds.
+
+    ``manages`` says whether data sets, policies and approvals can be written here; not where the
+    web has a role of its own in the database.
+    """
+
+    store: Store
+    tick: float = 60.0
+    grace: float = 10.0
+    clock: Callable[[], int] = now
+    manages: bool = True
+    limits: Limits = field(default_factory=Limits)
+    shares: Shares = field(default_factory=Shares, repr=False, compare=False)
+    group: Group = field(init=False, repr=False, compare=False)
+    checks: RecentCheck = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", Group(self.store))
+        object.__setattr__(self, "checks", RecentCheck(self.store, self.clock))
+
+    # What there is ------------------------------------------------------------------------------
+
+    def datasets(self) -> list[tuple[Dataset, Balance]]:
+        """Return the catalogue with what is left of each budget."""
+        with self.store.snapshot() as execute:
+            populations = {item.name: item for item in list_populations(execute)}
+            balances = {
+                name: self._balance(execute, population) for name, population in populations.items()
+            }
+            return [(item, balances[item.population]) for item in list_datasets(execute)]
+
+    def dataset(self, name: str) -> tuple[Dataset, Balance]:
+        """Return one data set with what is left of its population's budget."""
+        with self.store.snapshot() as execute:
+            found = find_dataset(execute, name)
+            return found, self._balance(execute, find_population(execute, found.population))
+
+    def file_problems(self) -> dict[str, str | None]:
+        """Return what the worker found wrong with each open data set's file; None if not yet seen.
+
+        The newest answer that could not be given for want of a usable file counts as well.
+        """
+        with self.store.snapshot() as execute:
+            found: dict[str, str | None] = {}
+            for dataset in list_datasets(execute):
+                if dataset.closed:
+                    continue
+                problem = last_file_problem(execute, dataset.name)
+                failed = unavailable_since(execute, dataset.name, self.clock())
+                found[dataset.name] = problem or (failed or problem)
+            return found
+
+    def populations(self) -> list[tuple[Population, Balance]]:
+        """Return the populations with their budgets."""
+        with self.store.snapshot() as execute:
+            return [(item, self._balance(execute, item)) for item in list_populations(execute)]
+
+    def _balance(self, execute: Execute, population: Population) -> Balance:
+        gone = spent_and_reserved(execute, population.name, self.clock())
+        return Balance(population.total, population.total - gone)
+
+    # Asking -------------------------------------------------------------------------------------
+
+    def settle(self, question: Question) -> tuple[Dataset, Settled]:
+        """Check a question without keeping it."""
+        with self.store.snapshot() as execute:
+            dataset = find_dataset(execute, question.dataset)
+        return dataset, settle_question(question, dataset)
+
+    def objections(self, actor: Actor, dataset: Dataset, question: Question) -> tuple[str, ...]:
+        """Say what would keep the policy from approving a question at once."""
+        settled = settle_question(question, dataset)
+        with self.store.snapshot() as execute:
+            return self._objections(execute, actor.name, dataset, settled)
+
+    def submit(self, actor: Actor, question: Question, key: str) -> RequestRow:
+        """Keep a request; the same key and plan give the same request again.
+
+        One transaction looks at what is left, asks the policy and queues the request or lets it
+        wait. Requests that are under way count as spent, so no two share the last ε.
+        """
+        actor.require("analyst", write=True)
+        check_name("idempotency key", key)
+        dataset, settled = self.settle(question)
+        name = request_name(actor.name, key)
+        bill = settled.bill
+        moment = self.clock()
+        fresh = RequestRow(
+            name, dataset.name, actor.name, canonical(question.plain), bill.plan,
+            bill.cost.epsilon, bill.cost.delta, int(question.dummy), "planned", "", "", moment,
+            0, 0, 0, 0, 0, "[]", "", "", "",
+        )  # fmt: skip
+
+        def keep(execute: Execute) -> RequestRow:
+            known = one(execute, "SELECT id FROM service_requests WHERE id = ?", name)
+            if known is not None:
+                return _same(find_request(execute, name), fresh)
+            self._keep(execute, actor, fresh, question, settled)
+            return find_request(execute, name)
+
+        return self.group.run(keep)
+
+    def _keep(
+        self,
+        execute: Execute,
+        actor: Actor,
+        fresh: RequestRow,
+        question: Question,
+        settled: Settled,
+    ) -> None:
+        """Keep a new request, queued or waiting, if its data set and its budget allow it."""
+        dataset = find_dataset(execute, fresh.dataset)
+        if dataset.closed:
+            msg = f"data set {dataset.name!r} is closed; it takes no more requests"
+            raise Conflict(msg)
+        self.limits.require_room(
+            execute, actor.name, dummy=question.dummy, moment=fresh.submitted
+        )  # fmt: skip
+        against: tuple[str, ...] = ()
+        if question.dummy:
+            _require_method(dataset, settled)
+        else:
+            if last_file_problem(execute, dataset.name):
+                msg = (
+                    f"the file of data set {dataset.name!r} is not as declared; its curators see "
+                    "what is wrong, and nothing was spent"
+                )
+                raise Conflict(msg)
+            self._require_budget(execute, dataset, fresh.cost)
+            against = self._objections(execute, actor.name, dataset, settled)
+        if against:
+            self.limits.require_room_to_wait(execute, actor.name, fresh.submitted)
+        insert_request(execute, fresh)
+        if not against:
+            self._approve(execute, fresh, dataset, settled, "policy")
+            return
+        reasons = "; ".join(against)
+        facts = {"why": reasons}
+        move(execute, fresh.id, "planned", "waiting", "policy", reason=reasons, facts=facts)
+
+    def _require_budget(self, execute: Execute, dataset: Dataset, cost: BudgetUnits) -> None:
+        population = find_population(execute, dataset.population)
+        gone = spent_and_reserved(execute, population.name, self.clock())
+        if (gone + cost).fits(population.total):
+            return
+        left = self._balance(execute, population).left
+        msg = (
+            f"asked for {cost} but population {population.name!r} has {left} left of "
+            f"{population.total}; nothing was spent"
+        )
+        raise BudgetRefusal(msg)
+
+    def _objections(
+        self, execute: Execute, analyst: str, dataset: Dataset, settled: Settled
+    ) -> tuple[str, ...]:
+        return objections_to(execute, analyst, dataset, settled, self.clock())
+
+    def _approve(
+        self, execute: Execute, row: RequestRow, dataset: Dataset, settled: Settled, actor: str
+    ) -> None:
+        """Approve and queue; the slot of the work follows from public numbers."""
+        moment = self.clock()
+        bound = dummy_bound if row.dummy else running_bound
+        length = round(1000 * bound(JobSize.of(settled, dataset)))
+        names = json.dumps([*row.has_approved, actor])
+        facts = {"plan": row.plan}
+        move(execute, row.id, row.state, "approved", actor, facts=facts, approvers=names, reason="")
+        move(
+            execute, row.id, "approved", "queued", actor,
+            queued=moment, start=moment + 1, ends=moment + 1 + length,
+        )  # fmt: skip
+        self._assign_slots(execute, row, moment)
+
+    def _assign_slots(self, execute: Execute, row: RequestRow, moment: int) -> None:
+        """Give the requests beside this one that have not started their slots anew."""
+        lane = Lane(row.dataset, bool(row.dummy))
+        assign_slots(execute, lane, moment, self.grace, self.tick)
+
+    # Deciding -----------------------------------------------------------------------------------
+
+    def approve(self, actor: Actor, name: str, plan: str) -> RequestRow:
+        """Approve the plan with this hash; with two persons' rule the second one queues it."""
+        actor.require("curator", write=True)
+        self.require_management()
+        row = self.show(actor, name)
+        _, settled = self.settle(row.asked)
+        if settled.bill.plan != row.plan:
+            msg = "the data set was declared anew since; this plan is no more"
+            raise Conflict(msg)
+        with self.store.transaction() as execute:
+            row = find_request(execute, name)
+            _require_waiting(row)
+            if plan != row.plan:
+                msg = "this is not the hash of the plan that waits; look at it again"
+                raise Conflict(msg)
+            dataset = find_dataset(execute, row.dataset)
+            if dataset.closed:
+                msg = f"data set {dataset.name!r} is closed; nothing more is approved for it"
+                raise Conflict(msg)
+            approved = approvers_of(execute, row)
+            if actor.name in approved:
+                msg = "you have approved it; another curator decides"
+                raise Conflict(msg)
+            both = (*approved, actor.name)
+            is_enough = not dataset.policy.two_persons or are_two_persons(execute, both)
+            if approved and not is_enough:
+                msg = (
+                    "who issues an account or a token can act in its name, and one of you issued "
+                    "to the other; another person decides"
+                )
+                raise Conflict(msg)
+            write_approval(execute, row, actor.name)
+            if not is_enough:
+                names = json.dumps([actor.name])
+                execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (names, name))
+                return find_request(execute, name)
+            self._require_budget(execute, dataset, row.cost)
+            self._approve(execute, row, dataset, settled, actor.name)
+            return find_request(execute, name)
+
+    def require_management(self) -> None:
+        """Refuse what only the worker's side may write here."""
+        if not self.manages:
+            msg = (
+                "data sets, policies and approvals are written on the worker's side of this "
+                "service: serve add, serve policy, serve approve"
+            )
+            raise Forbidden(msg)
+
+    def revoke(self, actor: Actor, name: str) -> None:
+        """Revoke a user with all tokens, sessions, approvals and requests that have not started."""
+        actor.require("curator", write=True)
+        with self.store.transaction() as execute:
+            moment = self.clock()
+            revoke_user(execute, name, actor.name, moment)
+            for row in end_with(execute, name, actor.name, moment):
+                self._assign_slots(execute, row, moment)
+
+    def refuse(self, actor: Actor, name: str, reason: str) -> RequestRow:
+        """Refuse a request that waits, for one of the listed reasons."""
+        actor.require("curator", write=True)
+        if reason not in REASONS:
+            msg = f"the reason is one of {', '.join(REASONS)}"
+            raise ArgumentError(msg)
+        with self.store.transaction() as execute:
+            row = find_request(execute, name)
+            _require_waiting(row)
+            move(
+                execute, name, "waiting", "refused", actor.name, code=reason,
+                reason=REASONS[reason], visible=self.clock(), facts={"why": reason},
+            )  # fmt: skip
+            return find_request(execute, name)
+
+    def cancel(self, actor: Actor, name: str) -> RequestRow:
+        """Cancel a request that has not started; by the clock alone, never by the work."""
+        actor.require("analyst", "curator", write=True)
+        with self.store.transaction() as execute:
+            row = self._own(actor, find_request(execute, name))
+            moment = self.clock()
+            shown = row.shown(moment)
+            early = shown == "waiting" or (shown == "queued" and moment < row.start)
+            if not early or row.state not in ("waiting", "queued"):  # a worker's clock may be ahead
+                msg = "it has started or ended; what it costs stays spent"
+                raise Conflict(msg)
+            move(execute, name, row.state, "cancelled", actor.name, visible=moment)
+            self._assign_slots(execute, row, moment)
+            return find_request(execute, name)
+
+    # Reading ------------------------------------------------------------------------------------
+
+    def show(self, actor: Actor, name: str) -> RequestRow:
+        """Return a request of the analyst's own, or any to curators and auditors."""
+        with self.store.snapshot() as execute:
+            return self._own(actor, find_request(execute, name))
+
+    def requests(
+        self, actor: Actor, states: tuple[State, ...] = (), *, most: int = 200, skip: int = 0
+    ) -> list[RequestRow]:
+        """Return requests that the actor may see, the newest first; ``skip`` leaves some out."""
+        whose = actor.name if actor.role == "analyst" else ""
+        with self.store.snapshot() as execute:
+            return list_requests(execute, analyst=whose, states=states, last=most, skip=skip)
+
+    def release(self, actor: Actor, name: str) -> str:
+        """Return a release as JSON, once it is visible."""
+        with self.store.snapshot() as execute:
+            row = self._own(actor, find_request(execute, name))
+            if row.state != "done" or not row.is_visible(self.clock()):
+                msg = "there is no release of this request, or not yet"
+                raise NotReady(msg)
+            if row.dummy:
+                return row.body
+            kept = find_entry(execute, row.dataset, row.id, "release")
+        if kept is None:
+            msg = "the ledger does not hold this release"
+            raise LedgerError(msg)
+        return kept.body
+
+    def ledger(self) -> Ledger:
+        """Return the ledger in the same database."""
+        return Ledger(self.store)
+
+    def _own(self, actor: Actor, row: RequestRow) -> RequestRow:
+        if actor.role == "analyst" and row.analyst != actor.name:
+            msg = "there is no such request"
+            raise Missing(msg)
+        return row
+
+
+def objections_to(  # what is asked, by whom, of what, and when
+    execute: Execute, analyst: str, dataset: Dataset, settled: Settled, moment: int, but: str = ""
+) -> tuple[str, ...]:
+    """Say what a data set's policy has against a question; follows public facts alone."""
+    month = asked_in_a_month(execute, analyst, dataset.population, moment, but)
+    cost = settled.bill.cost
+    wish = Wish(
+        settled.method.name, settled.estimands, cost.epsilon, cost.delta,
+        settled.request.confidence, month,
+        asked_in_a_day(execute, analyst, dataset.population, moment, but),
+        (dataset.domain.outcome.column,), settled.subgroups,
+    )  # fmt: skip
+    return dataset.policy.objections(wish)
+
+
+def _require_method(dataset: Dataset, settled: Settled) -> None:
+    """Refuse made-up data to a method that the policy does not list."""
+    allowed = dataset.policy.methods
+    if settled.method.name not in allowed:
+        msg = (
+            f"made-up data of data set {dataset.name!r} is answered by the methods of its policy "
+            f"({', '.join(allowed) or 'none'}), not by {settled.method.name!r}"
+        )
+        raise Conflict(msg)
+
+
+def _same(known: RequestRow, fresh: RequestRow) -> RequestRow:
+    if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
+        msg = "this idempotency key was used for another plan; choose a new one"
+        raise Conflict(msg)
+    return known
+
+
+def _require_waiting(row: RequestRow) -> None:
+    if row.state != "waiting":
+        msg = "this request does not wait for a decision"
+        raise Conflict(msg)
