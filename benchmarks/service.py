@@ -26,11 +26,11 @@ from scipy.stats import ks_2samp
 from private_ate.errors import PrivateAteError
 from private_ate.privacy.ledger.sqlite import SqliteStore
 from private_ate.privacy.ledger.store import TABLES
-from private_ate.service.place import open_place, read_place
+from private_ate.service.config import open_service, read_config
 from private_ate.service.policy import Policy
-from private_ate.service.running import furnish_demo
+from private_ate.service.processes import create_demo
 from private_ate.service.store.catalogue import set_policy
-from private_ate.service.store.people import issue_token, read_token
+from private_ate.service.store.users import issue_token, read_token
 
 
 def load(port, seconds, threads, call):
@@ -78,8 +78,8 @@ def bare_inserts(folder, seconds):
 
 def many_tokens(folder, count=300):
     """Issue tokens and return their ids: one id over and over would be quick for being the same."""
-    with open_place(read_place(folder)) as (store, desk), store.transaction() as execute:
-        made = [issue_token(execute, "alice", "bench", desk.clock()) for _ in range(count)]
+    with open_service(read_config(folder)) as (store, service), store.transaction() as execute:
+        made = [issue_token(execute, "alice", "bench", service.clock()) for _ in range(count)]
     return [token.split("_")[1] for token in made]
 
 
@@ -114,11 +114,11 @@ def compare_times(what, pairs, call):
 
 def token_times(folder, ids, count=8000):
     """Compare a wrong secret with an unknown id in this process, where nothing else adds noise."""
-    with open_place(read_place(folder)) as (store, desk), store.snapshot() as execute:
+    with open_service(read_config(folder)) as (store, service), store.snapshot() as execute:
 
         def look_up(shown):
             with suppress(PrivateAteError):
-                read_token(execute, shown, desk.clock())
+                read_token(execute, shown, service.clock())
 
         compare_times("in process", wrong_tokens(ids, count), look_up)
 
@@ -146,8 +146,8 @@ def main():
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "service"
-        token = furnish_demo(folder, port)["analyst"]
-        with open_place(read_place(folder)) as (store, _), store.transaction() as execute:
+        token = create_demo(folder, port)["analyst"]
+        with open_service(read_config(folder)) as (store, _), store.transaction() as execute:
             set_policy(execute, "clinic", Policy(epsilon_per_month="1000"), "bench")
         ids = many_tokens(folder)
         told = (folder / "service.toml").read_text("utf-8")

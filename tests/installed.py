@@ -99,11 +99,11 @@ def use_serve():
     """The service comes up, and a stranger is refused."""
     import asyncio
 
-    from private_ate.service.place import open_place, read_place
-    from private_ate.service.running import furnish_demo
+    from private_ate.service.config import open_service, read_config
+    from private_ate.service.processes import create_demo
     from private_ate.service.web.app import make_app
 
-    assert len(furnish_demo(Path("service"), 8470)) == 3
+    assert len(create_demo(Path("service"), 8470)) == 3
     told = []
 
     async def send(message):
@@ -114,13 +114,13 @@ def use_serve():
         await asyncio.sleep(0)
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    with open_place(read_place(Path("service"))) as (_, desk):
+    with open_service(read_config(Path("service"))) as (_, service):
         scope = {
             "type": "http", "method": "GET", "path": "/v1/datasets", "raw_path": b"/v1/datasets",
             "headers": [], "query_string": b"", "scheme": "http", "http_version": "1.1",
             "root_path": "", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8470),
         }  # fmt: skip
-        asyncio.run(make_app(desk)(scope, receive, send))
+        asyncio.run(make_app(service)(scope, receive, send))
     assert told[0]["status"] == 401
 
 

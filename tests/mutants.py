@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "a curator whom another issued to is a second person",
-        "service/store/people.py",
+        "service/store/users.py",
         "if owner in curators and actor in curators:",
         "if owner in curators and actor in curators and False:",
         "tests/service/test_two_persons.py",
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "the sums of several arms declare the smallest weight",
-        "estimators/published/several_arms.py",
+        "estimators/published/effect.py",
         "for size in weights.largest]",
         "for size in [min(weights.largest)] * len(weights.largest)]",
         "tests/properties/test_several_arms_label_replay.py",

@@ -26,7 +26,7 @@ from private_ate.estimators.request import Design, Estimand
 from private_ate.parameters import parameters_of
 from private_ate.privacy.budget import Level
 from private_ate.release import Pair, Release
-from private_ate.report.words import estimand_name
+from private_ate.report.phrasing import estimand_name
 
 try:
     from dowhy.causal_estimator import CausalEstimate, CausalEstimator

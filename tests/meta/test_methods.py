@@ -22,7 +22,7 @@ from private_ate.experiments import arms
 from private_ate.experiments.style import ARM_STYLES
 from private_ate.privacy.levels import Level, has_public_covariates, private_part
 from private_ate.release.metadata import ReleasedEstimand
-from private_ate.report import text, words
+from private_ate.report import phrasing, text
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "private_ate"
@@ -176,10 +176,10 @@ def test_a_new_method_gets_arms_and_a_look_of_its_own():
 
 
 def test_all_words_about_levels_and_estimands_are_there():
-    for table in (words._PRIVATE, words._PUBLIC):
+    for table in (phrasing._PRIVATE, phrasing._PUBLIC):
         assert set(table) == set(get_args(Level))
     assert set(get_args(Level)) < set(text._LEVELS)
-    assert set(words._NAMES) == set(get_args(Estimand))
+    assert set(phrasing._NAMES) == set(get_args(Estimand))
     assert set(get_args(ReleasedEstimand)) == {*get_args(Estimand), "difference"}
     for level in get_args(Level):
         assert private_part(level)

@@ -19,7 +19,7 @@ import uvicorn
 from house_people import CAROL, furnish
 
 from private_ate.service.web.app import make_app
-from private_ate.service.web.identity import Proxy, WebSettings
+from private_ate.service.web.authentication import Proxy, WebSettings
 
 SENT = "new Promise(done => setTimeout(done, 300))"
 # What a page may send elsewhere without asking first: a body without a kind, and a form.
@@ -75,7 +75,7 @@ def two_origins(tmp_path):
     servers = [ThreadingHTTPServer(("127.0.0.1", 0), kind) for kind in (SignInProxy, OtherSite)]
     settings = WebSettings(address(servers[0]), Proxy(("127.0.0.1",), "s3cret"))
     service = uvicorn.Server(
-        uvicorn.Config(make_app(house.desk, settings), port=0, log_level="error")
+        uvicorn.Config(make_app(house.service, settings), port=0, log_level="error")
     )
     threads = [threading.Thread(target=one.serve_forever) for one in servers]
     threads.append(threading.Thread(target=service.run))
@@ -106,11 +106,11 @@ def test_a_page_of_another_origin_neither_closes_nor_approves(browser, two_origi
     assert browser.evaluate(approve) == "sent"
     browser.evaluate(FORM.format(url=close))
     browser.evaluate(SENT)
-    dataset, _ = house.desk.dataset("clinic")
+    dataset, _ = house.service.dataset("clinic")
     assert not dataset.closed
-    assert house.desk.show(CAROL, row.id).state == "waiting"
+    assert house.service.show(CAROL, row.id).state == "waiting"
 
     browser.open(f"{ours}/login", 1280)  # the same from our own page
     said = f'fetch("{close}", {{method: "POST"}}).then(answer => answer.status)'
     assert browser.evaluate(said) == 200
-    assert house.desk.dataset("clinic")[0].closed
+    assert house.service.dataset("clinic")[0].closed

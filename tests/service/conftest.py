@@ -12,7 +12,7 @@ from house_people import House, furnish
 
 from postgres_server import location, postgres_url  # noqa: F401  # fixtures are found by name
 from private_ate.privacy.ledger.store import store_for
-from private_ate.service import ticks
+from private_ate.service import release_times
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def no_haste(request, monkeypatch):
     Tests marked ``real_ticks`` measure when answers appear.
     """
     if request.node.get_closest_marker("real_ticks") is None:
-        monkeypatch.setattr(ticks, "_START", 300.0)
+        monkeypatch.setattr(release_times, "_START", 300.0)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A service in a folder for tests: its people, its clinic, its desk and its worker."""
+"""A service in a folder for tests: its people, its clinic, its service and its worker."""
 
 import os
 import subprocess
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.service.desk import Desk, now
 from private_ate.service.limits import Limits
+from private_ate.service.operations import Service, now
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import Dataset, add_dataset, add_population
-from private_ate.service.store.people import Actor, add_user, issue_token
 from private_ate.service.store.tables import create
-from private_ate.service.worker.loop import Bench, Worker
+from private_ate.service.store.users import Actor, add_user, issue_token
+from private_ate.service.worker.loop import Worker, WorkerSettings
 
 # A service is told what a missing outcome counts as.
 DOMAIN = replace(clinic.DOMAIN, outcome=clinic.DOMAIN.outcome.with_missing(10.0))
@@ -35,7 +35,7 @@ CLINIC = Dataset(
 
 
 COMMAND = (
-    "from private_ate.service.parents import end_with_parent\n"
+    "from private_ate.service.worker.job import end_with_parent\n"
     f"end_with_parent({os.getpid()})\n"
     "from private_ate.cli.app import main\n"
     "main()"
@@ -66,18 +66,18 @@ class House:
         return now() + self.ahead
 
     @property
-    def desk(self):
-        return Desk(self.store, tick=1.0, grace=self.grace, clock=self.clock, limits=self.limits)
+    def service(self):
+        return Service(self.store, tick=1.0, grace=self.grace, clock=self.clock, limits=self.limits)
 
     def worker(self, name="one"):
-        bench = Bench(
+        bench = WorkerSettings(
             self.location, self.folder / "data", "ab" * 32, self.folder / "heads.ndjson", tick=1.0
         )
         return Worker(self.store, bench, name, self.clock)
 
     def ask(self, key="k", actor=ALICE, **changes):
         plain = {"dataset": "clinic", "epsilon": "0.1", **changes}
-        return self.desk.submit(actor, Question.read(plain), key)
+        return self.service.submit(actor, Question.read(plain), key)
 
     def add(self, dataset):
         with self.store.transaction() as execute:

@@ -7,7 +7,7 @@ from house_people import ALICE, CAROL
 
 from private_ate.errors import LedgerError
 from private_ate.service.refusals import BudgetRefusal, Conflict
-from private_ate.service.store.grouping import Group, _Piece
+from private_ate.service.store.group_commit import Group, _Piece
 
 
 def insert(name):
@@ -83,18 +83,18 @@ def test_what_comes_in_while_one_is_written_is_written_together(small_house, mon
 
 def test_posts_of_one_group_cannot_share_the_last_budget(house, monkeypatch):
     house.ask("first", epsilon="0.5")
-    desk, kept = house.desk, []
+    service, kept = house.service, []
     with monkeypatch.context() as patch:
         patch.setattr(Group, "run", lambda _, act: kept.append(act))
         for key in ("a", "b", "c"):
             house.ask(key, epsilon="0.3")
     pieces = [_Piece(act) for act in kept]
-    Group(desk.store)._write(pieces)
+    Group(service.store)._write(pieces)
 
     assert [type(piece.error) for piece in pieces] == [type(None), BudgetRefusal, BudgetRefusal]
-    assert len(desk.requests(CAROL)) == 2
-    assert desk.dataset("clinic")[1].left.epsilon_text == "0.2"
-    assert {row.analyst for row in desk.requests(CAROL)} == {ALICE.name}
+    assert len(service.requests(CAROL)) == 2
+    assert service.dataset("clinic")[1].left.epsilon_text == "0.2"
+    assert {row.analyst for row in service.requests(CAROL)} == {ALICE.name}
 
 
 def test_a_store_that_cannot_be_used_is_an_error_for_each(small_house, monkeypatch):

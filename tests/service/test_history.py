@@ -8,9 +8,9 @@ from house_people import ALICE, BOB
 
 from private_ate.errors import LedgerError
 from private_ate.service.store.events import read_events, verify_events, write_event
-from private_ate.service.store.history import state_of_events
 from private_ate.service.store.requests import find_request
 from private_ate.service.store.tables import connect
+from private_ate.service.store.worker_events import state_of_events
 from private_ate.service.verification import verify_service
 from private_ate.service.worker.job import _estimate
 
@@ -28,7 +28,7 @@ def drop_triggers(house):
 def cancelled(house):
     house.grace = 60
     row = house.ask()
-    house.desk.cancel(ALICE, row.id)
+    house.service.cancel(ALICE, row.id)
     house.wait()
     return row
 
@@ -63,7 +63,7 @@ def test_a_request_that_has_ended_cannot_be_revived(house, change):
         house.store.transaction() as execute,
     ):
         execute(change, ())
-    assert house.desk.show(ALICE, row.id).state == "cancelled"
+    assert house.service.show(ALICE, row.id).state == "cancelled"
     assert house.worker().claim() is None
 
 
@@ -86,7 +86,7 @@ def test_what_was_revived_behind_the_triggers_is_neither_charged_nor_verified(ho
 
     with pytest.raises(LedgerError, match=r"queued"):
         do_next_job(house)
-    assert house.desk.ledger().accounts()[0].spent.epsilon == 0
+    assert house.service.ledger().accounts()[0].spent.epsilon == 0
     with pytest.raises(LedgerError, match=row.id):
         verify_service(house.store)
 
@@ -159,7 +159,7 @@ def test_an_auditor_sees_nothing_of_an_answer_before_it_appears(small_house):
 
     row = small_house.ask()
     do_next_job(small_house)
-    client = Client(make_app(small_house.desk))
+    client = Client(make_app(small_house.service))
     token = small_house.tokens["olga"]
     home = {"Origin": "http://127.0.0.1:8470"}
     client.post("/login", data={"token": token}, headers=home)

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from private_ate.service.web.app import make_app
-from private_ate.service.web.identity import Buckets, WebSettings
+from private_ate.service.web.authentication import Buckets, WebSettings
 
 pytestmark = pytest.mark.service
 
@@ -50,7 +50,7 @@ def known_names(case, row, turn):
 def attack(house, examples, capsys):
     """Call every operation with made-up cases of both roles that may change things."""
     loose = Buckets(1e9, 1e9)
-    app = make_app(house.desk, WebSettings(users=loose, strangers=loose))
+    app = make_app(house.service, WebSettings(users=loose, unauthenticated=loose))
     described = schemathesis.openapi.from_asgi("/openapi.json", app)
     house.add(replace(CLINIC, name="spare", source="spare.csv"))
     row, seen = house.ask("known", epsilon="0.6"), Counter()
@@ -98,7 +98,7 @@ def test_made_up_cases_find_no_answer_that_is_not_described(tmp_path, capsys):
     seen = attack(house, int(os.environ.get("PRIVATE_ATE_CASES", "16")), capsys)
 
     assert {200, 202, 400, 403, 404, 422} <= set(seen)
-    assert house.desk.ledger().verify().entries
+    assert house.service.ledger().verify().entries
     house.store.close()
 
 

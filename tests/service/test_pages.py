@@ -15,7 +15,7 @@ from web_client import Client
 
 from private_ate import Categories, Domain, Interval
 from private_ate.service.web.app import make_app
-from private_ate.service.web.identity import Proxy, WebSettings
+from private_ate.service.web.authentication import Proxy, WebSettings
 
 ORIGIN = "http://127.0.0.1:8470"
 HOME = {"Origin": ORIGIN}
@@ -26,7 +26,7 @@ class Reader:
     """A person before a page: follows forms as they are written."""
 
     def __init__(self, house, who, **settings):
-        self.client = Client(make_app(house.desk, WebSettings(origin=ORIGIN, **settings)))
+        self.client = Client(make_app(house.service, WebSettings(origin=ORIGIN, **settings)))
         self.page = None
         if who:
             entered = self.client.post("/login", data={"token": house.tokens[who]}, headers=HOME)
@@ -90,7 +90,7 @@ def test_a_form_that_is_sent_twice_is_one_request(small_house):
     reader.page = plan
     reader.send("/requests")
 
-    assert len(small_house.desk.requests(ALICE)) == 1
+    assert len(small_house.service.requests(ALICE)) == 1
 
 
 def test_a_curator_decides_by_the_plan_and_closes_a_data_set(small_house):
@@ -116,7 +116,7 @@ def test_a_curator_decides_by_the_plan_and_closes_a_data_set(small_house):
     reader.send(f"{token.split('_')[1]}/revoke")
     assert "Both histories verify" in reader.open("/history").text
     assert reader.open("/audit.ndjson").status_code == 200
-    states = {item.id: item.state for item in small_house.desk.requests(CAROL)}
+    states = {item.id: item.state for item in small_house.service.requests(CAROL)}
     assert (states[row.id], states[other.id]) == ("queued", "refused")
 
 
@@ -128,7 +128,7 @@ def test_a_curator_replaces_a_policy_and_revokes_somebody_by_pages(small_house):
         estimands="ate, att", outcomes="all", subgroups="smoker", two_persons="yes",
         epsilon_at_least="0.05", requests_per_day="7", confidence_at_least="0.8",
     )  # fmt: skip
-    found, _ = small_house.desk.dataset("clinic")
+    found, _ = small_house.service.dataset("clinic")
     assert found.policy.plain == {
         "automatic": False, "methods": ["calibrated"], "estimands": ["ate", "att"],
         "outcomes": None, "subgroups": ["smoker"], "epsilon_per_request": "0.2",
@@ -166,7 +166,7 @@ def test_subgroups_and_a_trial_can_be_asked_for_by_pages(small_house):
     reader.send("/requests")
 
     assert "no interval" in reader.page.text
-    second, first = (row.asked for row in small_house.desk.requests(ALICE))
+    second, first = (row.asked for row in small_house.service.requests(ALICE))
     assert (first.by, first.overall, first.probability) == (("smoker", "age<60"), True, None)
     assert (second.probability, second.confidence, second.covariates) == (0.5, None, ("age",))
 
@@ -181,7 +181,7 @@ def test_a_plan_has_an_address_and_asking_made_up_people_leads_to_the_real_ones(
     path = re.search(r'href="(/requests/r\w+)"', reader.open("/requests").text)[1]
     address = html.unescape(re.search(r'href="([^"]+)">What to expect', reader.open(path).text)[1])
     reader.send("/real")
-    real, made_up = small_house.desk.requests(ALICE)
+    real, made_up = small_house.service.requests(ALICE)
 
     assert "annual report" in reader.page.text
     assert (real.dummy, made_up.dummy) == (0, 1)
@@ -192,7 +192,7 @@ def test_a_plan_has_an_address_and_asking_made_up_people_leads_to_the_real_ones(
     assert path in reader.open("/datasets/clinic").text
     reader.open(path)
     reader.send("/real")
-    assert len(small_house.desk.requests(ALICE)) == 3
+    assert len(small_house.service.requests(ALICE)) == 3
 
 
 def test_a_plan_over_the_budget_says_so_and_offers_made_up_people_alone(small_house):
@@ -252,7 +252,7 @@ def test_a_data_set_that_cannot_be_added_leaves_its_form_filled_in_with_the_reas
     assert status != 400 or f'id="{field}-error"' in page.text
     assert 'value=";" selected="selected"' in page.text
     assert ", ".join(CLINIC.columns) in page.text
-    assert len(small_house.desk.datasets()) == 1
+    assert len(small_house.service.datasets()) == 1
 
 
 def test_columns_with_spaces_are_asked_for_by_pages(small_house):
@@ -266,7 +266,7 @@ def test_columns_with_spaces_are_asked_for_by_pages(small_house):
     reader.plan(epsilon="0.3", by="age group, body weight<70", covariates="age group, body weight")
     reader.send("/requests")
 
-    asked = small_house.desk.requests(ALICE)[0].asked
+    asked = small_house.service.requests(ALICE)[0].asked
     assert asked.by == ("age group", "body weight<70")
     assert asked.covariates == ("age group", "body weight")
 
@@ -287,7 +287,7 @@ def test_a_question_that_is_changed_is_filled_in_as_it_was(small_house):
 
 def test_long_lists_have_pages(small_house, monkeypatch):
     monkeypatch.setattr("private_ate.service.pages.analyst._ROWS", 2)
-    monkeypatch.setattr("private_ate.service.pages.office._EVENTS", 3)
+    monkeypatch.setattr("private_ate.service.pages.curator._EVENTS", 3)
     rows = [small_house.ask(str(number)).id for number in range(5)]
     reader = Reader(small_house, "carol")
     seen, path = [], "/requests"
@@ -349,7 +349,7 @@ def test_the_cookie_is_out_of_reach_and_ends_when_one_leaves(small_house):
 
 
 def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(small_house):
-    client = Client(make_app(small_house.desk, WebSettings(origin="https://ate.example.org")))
+    client = Client(make_app(small_house.service, WebSettings(origin="https://ate.example.org")))
     entered = client.post(
         "/login", data={"token": small_house.tokens["alice"]},
         headers={"Origin": "https://ate.example.org"},
@@ -410,7 +410,7 @@ def test_labels_and_names_are_escaped(small_house):
 def test_a_proxy_s_user_needs_no_session_but_its_own_form_text(small_house):
     row = small_house.ask(epsilon="0.6")
     client = Client(make_app(
-        small_house.desk, WebSettings(origin=ORIGIN, proxy=Proxy(("127.0.0.1",), "s3cret"))
+        small_house.service, WebSettings(origin=ORIGIN, proxy=Proxy(("127.0.0.1",), "s3cret"))
     ))  # fmt: skip
     header = {"X-Private-Ate-User": "carol", "X-Private-Ate-Secret": "s3cret", **HOME}
     page = client.get("/queue", headers=header).text

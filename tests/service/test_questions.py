@@ -11,9 +11,8 @@ from private_ate import Categories, Domain, Interval, Release, Treatment
 from private_ate.datasets.dummy import draw_dummy
 from private_ate.domain import SamplingWeights
 from private_ate.errors import ArgumentError
-from private_ate.service.adjusting import plan_question, settle_question
 from private_ate.service.policy import Policy
-from private_ate.service.question import Question
+from private_ate.service.question import Question, plan_question, settle_question
 from private_ate.service.store.catalogue import set_policy
 from private_ate.service.worker.job import _estimate
 
@@ -52,11 +51,11 @@ def answer(house, **question):
     report = _estimate(worker._order(row, "estimate"))
     worker._finish(row, report)
     house.wait(2000)
-    return row, Release.from_json(house.desk.release(ALICE, row.id))
+    return row, Release.from_json(house.service.release(ALICE, row.id))
 
 
 def charged_plan(house):
-    return [entry.plan for entry in house.desk.ledger().history() if entry.kind == "charge"][-1]
+    return [entry.plan for entry in house.service.ledger().history() if entry.kind == "charge"][-1]
 
 
 def test_subgroups_are_planned_charged_and_released(small_house):
@@ -98,7 +97,7 @@ def test_declared_sampling_weights_are_in_force_and_public(small_house):
     row, release = answer(small_house, dataset="survey")
 
     assert charged_plan(small_house) == row.plan
-    assert "weight" in small_house.desk.ledger().roles("survey").public
+    assert "weight" in small_house.service.ledger().roles("survey").public
     assert release.settings["sampling_weights"]
 
 
@@ -130,7 +129,7 @@ def test_a_column_of_weights_must_be_among_the_columns(small_house):
 def test_what_cannot_be_answered_is_refused_before_it_is_kept(small_house, question):
     with pytest.raises(ArgumentError):
         small_house.ask(**question)
-    assert small_house.desk.requests(CAROL) == []
+    assert small_house.service.requests(CAROL) == []
 
 
 def test_a_policy_lists_the_subgroups_and_outcomes_that_need_no_curator(small_house):

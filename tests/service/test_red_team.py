@@ -16,22 +16,22 @@ from house_people import CAROL
 from web_client import Client
 
 from private_ate.errors import ArgumentError
-from private_ate.service import adjusting
+from private_ate.service import question
+from private_ate.service.limits import Shares
+from private_ate.service.processes import hold_worker_name
 from private_ate.service.refusals import Conflict, TooMany
-from private_ate.service.running import only_one
-from private_ate.service.shares import Shares
 from private_ate.service.store.catalogue import close_dataset
 from private_ate.service.web.app import make_app
-from private_ate.service.web.identity import Buckets, Proxy, WebSettings
+from private_ate.service.web.authentication import Buckets, Proxy, WebSettings
 from private_ate.service.worker.job import Order
 
 ORIGIN = "http://127.0.0.1:8470"
 HOME = {"Origin": ORIGIN}
-LOOSE = {"users": Buckets(1e9, 1e9), "strangers": Buckets(1e9, 1e9)}
+LOOSE = {"users": Buckets(1e9, 1e9), "unauthenticated": Buckets(1e9, 1e9)}
 
 
 def client_of(house, **settings):
-    return Client(make_app(house.desk, WebSettings(**{"origin": ORIGIN, **LOOSE, **settings})))
+    return Client(make_app(house.service, WebSettings(**{"origin": ORIGIN, **LOOSE, **settings})))
 
 
 def bearer(house, who):
@@ -124,7 +124,7 @@ def test_ids_that_are_none_lead_nowhere(small_house, path):
     answer = client.get(path, headers=bearer(small_house, "carol"))
 
     assert answer.status_code in (404, 405, 422)
-    assert small_house.desk.ledger().verify().entries == 1
+    assert small_house.service.ledger().verify().entries == 1
 
 
 def test_a_key_cannot_write_a_header(small_house):
@@ -147,15 +147,15 @@ def held_plans(monkeypatch):
         msg = "enough"
         raise ArgumentError(msg)
 
-    monkeypatch.setattr(adjusting, "plan_ate", slow)
+    monkeypatch.setattr(question, "plan_ate", slow)
     yield inside, go_on
     go_on.set()
 
 
 def test_one_analyst_s_plans_do_not_keep_others_from_planning(small_house, held_plans):
     inside, go_on = held_plans
-    desk, found = small_house.desk, []
-    client = Client(make_app(desk, WebSettings(origin=ORIGIN, **LOOSE)))
+    service, found = small_house.service, []
+    client = Client(make_app(service, WebSettings(origin=ORIGIN, **LOOSE)))
     body = {"dataset": "clinic", "epsilon": "0.1"}
 
     def plan(who):
@@ -205,7 +205,7 @@ def test_what_is_open_to_everybody_is_not_open_without_end(small_house):
 
 
 def test_a_full_memory_of_callers_forgets_the_one_who_was_silent_for_longest(monkeypatch):
-    monkeypatch.setattr("private_ate.service.web.identity._MOST_CALLERS", 3)
+    monkeypatch.setattr("private_ate.service.web.authentication._MOST_CALLERS", 3)
     buckets = Buckets(0, 1)
     for name in ("first", "second", "third"):
         buckets.take(name)
@@ -292,15 +292,15 @@ def test_nothing_is_approved_for_a_data_set_that_was_closed_since(small_house):
         close_dataset(execute, "clinic", "carol", small_house.clock())
 
     with pytest.raises(Conflict, match="is closed"):
-        small_house.desk.approve(CAROL, row.id, row.plan)
+        small_house.service.approve(CAROL, row.id, row.plan)
 
 
 def test_a_second_worker_of_the_same_name_does_not_start(tmp_path):
     code = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
         "from pathlib import Path\n"
-        "from private_ate.service.running import only_one\n"
-        f"with only_one(Path({str(tmp_path)!r}), 'one'):\n"
+        "from private_ate.service.processes import hold_worker_name\n"
+        f"with hold_worker_name(Path({str(tmp_path)!r}), 'one'):\n"
         "    print('in', flush=True)\n"
         "    sys.stdin.read()\n"
     )
@@ -309,13 +309,13 @@ def test_a_second_worker_of_the_same_name_does_not_start(tmp_path):
     ) as other:
         assert other.stdout.readline() == "in\n"
         refused = pytest.raises(ArgumentError, match="runs here already")
-        with refused, only_one(tmp_path, "one"):
+        with refused, hold_worker_name(tmp_path, "one"):
             pass
-        with only_one(tmp_path, "two"):
+        with hold_worker_name(tmp_path, "two"):
             pass
         other.kill()  # without a word: the name is free at once
         other.wait()
-    with only_one(tmp_path, "one"):
+    with hold_worker_name(tmp_path, "one"):
         pass
 
 

@@ -8,16 +8,16 @@ from house_people import ALICE, CAROL, DAVE, furnish
 
 from private_ate.errors import ArgumentError, BudgetError, LedgerError
 from private_ate.privacy.ledger.store import store_for
-from private_ate.service.desk import Desk
+from private_ate.service.operations import Service
 from private_ate.service.policy import Policy
+from private_ate.service.processes import approve_plan
 from private_ate.service.question import Question
 from private_ate.service.refusals import Forbidden
-from private_ate.service.running import approve_plan
 from private_ate.service.store.catalogue import close_dataset, set_policy
-from private_ate.service.store.people import find_session, open_session, read_token
+from private_ate.service.store.postgres_roles import grant_web
 from private_ate.service.store.requests import find_request, move
-from private_ate.service.store.rights import grant_web
 from private_ate.service.store.tables import connect
+from private_ate.service.store.users import find_session, open_session, read_token
 from private_ate.service.verification import verify_service
 from private_ate.service.worker.job import _estimate
 
@@ -58,7 +58,7 @@ def team(postgres_url, tmp_path):
 
 @pytest.fixture
 def web(team):
-    """Return the desk of a web process with a role of its own."""
+    """Return the service of a web process with a role of its own."""
     import psycopg
 
     house = team
@@ -67,7 +67,7 @@ def web(team):
             connection.execute("CREATE ROLE web LOGIN")
     grant_web(house.store, "web")
     store = store_for(house.location.replace("//ledger@", "//web@"), must_exist=True)
-    yield Desk(store, tick=1.0, grace=0.0, clock=house.clock, manages=False)
+    yield Service(store, tick=1.0, grace=0.0, clock=house.clock, manages=False)
     store.close()
 
 
@@ -84,8 +84,8 @@ def work(house):
         return find_request(execute, row.id).state
 
 
-def ask(desk, key, **changes):
-    return desk.submit(
+def ask(service, key, **changes):
+    return service.submit(
         ALICE, Question.read({"dataset": "clinic", "epsilon": "0.1", **changes}), key
     )
 
@@ -102,7 +102,7 @@ def test_on_postgres_the_web_s_role_does_what_people_do_by_pages(team, web):
     assert work(team) == "done"
     team.wait()
     assert json.loads(web.release(ALICE, done.id))["epsilon"] == 0.1
-    assert web.checks.look().problem == ""
+    assert web.checks.newest().problem == ""
     verify_service(team.store)
 
 
@@ -125,13 +125,13 @@ def test_on_postgres_a_web_that_is_taken_over_cannot_have_a_plan_charged_that_no
         move(execute, row.id, "approved", "queued", "carol")
 
     assert "the policy does not approve it: one request may cost ε = 0.5" in work(team)
-    assert team.desk.ledger().accounts()[0].spent.epsilon == 0
+    assert team.service.ledger().accounts()[0].spent.epsilon == 0
 
 
 def test_on_postgres_a_web_that_is_taken_over_cannot_revive_what_was_cancelled(team, web):
     row = ask(web, "a", epsilon="0.6")
     team.grace = 60
-    approve_plan(team.desk, row.id, row.plan, "carol")
+    approve_plan(team.service, row.id, row.plan, "carol")
     web.cancel(ALICE, row.id)
     team.wait()
 
@@ -150,14 +150,14 @@ def test_on_postgres_a_web_that_is_taken_over_cannot_undo_that_somebody_was_revo
     team, web, whose
 ):
     row = ask(web, "a", epsilon="0.6")
-    approve_plan(team.desk, row.id, row.plan, "carol")
+    approve_plan(team.service, row.id, row.plan, "carol")
     team.wait()  # it has started by the clock, so it is not cancelled with its people
     web.revoke(DAVE, whose)
     with web.store.transaction() as execute:
         execute("UPDATE service_users SET revoked = 0", ())
 
     assert "nothing was spent" in work(team)
-    assert team.desk.ledger().accounts()[0].spent.epsilon == 0
+    assert team.service.ledger().accounts()[0].spent.epsilon == 0
     with pytest.raises(LedgerError, match="'revoke user', and it was undone"):
         verify_service(team.store)
 
@@ -199,7 +199,7 @@ def test_on_postgres_approvals_are_written_on_the_worker_s_side(team, web):
     with pytest.raises(Forbidden, match="written on the worker's side"):
         web.approve(CAROL, row.id, row.plan)
 
-    assert approve_plan(team.desk, row.id, row.plan, "carol") == "queued"
+    assert approve_plan(team.service, row.id, row.plan, "carol") == "queued"
     assert work(team) == "done"
 
 
@@ -244,18 +244,18 @@ def test_a_policy_that_was_made_narrower_holds_for_what_is_not_charged_yet(small
     narrow(small_house, epsilon_per_request="0.2")
 
     assert "the policy does not approve it" in work(small_house)
-    assert small_house.desk.ledger().accounts()[0].spent.epsilon == 0
+    assert small_house.service.ledger().accounts()[0].spent.epsilon == 0
 
 
 def test_what_a_curator_approved_stays_approved_and_two_persons_are_two(small_house):
     row = small_house.ask(epsilon="0.6")
-    small_house.desk.approve(CAROL, row.id, row.plan)
+    small_house.service.approve(CAROL, row.id, row.plan)
     narrow(small_house, automatic=False, two_persons=True)
     assert "every request is looked at by a curator" in work(small_house)
     small_house.wait()  # until the first one's slot is over
     second = small_house.ask("second", epsilon="0.1")
-    small_house.desk.approve(CAROL, second.id, second.plan)
-    small_house.desk.approve(DAVE, second.id, second.plan)
+    small_house.service.approve(CAROL, second.id, second.plan)
+    small_house.service.approve(DAVE, second.id, second.plan)
 
     with small_house.store.transaction() as execute:  # the first has ended
         execute("UPDATE service_requests SET state = 'refused' WHERE id = ?", (row.id,))

@@ -26,16 +26,16 @@ from private_ate.cli.app import main
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError
 from private_ate.service import Client, ServiceError
-from private_ate.service.place import (
+from private_ate.service.config import (
     add_file,
-    make_place,
-    open_place,
-    read_place,
-    worker_bench,
+    create_service,
+    open_service,
+    read_config,
+    worker_settings,
 )
 from private_ate.service.policy import Policy
-from private_ate.service.running import _settings, furnish_demo, run_demo
-from private_ate.service.store.people import add_user, issue_token
+from private_ate.service.processes import _settings, create_demo, run_demo
+from private_ate.service.store.users import add_user, issue_token
 from private_ate.service.verification import verify_service
 from private_ate.service.web.app import make_app
 
@@ -99,9 +99,9 @@ def test_the_commands_go_from_a_folder_to_a_release(tmp_path, monkeypatch, capsy
     added = ["--domain", tmp_path / "clinic.toml", "--name", "clinic", "--population", "patients"]
     level = ["--level", "label", "--epsilon", "1"]
     assert run(monkeypatch, "serve", "add", folder, "clinic.csv", *added, *level) == 0
-    with open_place(read_place(folder)) as (store, desk), store.transaction() as execute:
-        add_user(execute, "alice", "analyst", "carol", desk.clock())
-        alice = issue_token(execute, "alice", "carol", desk.clock())
+    with open_service(read_config(folder)) as (store, service), store.transaction() as execute:
+        add_user(execute, "alice", "analyst", "carol", service.clock())
+        alice = issue_token(execute, "alice", "carol", service.clock())
     monkeypatch.setenv("PRIVATE_ATE_TOKEN", alice)
     capsys.readouterr()
     url = f"http://127.0.0.1:{port}"
@@ -158,7 +158,7 @@ def test_a_file_that_cannot_be_added_is_told_with_what_to_do(tmp_path, monkeypat
 
 
 def test_only_the_worker_s_user_reads_what_is_the_worker_s(tmp_path):
-    make_place(tmp_path / "service")
+    create_service(tmp_path / "service")
 
     for name in ("data", "worker.toml", "worker.key"):
         mode = stat.S_IMODE((tmp_path / "service" / name).stat().st_mode)
@@ -177,14 +177,14 @@ def test_others_read_nothing_of_a_new_service(tmp_path, monkeypatch, capsys):
 
 
 def test_the_web_needs_neither_records_nor_what_is_the_worker_s(tmp_path):
-    tokens = furnish_demo(tmp_path / "service", 8470)
+    tokens = create_demo(tmp_path / "service", 8470)
     for name in ("worker.toml", "worker.key", "data/clinic.csv"):
         (tmp_path / "service" / name).unlink()
     (tmp_path / "service" / "data").rmdir()
-    place = read_place(tmp_path / "service")
+    place = read_config(tmp_path / "service")
 
-    with open_place(place) as (_, desk):
-        client = InProcess(make_app(desk, _settings(place)))
+    with open_service(place) as (_, service):
+        client = InProcess(make_app(service, _settings(place)))
         headers = {"Authorization": f"Bearer {tokens['analyst']}", "Idempotency-Key": "one"}
         asked = {"dataset": "clinic", "epsilon": "0.3"}
         assert client.post("/v1/plans", json=asked, headers=headers).status_code == 200
@@ -206,26 +206,26 @@ def test_the_units_keep_the_records_from_the_web(tmp_path, monkeypatch, capsys):
 
 def test_a_folder_is_made_once_and_read_with_care(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "service"
-    make_place(folder)
+    create_service(folder)
     with pytest.raises(ArgumentError, match="already"):
-        make_place(folder)
+        create_service(folder)
     assert run(monkeypatch, "serve", "web", tmp_path / "nowhere") == 2
     assert "make a service there first" in capsys.readouterr().err
     (folder / "worker.key").write_text("no key")
     with pytest.raises(ArgumentError, match="key"):
-        worker_bench(read_place(folder))
+        worker_settings(read_config(folder))
     (folder / "service.toml").write_text("wrong = 1")
     with pytest.raises(ArgumentError, match="unknown entry 'wrong'"):
-        read_place(folder)
+        read_config(folder)
 
 
 def test_neither_process_starts_on_an_old_backup(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "service"
-    make_place(folder)
+    create_service(folder)
     backup = (folder / "service.db").read_bytes()
-    place = read_place(folder)
+    place = read_config(folder)
     draw_clinic(50).frame.write_csv(folder / "data" / "clinic.csv")
-    with open_place(place) as (store, _):
+    with open_service(place) as (store, _):
         add_file(place, store, "clinic.csv", DOMAIN, name="clinic", population="patients",
                  level="label", epsilon="1", policy=Policy())  # fmt: skip
     (folder / "service.db").write_bytes(backup)
@@ -247,7 +247,7 @@ def test_a_service_whose_tables_were_changed_does_not_verify(small_house):
 
 def test_the_demonstration_comes_up_with_three_tokens_and_ends_quietly(tmp_path):
     port, told = free_port(), []
-    tokens = furnish_demo(tmp_path / "ready", port)
+    tokens = create_demo(tmp_path / "ready", port)
     assert set(tokens) == {"analyst", "curator", "auditor"}
 
     def stop():

@@ -10,15 +10,21 @@ from house_people import ALICE, BOB, CAROL, CLINIC, WIDE
 from private_ate.service.limits import Limits
 from private_ate.service.policy import Policy
 from private_ate.service.refusals import Conflict, TooMany
-from private_ate.service.schedule import Pending, take_turns
+from private_ate.service.release_times import (
+    JobSize,
+    Pending,
+    dummy_bound,
+    job_seconds,
+    running_bound,
+    take_turns,
+)
 from private_ate.service.store.catalogue import set_policy
 from private_ate.service.store.requests import find_request
-from private_ate.service.ticks import JobSize, dummy_bound, job_seconds, running_bound
 
 
 def slots(house):
     """Return the slots of all requests, from when the first was asked."""
-    rows = sorted(house.desk.requests(CAROL), key=lambda row: row.submitted)
+    rows = sorted(house.service.requests(CAROL), key=lambda row: row.submitted)
     zero = rows[0].submitted
     return [(row.analyst, row.start - zero, row.ends - zero) for row in rows]
 
@@ -41,7 +47,7 @@ def test_what_was_asked_and_cancelled_does_not_move_the_next_answer(small_house)
     small_house.grace = 600
     for turn in range(50):
         row = small_house.ask(f"c{turn}", actor=BOB)
-        small_house.desk.cancel(BOB, row.id)
+        small_house.service.cancel(BOB, row.id)
 
     assert wait_of(small_house.ask("mine")) == 901_000  # its grace and one slot
 
@@ -51,10 +57,10 @@ def test_requests_before_one_that_stays_free_their_time_when_they_are_cancelled(
     kept = small_house.ask("c0", actor=BOB)
     for turn in range(1, 20):
         following = small_house.ask(f"c{turn}", actor=BOB)
-        small_house.desk.cancel(BOB, kept.id)
+        small_house.service.cancel(BOB, kept.id)
         kept = following
     mine = small_house.ask("mine")
-    shown = small_house.desk.show(BOB, kept.id)
+    shown = small_house.service.show(BOB, kept.id)
 
     assert wait_of(shown) == 901_000
     assert mine.start == shown.ends
@@ -63,7 +69,7 @@ def test_requests_before_one_that_stays_free_their_time_when_they_are_cancelled(
 def test_analysts_take_turns(small_house):
     many = [small_house.ask(f"a{turn}").id for turn in range(6)]
     one = small_house.ask("b", actor=BOB)
-    rows = {row.id: row for row in small_house.desk.requests(CAROL)}
+    rows = {row.id: row for row in small_house.service.requests(CAROL)}
 
     assert one.start == rows[many[0]].ends  # after the one that has begun
     assert [rows[name].start for name in many] == sorted(rows[name].start for name in many)
@@ -146,7 +152,7 @@ def test_a_job_of_a_small_question_does_not_hold_its_data_set_for_an_hour(small_
     bound = running_bound(JobSize("calibrated", "label", 400, len(CLINIC.domain.features)))
     assert worker._order(row, "estimate").seconds <= 4 * bound + 1
     # What died without a word is charged, however slow the machine is.
-    assert worker._order(row, "charge").seconds == worker.bench.seconds
+    assert worker._order(row, "charge").seconds == worker.settings.seconds
 
 
 @pytest.mark.parametrize(
@@ -189,7 +195,7 @@ def test_an_analyst_has_so_many_requests_under_way_and_no_more(small_house, dumm
     assert small_house.ask("a", dummy=dummy).id == first.id  # the same request again is none
     assert small_house.ask("c", actor=BOB, dummy=dummy).state == "queued"
     assert small_house.ask("other", dummy=not dummy).state == "queued"
-    small_house.desk.cancel(ALICE, first.id)
+    small_house.service.cancel(ALICE, first.id)
     assert small_house.ask("c", dummy=dummy).state == "queued"
 
 
@@ -213,7 +219,7 @@ def test_requests_that_wait_for_a_curator_are_limited_and_those_of_a_day_too(sma
         small_house.ask("x", epsilon="0.6")
     assert small_house.ask("x", actor=BOB, epsilon="0.6").state == "waiting"
     assert small_house.ask("y").state == "queued"
-    small_house.desk.cancel(ALICE, waits.id)
+    small_house.service.cancel(ALICE, waits.id)
     assert small_house.ask("z", epsilon="0.6").state == "waiting"
 
     with pytest.raises(TooMany, match="3 requests in a day"):

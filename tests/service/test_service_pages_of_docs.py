@@ -56,11 +56,11 @@ def test_the_auditor_s_own_check_agrees_with_ours(small_house):
         from private_ate.service.store.events import read_events
 
         events = read_events(execute)
-    lines = list(_lines(small_house.desk.ledger().history(), events))
+    lines = list(_lines(small_house.service.ledger().history(), events))
 
     assert names["chain_holds"](lines, "ledger")
     assert names["chain_holds"](lines, "event")
     spoiled = json.loads(lines[1])
     lines[1] = json.dumps({**spoiled, "analyst": "mallory"})
     assert not names["chain_holds"](lines, "ledger")
-    assert small_house.desk.requests(OLGA)
+    assert small_house.service.requests(OLGA)

@@ -14,10 +14,9 @@ from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.estimators.registry import METHODS
-from private_ate.service.adjusting import settle_question
-from private_ate.service.heads import publish_heads, require_heads, visible_heads
+from private_ate.service.chain_heads import publish_heads, require_heads, visible_heads
 from private_ate.service.policy import Policy, Wish
-from private_ate.service.question import Question
+from private_ate.service.question import Question, settle_question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,
@@ -26,6 +25,7 @@ from private_ate.service.refusals import (
     NotReady,
     Unauthorized,
 )
+from private_ate.service.release_times import JobSize, due_time, running_bound, visible_time
 from private_ate.service.sources import check_source
 from private_ate.service.store.catalogue import (
     add_population,
@@ -34,7 +34,9 @@ from private_ate.service.store.catalogue import (
     set_policy,
 )
 from private_ate.service.store.events import read_events, verify_events
-from private_ate.service.store.people import (
+from private_ate.service.store.requests import MOVES, find_request, move
+from private_ate.service.store.tables import connect
+from private_ate.service.store.users import (
     DAY,
     add_user,
     find_session,
@@ -44,9 +46,6 @@ from private_ate.service.store.people import (
     revoke_token,
     revoke_user,
 )
-from private_ate.service.store.requests import MOVES, find_request, move
-from private_ate.service.store.tables import connect
-from private_ate.service.ticks import JobSize, due_time, running_bound, visible_time
 from private_ate.service.verification import verify_service
 
 
@@ -127,7 +126,7 @@ def test_a_request_within_the_policy_is_queued_and_one_beyond_waits(house):
 
     assert row.state == "waiting"
     assert row.reason == "one request may cost ε = 0.5 at most"
-    assert house.desk.approve(CAROL, row.id, row.plan).state == "queued"
+    assert house.service.approve(CAROL, row.id, row.plan).state == "queued"
 
 
 def test_the_month_of_an_analyst_is_limited(small_house):
@@ -245,7 +244,7 @@ def test_requests_of_a_day_are_counted_whatever_became_of_them(house):
     for turn in range(2):
         asked = house.ask(str(turn))
         assert asked.state == "queued"
-        house.desk.cancel(ALICE, asked.id)
+        house.service.cancel(ALICE, asked.id)
 
     assert house.ask("third").reason == "an analyst may make 2 requests in 24 hours"
     assert house.ask("bob's", actor=BOB).state == "queued"
@@ -271,7 +270,7 @@ def test_the_same_key_and_plan_give_the_same_request_and_another_plan_is_refused
     with pytest.raises(Conflict, match="another plan"):
         house.ask("key", epsilon="0.2")
     assert house.ask("key", actor=BOB).id != first.id
-    assert len(house.desk.requests(CAROL)) == 2
+    assert len(house.service.requests(CAROL)) == 2
 
 
 def test_requests_under_way_count_as_spent(house):
@@ -280,7 +279,7 @@ def test_requests_under_way_count_as_spent(house):
 
     with pytest.raises(BudgetRefusal, match="has ε = 0 left of ε = 1"):
         house.ask("more")
-    assert house.desk.dataset("clinic")[1].left.epsilon == 0
+    assert house.service.dataset("clinic")[1].left.epsilon == 0
 
 
 def test_two_data_sets_of_the_same_people_share_one_budget(house):
@@ -295,7 +294,7 @@ def test_two_data_sets_of_the_same_people_share_one_budget(house):
 def test_one_file_has_one_population_and_an_outcome_is_nowhere_public(small_house):
     with small_house.store.transaction() as execute:
         add_population(execute, "others", "label", "1", "0", "carol")
-    with pytest.raises(Conflict, match="the same people have one budget"):
+    with pytest.raises(Conflict, match="the same persons have one budget"):
         small_house.add(replace(CLINIC, name="b", population="others"))
     with pytest.raises(Conflict, match="is private in"):
         small_house.add(replace(CLINIC, name="b", domain=SWAPPED))
@@ -322,7 +321,7 @@ def test_a_curator_s_domain_says_whose_gaps_are_public(small_house):
     gaps = replace(CLINIC.domain, outcome=CLINIC.domain.outcome.with_missing("public"))
     small_house.add(replace(CLINIC, name="b", domain=gaps, source="b.csv"))
 
-    ledger = small_house.desk.ledger()
+    ledger = small_house.service.ledger()
     assert ledger.roles("b").public_gaps == {"pressure_drop"}
     assert ledger.roles("clinic").public_gaps == set()
 
@@ -358,12 +357,12 @@ def test_a_curator_approves_the_hash_that_waits_and_nothing_else(house):
     row = house.ask("b", epsilon="0.6")
 
     with pytest.raises(Conflict, match="not the hash"):
-        house.desk.approve(CAROL, row.id, "0" * 64)
+        house.service.approve(CAROL, row.id, "0" * 64)
     with pytest.raises(Forbidden):
-        house.desk.approve(ALICE, row.id, row.plan)
+        house.service.approve(ALICE, row.id, row.plan)
     with pytest.raises(Forbidden):
-        house.desk.approve(OLGA, row.id, row.plan)
-    assert house.desk.show(ALICE, row.id).state == "waiting"
+        house.service.approve(OLGA, row.id, row.plan)
+    assert house.service.show(ALICE, row.id).state == "waiting"
 
 
 def test_two_persons_approve_where_the_policy_says_so(small_house):
@@ -371,45 +370,45 @@ def test_two_persons_approve_where_the_policy_says_so(small_house):
         set_policy(execute, "clinic", Policy(automatic=False, two_persons=True), "carol")
     row = small_house.ask()
 
-    assert small_house.desk.approve(CAROL, row.id, row.plan).state == "waiting"
+    assert small_house.service.approve(CAROL, row.id, row.plan).state == "waiting"
     with pytest.raises(Conflict, match="another curator"):
-        small_house.desk.approve(CAROL, row.id, row.plan)
-    assert small_house.desk.approve(DAVE, row.id, row.plan).state == "queued"
+        small_house.service.approve(CAROL, row.id, row.plan)
+    assert small_house.service.approve(DAVE, row.id, row.plan).state == "queued"
 
 
 def test_a_refusal_has_one_of_the_listed_reasons(small_house):
     row = small_house.ask(epsilon="0.6")
 
     with pytest.raises(ArgumentError, match="the reason is one of"):
-        small_house.desk.refuse(CAROL, row.id, "the treated did badly")
-    assert small_house.desk.refuse(CAROL, row.id, "cost").state == "refused"
+        small_house.service.refuse(CAROL, row.id, "the treated did badly")
+    assert small_house.service.refuse(CAROL, row.id, "cost").state == "refused"
     with pytest.raises(Conflict):
-        small_house.desk.approve(CAROL, row.id, row.plan)
+        small_house.service.approve(CAROL, row.id, row.plan)
 
 
 def test_cancelling_follows_the_clock_alone(house):
     house.grace = 5
     early, late = house.ask("early"), house.ask("late")
 
-    assert house.desk.cancel(ALICE, early.id).state == "cancelled"
-    assert house.desk.dataset("clinic")[1].left.epsilon_text == "0.9"
+    assert house.service.cancel(ALICE, early.id).state == "cancelled"
+    assert house.service.dataset("clinic")[1].left.epsilon_text == "0.9"
     house.wait(5)
     with pytest.raises(Conflict, match="has started"):
-        house.desk.cancel(ALICE, late.id)  # no worker has touched it
+        house.service.cancel(ALICE, late.id)  # no worker has touched it
     with pytest.raises(Missing):
-        house.desk.cancel(BOB, late.id)
-    assert house.desk.cancel(ALICE, house.ask("waits", epsilon="0.6").id).state == "cancelled"
+        house.service.cancel(BOB, late.id)
+    assert house.service.cancel(ALICE, house.ask("waits", epsilon="0.6").id).state == "cancelled"
 
 
 def test_others_requests_are_not_there(house):
     row = house.ask()
 
-    for act in (house.desk.show, house.desk.release):
+    for act in (house.service.show, house.service.release):
         with pytest.raises(Missing):
             act(BOB, row.id)
-    assert house.desk.show(OLGA, row.id).id == row.id
+    assert house.service.show(OLGA, row.id).id == row.id
     with pytest.raises(NotReady):
-        house.desk.release(ALICE, row.id)
+        house.service.release(ALICE, row.id)
 
 
 def test_no_state_has_a_way_back_and_every_way_is_conditional(small_house):
@@ -471,7 +470,7 @@ def test_an_old_backup_is_refused(small_house, tmp_path):
 def test_the_public_heads_are_those_of_the_ledger(house):
     (head,) = visible_heads(house.store, house.clock())
 
-    assert head.hash == house.desk.ledger().verify().head
+    assert head.hash == house.service.ledger().verify().head
     assert head.entries == 1
 
 

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 
 from private_ate.cli.serve import app
 from private_ate.errors import ArgumentError
-from private_ate.service.place import make_place, open_place, read_place
+from private_ate.service.config import create_service, open_service, read_config
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.refusals import Conflict, Forbidden
 from private_ate.service.store.catalogue import proposed_policy, set_policy
-from private_ate.service.store.people import Actor, add_user, are_two_persons, issue_token
 from private_ate.service.store.requests import approvers_of, find_request, write_approval
+from private_ate.service.store.users import Actor, add_user, are_two_persons, issue_token
 
 ERIN, FRED = Actor("erin", "curator"), Actor("fred", "curator")
 TWO = Policy(automatic=False, two_persons=True)
@@ -65,12 +65,12 @@ def test_an_issuer_and_who_was_issued_to_are_one_pair_of_hands(
         issue(small_house, owner, issuer)
     row = small_house.ask()
 
-    assert small_house.desk.approve(first, row.id, row.plan).state == "waiting"
+    assert small_house.service.approve(first, row.id, row.plan).state == "waiting"
     if are_two:
-        assert small_house.desk.approve(second, row.id, row.plan).state == "queued"
+        assert small_house.service.approve(second, row.id, row.plan).state == "queued"
     else:
         with pytest.raises(Conflict, match="another person decides"):
-            small_house.desk.approve(second, row.id, row.plan)
+            small_house.service.approve(second, row.id, row.plan)
         assert state_of(small_house, row.id) == "waiting"
 
 
@@ -78,7 +78,7 @@ def test_an_issuer_and_who_was_issued_to_are_one_pair_of_hands(
 def test_the_worker_counts_persons_when_it_charges(house):
     """Two names of one person stand below a plan, whoever wrote them there."""
     row = house.ask(epsilon="0.6")
-    house.desk.approve(CAROL, row.id, row.plan)
+    house.service.approve(CAROL, row.id, row.plan)
     issue(house, "erin", "carol")
     hold(house, TWO)
     with house.store.transaction() as execute:
@@ -87,7 +87,7 @@ def test_the_worker_counts_persons_when_it_charges(house):
     house.worker().step()
 
     assert state_of(house, row.id) == "refused"
-    assert [entry.kind for entry in house.desk.ledger().history()] == ["create"]
+    assert [entry.kind for entry in house.service.ledger().history()] == ["create"]
 
 
 LOOSER = [
@@ -113,9 +113,9 @@ def test_a_looser_policy_needs_two_persons_where_two_are_required(small_house, c
     assert not hold(small_house, looser, "carol")
     with pytest.raises(Conflict, match="another person confirms"):
         hold(small_house, looser, "carol")
-    assert small_house.desk.dataset("clinic")[0].policy == HELD
+    assert small_house.service.dataset("clinic")[0].policy == HELD
     assert hold(small_house, looser, "dave")
-    assert small_house.desk.dataset("clinic")[0].policy == looser
+    assert small_house.service.dataset("clinic")[0].policy == looser
 
 
 @pytest.mark.parametrize("change", TIGHTER, ids=str)
@@ -139,8 +139,8 @@ def test_a_second_person_confirms_what_was_proposed_and_nothing_else(house):
     issue(house, "erin", "dave")
     with pytest.raises(Conflict, match="another person confirms"):
         hold(house, replace(HELD, epsilon_per_request="9"), "erin")
-    assert house.desk.dataset("clinic")[0].policy == HELD
-    house.desk.revoke(CAROL, "dave")
+    assert house.service.dataset("clinic")[0].policy == HELD
+    house.service.revoke(CAROL, "dave")
     with house.store.snapshot() as execute:
         assert proposed_policy(execute, "clinic") is None
 
@@ -156,26 +156,26 @@ def test_nobody_goes_round_two_persons_by_a_second_data_set(small_house):
 def test_an_approval_ends_with_the_curator_who_gave_it(house):
     hold(house, TWO)
     row = house.ask()
-    house.desk.approve(CAROL, row.id, row.plan)
+    house.service.approve(CAROL, row.id, row.plan)
 
-    house.desk.revoke(DAVE, "carol")
+    house.service.revoke(DAVE, "carol")
 
-    assert house.desk.show(DAVE, row.id).has_approved == ()
-    assert house.desk.approve(DAVE, row.id, row.plan).state == "waiting"
+    assert house.service.show(DAVE, row.id).has_approved == ()
+    assert house.service.approve(DAVE, row.id, row.plan).state == "waiting"
 
 
 @pytest.mark.service
 def test_a_plan_whose_curator_was_revoked_is_not_charged(house):
     row = house.ask(epsilon="0.6")
-    assert house.desk.approve(CAROL, row.id, row.plan).state == "queued"
+    assert house.service.approve(CAROL, row.id, row.plan).state == "queued"
 
-    house.desk.revoke(DAVE, "carol")
+    house.service.revoke(DAVE, "carol")
     house.worker().step()
 
     assert state_of(house, row.id) == "refused"
     with house.store.snapshot() as execute:
         assert approvers_of(execute, find_request(execute, row.id)) == ()
-    assert [entry.kind for entry in house.desk.ledger().history()] == ["create"]
+    assert [entry.kind for entry in house.service.ledger().history()] == ["create"]
 
 
 @pytest.mark.service
@@ -183,13 +183,13 @@ def test_requests_of_a_revoked_analyst_end_and_cost_nothing(house):
     started, waiting = house.ask("started"), house.ask("waiting", epsilon="0.6")
     later = house.ask("later")
 
-    house.desk.revoke(CAROL, "alice")
+    house.service.revoke(CAROL, "alice")
 
     states = [state_of(house, row.id) for row in (started, waiting, later)]
     assert states == ["queued", "cancelled", "cancelled"]
     house.worker().step()
     assert state_of(house, started.id) == "refused"
-    assert [entry.kind for entry in house.desk.ledger().history()] == ["create"]
+    assert [entry.kind for entry in house.service.ledger().history()] == ["create"]
 
 
 def test_what_a_revoked_analyst_leaves_gives_others_its_time(small_house):
@@ -197,7 +197,7 @@ def test_what_a_revoked_analyst_leaves_gives_others_its_time(small_house):
     small_house.ask("bob's", actor=BOB)
     last = small_house.ask("last")
 
-    small_house.desk.revoke(CAROL, "bob")
+    small_house.service.revoke(CAROL, "bob")
 
     with small_house.store.snapshot() as execute:
         assert find_request(execute, last.id).ends < last.ends
@@ -206,7 +206,7 @@ def test_what_a_revoked_analyst_leaves_gives_others_its_time(small_house):
 @pytest.mark.parametrize("actor", [ALICE, OLGA, Actor("carol", "curator", "read")])
 def test_only_a_curator_who_may_write_revokes(small_house, actor):
     with pytest.raises(Forbidden):
-        small_house.desk.revoke(actor, "bob")
+        small_house.service.revoke(actor, "bob")
 
 
 # For every word of a question another value than the usual, and what a card says of it.
@@ -236,12 +236,12 @@ def test_a_card_shows_every_word_that_is_not_as_usual(small_house):
     assert set(UNUSUAL) | BESIDE == {item.name for item in fields(Question)}
     hold(small_house, replace(TWO, two_persons=False))
     usual = small_house.ask("usual")
-    _, settled = small_house.desk.settle(usual.asked)
+    _, settled = small_house.service.settle(usual.asked)
     plain = settled.stated()
     for name, (value, shown) in UNUSUAL.items():
         asked = {name: value, **WITH.get(name, {})}
         row = small_house.ask(name, **asked)
-        _, settled = small_house.desk.settle(row.asked)
+        _, settled = small_house.service.settle(row.asked)
         stated = settled.stated()
         changed = {key: text for key, text in stated.items() if plain.get(key) != text}
         flat = json.dumps(list(changed.values())) + str(changed)
@@ -273,12 +273,12 @@ def test_nobody_is_called_what_the_service_calls_itself(small_house, name):
 
 
 def test_the_first_curators_are_named_on_the_machine(tmp_path):
-    make_place(tmp_path)
+    create_service(tmp_path)
 
     done = CliRunner().invoke(app, ["user", str(tmp_path), "dave"])
 
     assert "pate_" in done.stdout
-    with open_place(read_place(tmp_path)) as (store, _), store.snapshot() as execute:
+    with open_service(read_config(tmp_path)) as (store, _), store.snapshot() as execute:
         assert are_two_persons(execute, ("curator", "dave"))
     wrong = CliRunner().invoke(app, ["user", str(tmp_path), "eve", "--role", "king"])
     assert isinstance(wrong.exception, ArgumentError)

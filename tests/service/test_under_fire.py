@@ -131,14 +131,14 @@ def race(house, *, webs, workers, clients, each, released, lanes=2):
         for thread in threads:
             thread.join()
         wait_for(
-            lambda: all(row.state in FINAL for row in house.desk.requests(CAROL)),
+            lambda: all(row.state in FINAL for row in house.service.requests(CAROL)),
             60 + 15 * released,
         )
     assert statuses == {202: released, 409: clients * each - released}
     found = verify_service(house.store)
-    kinds = Counter(entry.kind for entry in house.desk.ledger().history())
+    kinds = Counter(entry.kind for entry in house.service.ledger().history())
     assert kinds == {"create": lanes, "charge": released, "release": released}
-    assert house.desk.dataset("clinic")[1].left.epsilon == 0
+    assert house.service.dataset("clinic")[1].left.epsilon == 0
     assert found.requests == released
 
 
@@ -192,7 +192,7 @@ class Killer:
                 os.kill(worker.pid, signal.SIGKILL)
                 worker.wait()
             verify_service(self.house.store)
-            for entry in self.house.desk.ledger().history():
+            for entry in self.house.service.ledger().history():
                 if entry.kind == "release":  # a second draw would change one that was seen
                     assert self.releases.setdefault(entry.request, entry.body) == entry.body
 
@@ -227,13 +227,13 @@ def kill_and_look(house, rounds, seed, killers=1):
         for name in names:
             stack.enter_context(started("work", folder, "--name", name))
         wait_for(
-            lambda: all(row.state in FINAL for row in house.desk.requests(CAROL, most=10**6)),
+            lambda: all(row.state in FINAL for row in house.service.requests(CAROL, most=10**6)),
             120 + 8 * rounds,
         )
-    states = Counter(row.state for row in house.desk.requests(CAROL, most=10**6))
+    states = Counter(row.state for row in house.service.requests(CAROL, most=10**6))
     verify_service(house.store)
     assert set(states) <= {"done", "lost"}
-    charges = Counter(entry.request for entry in house.desk.ledger().history() if entry.request)
+    charges = Counter(entry.request for entry in house.service.ledger().history() if entry.request)
     assert max(charges.values()) <= 2  # one charge and at most one release
     walls, processors = zip(*(back for one in found for back in one.restarts), strict=True)
     # Of the processor, since a busy machine gives it slowly: that is no matter of the service.
@@ -284,11 +284,11 @@ def test_a_thousand_duplicate_posts_over_four_processes_are_one_charge(location,
         for thread in threads:
             thread.join()
         stack.enter_context(started("work", folder))
-        wait_for(lambda: house.desk.requests(CAROL)[0].state == "done", 60)
+        wait_for(lambda: house.service.requests(CAROL)[0].state == "done", 60)
 
     assert sum(answers.values()) == 1000
     assert {status for status, _ in answers} <= {202}
-    assert [entry.kind for entry in house.desk.ledger().history()].count("charge") == 1
+    assert [entry.kind for entry in house.service.ledger().history()].count("charge") == 1
     house.store.close()
 
 
@@ -306,7 +306,7 @@ def visible_delays(folder, shift, answers):
             str(turn), dataset=lanes[turn % len(lanes)], epsilon="0.01", method="published"
         )
         wait_for(worker.step, 60)
-        row = house.desk.show(CAROL, asked.id)
+        row = house.service.show(CAROL, asked.id)
         assert row.state == "done"
         delays.append(row.visible - row.due)
     house.store.close()

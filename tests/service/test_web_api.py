@@ -13,10 +13,10 @@ from house_people import CLINIC, DOMAIN
 from web_client import Client
 
 from private_ate import Release
-from private_ate.service.checks import Checks
-from private_ate.service.store.people import issue_token
+from private_ate.service.store.users import issue_token
+from private_ate.service.verification import RecentCheck
 from private_ate.service.web.app import make_app
-from private_ate.service.web.identity import Buckets, Proxy, WebSettings
+from private_ate.service.web.authentication import Buckets, Proxy, WebSettings
 
 ROLES = ("stranger", "alice", "reader", "carol", "olga")
 PLAIN = {"dataset": "clinic", "epsilon": "0.1"}
@@ -66,8 +66,8 @@ class Web:
 
     def __init__(self, house, **settings):
         self.house = house
-        loose = {"users": Buckets(1e9, 1e9), "strangers": Buckets(1e9, 1e9)}
-        self.app = make_app(house.desk, WebSettings(**{**loose, **settings}))
+        loose = {"users": Buckets(1e9, 1e9), "unauthenticated": Buckets(1e9, 1e9)}
+        self.app = make_app(house.service, WebSettings(**{**loose, **settings}))
         self.client = Client(self.app, client=("127.0.0.1", 5000))
         with house.store.transaction() as execute:
             house.tokens["reader"] = issue_token(
@@ -175,7 +175,7 @@ def test_duplicate_posts_are_one_charge(web):
 
     assert len(answers) == 1
     assert web.ask("same", epsilon="0.2").status_code == 409
-    kinds = [entry.kind for entry in web.house.desk.ledger().history()]
+    kinds = [entry.kind for entry in web.house.service.ledger().history()]
     assert kinds == ["create", "charge", "release"]
 
 
@@ -274,7 +274,7 @@ def test_the_unforeseen_is_a_constant_and_an_id(web, monkeypatch, caplog):
 def test_a_store_that_is_gone_is_told_without_its_path(small_house, monkeypatch):
     web = Web(small_house)
     monkeypatch.setattr(
-        "private_ate.service.web.identity.read_token",
+        "private_ate.service.web.authentication.read_token",
         lambda *_: small_house.store._connection.execute("SELECT * FROM nowhere"),
     )
     found = web.call("GET", "/v1/datasets")
@@ -284,7 +284,7 @@ def test_a_store_that_is_gone_is_told_without_its_path(small_house, monkeypatch)
 
 
 def test_bodies_are_limited_and_callers_too(small_house):
-    web = Web(small_house, most_bytes=2000, users=Buckets(0, 5), strangers=Buckets(0, 3))
+    web = Web(small_house, most_bytes=2000, users=Buckets(0, 5), unauthenticated=Buckets(0, 3))
 
     assert web.ask(method="x" * 3000).status_code == 413
     chunks = (b"x" * 1000 for _ in range(3))
@@ -344,8 +344,8 @@ def test_a_list_of_requests_names_the_next_ones(web):
 
 def test_a_check_is_made_by_the_clock_and_never_because_work_went_on(web, monkeypatch):
     made = []
-    check = Checks._check
-    monkeypatch.setattr(Checks, "_check", lambda self, at: made.append(at) or check(self, at))
+    check = RecentCheck._check
+    monkeypatch.setattr(RecentCheck, "_check", lambda self, at: made.append(at) or check(self, at))
     first = web.call("GET", "/v1/ledger/verify").json()
     web.ask()
     second = web.call("GET", "/v1/ledger/verify").json()

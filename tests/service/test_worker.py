@@ -13,7 +13,7 @@ from house_people import ALICE, CAROL, CLINIC
 
 from private_ate import Ledger, Release
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.service.heads import require_heads, visible_heads
+from private_ate.service.chain_heads import require_heads, visible_heads
 from private_ate.service.refusals import NotReady
 from private_ate.service.store.events import read_events, verify_events
 from private_ate.service.store.requests import find_request
@@ -37,13 +37,13 @@ def test_a_request_is_charged_computed_and_shown_at_its_tick(house):
     assert (row.state, row.visible) == ("done", row.due)
     assert row.shown(row.due - 1) == "queued"
     with pytest.raises(NotReady):
-        house.desk.release(ALICE, row.id)
+        house.service.release(ALICE, row.id)
     assert len(visible_heads(house.store, house.clock())) == 1
     house.wait()
-    release = Release.from_json(house.desk.release(ALICE, row.id))
+    release = Release.from_json(house.service.release(ALICE, row.id))
     assert release.is_private
     assert float(release.epsilon) == 0.1
-    ledger = house.desk.ledger()
+    ledger = house.service.ledger()
     assert [entry.kind for entry in ledger.history()] == KINDS
     assert ledger.verify(visible_heads(house.store, house.clock())[0].hash).entries == 3
     with house.store.snapshot() as execute:
@@ -57,8 +57,8 @@ def test_neither_ledger_nor_release_tells_how_long_it_took(small_house):
     small_house.worker().step()
     small_house.wait()
 
-    _, charge, kept = small_house.desk.ledger().history()
-    release = Release.from_json(small_house.desk.release(ALICE, asked.id))
+    _, charge, kept = small_house.service.ledger().history()
+    release = Release.from_json(small_house.service.release(ALICE, asked.id))
     assert charge.at == kept.at == release.released_at
     assert int(time.mktime(time.strptime(charge.at[:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone) == (
         asked.submitted // 1000
@@ -67,12 +67,12 @@ def test_neither_ledger_nor_release_tells_how_long_it_took(small_house):
 
 def test_the_balance_that_people_see_does_not_move_while_work_goes_on(small_house):
     small_house.ask()
-    before = small_house.desk.dataset("clinic")[1]
+    before = small_house.service.dataset("clinic")[1]
     small_house.worker().step()
 
-    assert small_house.desk.dataset("clinic")[1] == before
+    assert small_house.service.dataset("clinic")[1] == before
     small_house.wait()
-    assert small_house.desk.dataset("clinic")[1] == before
+    assert small_house.service.dataset("clinic")[1] == before
     assert before.left.epsilon_text == "0.9"
 
 
@@ -82,11 +82,11 @@ def test_a_dummy_request_costs_nothing_and_tells_the_true_effect(small_house):
     small_house.worker().step(dummy=True)
     small_house.wait()
 
-    release = Release.from_json(small_house.desk.release(ALICE, asked.id))
+    release = Release.from_json(small_house.service.release(ALICE, asked.id))
     assert release.guarantee == "none (dummy data)"
     assert release.warnings[0].endswith("a known effect of 10")
     assert release.ate == pytest.approx(10, abs=3)
-    assert [entry.kind for entry in small_house.desk.ledger().history()] == ["create"]
+    assert [entry.kind for entry in small_house.service.ledger().history()] == ["create"]
 
 
 def test_records_that_cannot_be_read_are_charged_and_lost_without_a_word(small_house):
@@ -122,7 +122,7 @@ def test_a_file_that_was_exchanged_is_refused_and_one_that_is_gone_too(small_hou
         row = row_of(small_house, name)
         assert (row.state, row.code) == ("refused", "ledger")
         assert row.reason.startswith("the data set cannot be used at the moment")
-    assert [entry.kind for entry in small_house.desk.ledger().history()] == KINDS
+    assert [entry.kind for entry in small_house.service.ledger().history()] == KINDS
 
 
 def test_undeclared_public_entries_are_told_and_cost_nothing(small_house):
@@ -136,19 +136,19 @@ def test_undeclared_public_entries_are_told_and_cost_nothing(small_house):
     row = row_of(small_house, asked.id)
     assert (row.state, row.code) == ("refused", "undeclared")
     assert row.shown(small_house.clock()) == "queued"
-    assert small_house.desk.dataset("clinic")[1].left.epsilon_text == "0.9"
+    assert small_house.service.dataset("clinic")[1].left.epsilon_text == "0.9"
     small_house.wait()
-    assert small_house.desk.dataset("clinic")[1].left.epsilon_text == "1"
+    assert small_house.service.dataset("clinic")[1].left.epsilon_text == "1"
 
 
 def test_a_job_that_dies_without_a_word_is_charged_and_lost(small_house, monkeypatch):
     asked = small_house.ask()
     worker = small_house.worker()
-    worker.bench = replace(worker.bench, memory=64 << 20)  # too little to import numpy
+    worker.settings = replace(worker.settings, memory=64 << 20)  # too little to import numpy
     run = type(worker)._run
 
     def roomy(self, row, aim):
-        self.bench = replace(self.bench, memory=(8 << 30) if aim == "charge" else 64 << 20)
+        self.settings = replace(self.settings, memory=(8 << 30) if aim == "charge" else 64 << 20)
         return run(self, row, aim)
 
     monkeypatch.setattr(type(worker), "_run", roomy)
@@ -156,21 +156,21 @@ def test_a_job_that_dies_without_a_word_is_charged_and_lost(small_house, monkeyp
 
     row = row_of(small_house, asked.id)
     assert (row.state, row.code) == ("lost", "lost")
-    assert small_house.desk.ledger().accounts()[0].spent.epsilon_text == "0.1"
+    assert small_house.service.ledger().accounts()[0].spent.epsilon_text == "0.1"
     small_house.wait()
     with pytest.raises(NotReady):
-        small_house.desk.release(ALICE, asked.id)
+        small_house.service.release(ALICE, asked.id)
 
 
 def test_a_job_that_takes_too_long_is_ended_charged_and_lost(small_house, monkeypatch):
     asked = small_house.ask()
     worker = small_house.worker()
-    worker.bench = replace(worker.bench, seconds=0)
+    worker.settings = replace(worker.settings, seconds=0)
     monkeypatch.setattr("private_ate.service.worker.loop._BEAT", 10)
     run = type(worker)._run
 
     def patient(self, row, aim):
-        self.bench = replace(self.bench, seconds=60 if aim == "charge" else 0)
+        self.settings = replace(self.settings, seconds=60 if aim == "charge" else 0)
         return run(self, row, aim)
 
     monkeypatch.setattr(type(worker), "_run", patient)
@@ -206,13 +206,13 @@ def test_what_a_worker_left_is_charged_and_lost_and_its_job_can_keep_nothing(hou
         with house.store.transaction() as execute:
             execute("UPDATE service_requests SET state = 'charged' WHERE id = ?", (row.id,))
     worker = house.worker("one")  # the same name: it was started again
-    worker.bury("one")
+    worker.abandon_claims("one")
 
     found = row_of(house, asked.id)
     assert found.state == "lost"
     assert found.claim != row.claim
     # The ledger was charged where the dead worker had not done so.
-    charges = [entry.kind for entry in house.desk.ledger().history()].count("charge")
+    charges = [entry.kind for entry in house.service.ledger().history()].count("charge")
     assert charges == (1 if point == "claimed" else 0)
     assert not worker.step()
 
@@ -232,7 +232,7 @@ def test_a_worker_without_a_beat_is_buried_by_another(house, monkeypatch):
 
 def test_a_population_s_budget_holds_inside_the_charging_transaction(small_house):
     first, second = small_house.ask("a", epsilon="0.5"), small_house.ask("b", epsilon="0.5")
-    with small_house.store.transaction() as execute:  # somebody bypassed the desk
+    with small_house.store.transaction() as execute:  # somebody bypassed the service
         execute("UPDATE service_populations SET epsilon = 600000000", ())
     worker = small_house.worker()
     worker.step()
@@ -241,7 +241,7 @@ def test_a_population_s_budget_holds_inside_the_charging_transaction(small_house
 
     states = {row_of(small_house, name).state for name in (first.id, second.id)}
     assert states == {"done", "refused"}
-    assert small_house.desk.ledger().accounts()[0].spent.epsilon_text == "0.5"
+    assert small_house.service.ledger().accounts()[0].spent.epsilon_text == "0.5"
 
 
 def test_a_plan_that_was_changed_after_its_approval_is_not_charged(small_house):
@@ -255,7 +255,7 @@ def test_a_plan_that_was_changed_after_its_approval_is_not_charged(small_house):
     small_house.worker().step()
 
     assert row_of(small_house, asked.id).state == "refused"
-    assert small_house.desk.ledger().accounts()[0].spent.epsilon == 0
+    assert small_house.service.ledger().accounts()[0].spent.epsilon == 0
 
 
 def test_a_worker_that_is_killed_leaves_no_job_behind(small_house):
@@ -265,11 +265,11 @@ def test_a_worker_that_is_killed_leaves_no_job_behind(small_house):
         f"sys.path[:0] = {sys.path!r}\n"
         "from pathlib import Path\n"
         "from private_ate.service.store.tables import connect\n"
-        "from private_ate.service.worker.loop import Bench, Worker\n"
+        "from private_ate.service.worker.loop import WorkerSettings, Worker\n"
         f"folder = Path({str(small_house.folder)!r})\n"
         f"with connect({small_house.location!r}) as store:\n"
         f"    place, key = {small_house.location!r}, 'ab' * 32\n"
-        "    bench = Bench(place, folder / 'data', key, folder / 'heads', 1.0)\n"
+        "    bench = WorkerSettings(place, folder / 'data', key, folder / 'heads', 1.0)\n"
         "    Worker(store, bench, 'one').run(threading.Event())\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
@@ -279,7 +279,7 @@ def test_a_worker_that_is_killed_leaves_no_job_behind(small_house):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    small_house.worker("one").bury("one")
+    small_house.worker("one").abandon_claims("one")
     row = row_of(small_house, asked.id)
     opened = Ledger.open(small_house.location)
     assert row.state == "lost"
@@ -287,4 +287,4 @@ def test_a_worker_that_is_killed_leaves_no_job_behind(small_house):
     opened.verify()
     opened.close()
     assert not small_house.worker("one").step()
-    assert small_house.desk.requests(CAROL)[0].state == "lost"
+    assert small_house.service.requests(CAROL)[0].state == "lost"

@@ -26,7 +26,7 @@ from private_ate import (
 )
 from private_ate.charging import binding_of
 from private_ate.cli.app import app
-from private_ate.cli.draft import Draft
+from private_ate.cli.domain import Draft
 from private_ate.data.rules import PAPERS_READING, MissingRules, outcome_rule
 from private_ate.data.streams import open_table
 from private_ate.data.tables import read_table

@@ -6,7 +6,7 @@ import pytest
 
 from private_ate import BlocksOptions, Domain, Treatment, estimate_ate
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.report.words import publishable_sentence
+from private_ate.report.phrasing import publishable_sentence
 
 STUDY = draw_clinic(300, seed=5)
 OTHERS = {name: kind for name, kind in STUDY.domain.covariates.items() if name != "smoker"}

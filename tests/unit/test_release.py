@@ -10,9 +10,8 @@ import pytest
 
 from private_ate import ArgumentError, Domain, Interval, Release, Treatment, estimate_ate
 from private_ate.release.format import SURVIVAL_FIELDS
-from private_ate.report.numbers import number_text
+from private_ate.report.phrasing import number_text, uncertainty
 from private_ate.report.text import summarize
-from private_ate.report.words import uncertainty
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 FIELDS = ["schema", "warnings", "ate", "interval", "noise_interval", "estimand", "adjusted",

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_ate import Release
-from private_ate.report.frames import budget_frame
-from private_ate.report.words import estimand_name, publishable_sentence, python_call
+from private_ate.report.phrasing import estimand_name, publishable_sentence, python_call
+from private_ate.report.to_polars import budget_frame
 from private_ate.settings import (
     ABSENT,
     Absent,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from private_ate.checking.findings import Arms, ArmsSupport
 from private_ate.checking.phrasing import named, quoted
+from private_ate.report.arm_comparison import balance_table, overlap_figure
 from private_ate.report.markup import Markup, element, page, words_apart
-from private_ate.report.overlap import overlap_figure
-from private_ate.report.parts import balance_table
 
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding

@@ -18,8 +18,7 @@ from private_ate.cli.combine import combine
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
-from private_ate.cli.flags import with_flag
-from private_ate.cli.help import PlainCommand, PlainGroup
+from private_ate.cli.flags import PlainCommand, PlainGroup, with_flag
 from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
 from private_ate.cli.report import report

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.output import watch
 
 if TYPE_CHECKING:
     from private_ate.audit import Finding
@@ -45,7 +46,6 @@ def audit(
     nothing worse was seen. It does not say that ε is smaller than claimed.
     """
     from private_ate.audit import run_audit  # keeps --help fast
-    from private_ate.cli.progress import watch  # as above
 
     with watch("audit", quiet=quiet, lines=True) as progress:
         findings = list(run_audit(runs, progress, fast=not thorough))

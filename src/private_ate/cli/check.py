@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.output import require_folder, watch
 from private_ate.parameters import keywords_of
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ __all__ = ["check"]
 
 @flags.takes_flags("check")
 def check(
-    data: Annotated[
-        Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
-    ],
+    data: flags.DataFile,
     level: Annotated[
         str | None, typer.Option(help="The level that is planned: label or sample.")
     ] = None,
@@ -37,8 +35,6 @@ def check(
     """
     from private_ate.checking.check import check_data  # keeps --help fast
     from private_ate.cli.estimate import declared_domain, described  # as above
-    from private_ate.cli.pages import require_folder  # as above
-    from private_ate.cli.progress import watch  # as above
     from private_ate.data.files import write_whole  # as above
 
     html = given["html"]

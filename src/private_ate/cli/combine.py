@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from private_ate.cli.saved import read_release, require_apart
+from private_ate.cli.output import read_release, require_apart
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -56,6 +56,6 @@ def _named(paths: list[Path]) -> dict[str, Release]:
     if len(set(names)) < len(names):
         names = [str(path) for path in paths]
     if len(set(names)) < len(names):
-        msg = "a file is named twice; its people would count twice"
+        msg = "a file is named twice; its units would count twice"
         raise ArgumentError(msg)
     return {name: read_release(path) for name, path in zip(names, paths, strict=True)}

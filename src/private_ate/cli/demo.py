@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from private_ate.cli.output import watch
 from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ def demo(
     """Release the effect of a simulated drug at both levels and show what it costs."""
     from rich.console import Console  # keeps --help fast
 
-    from private_ate.cli.progress import watch  # as above
     from private_ate.datasets.clinic import draw_clinic  # as above
     from private_ate.estimation import estimate_ate  # as above
 

@@ -1,11 +1,17 @@
-"""`private-ate domain`: draft a domain from a file's schema, without reading a value."""
+"""`private-ate domain`: draft a domain from a file's names and types, without reading a value.
+
+A column that is seldom a covariate is recognised by the words of its name. A word can be wrong, so
+the draft leaves such a column as a comment with the reason beside it and a person decides.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 import typer
 
@@ -13,20 +19,80 @@ from private_ate.arguments import one_of, read_covariates
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags
 from private_ate.errors import ArgumentError
-from private_ate.privacy.levels import has_public_covariates
+from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
-    from private_ate.cli.draft import Draft
     from private_ate.domain import Treatment
 
-__all__ = ["domain"]
+__all__ = ["Draft", "domain", "reason_against"]
+_HEADER: Final = """\
+# Draft of a domain, from the schema alone: no value was read.
+# Fill in every ??? from the code book, never from the data: bounds that follow the data leak it.
+# More than two arms:       arms = ["none", "low", "high"], reference = "none"
+#   (instead of treated and control; of a dose: bins = [0, 1, 6, 100] for [0, 1), [1, 6), [6, 100])
+# A number between bounds:  { low = 16, high = 60 }   (optional: missing = 38)
+# Zero or one:              { binary = true }
+# Labels:                   { categories = ["a", "b", "other"], other = "other" }
+#   (other: the label for missing and undeclared ones; without it they are a category of their own)
+# An outcome of labels:     event_label = "yes" instead of low and high: it counts as 1, others as 0
+# Rows without an outcome:  missing = "public" if anybody may know who lacks one, "private" if not
+#                           (both leave them out), or the number that they count as
+"""
+_PUBLIC: Final = """\
+# At label level covariates are public: name them when you estimate and their ranges are looked up,
+#   --covariates {names}
+# Declare those alone of which the code book knows better: remove the # before such a line. Then
+# the declared ones are the covariates, unless --covariates names others."""
+# At label level covariates are public: name them when you estimate and their ranges are looked up,
+#   --covariates {names}
+# Declare those alone of which the code book knows better: remove the # before such a line. Then
+# the declared ones are the covariates, unless --covariates names others."""
+_LEFT_OUT: Final = (
+    "# Left out for their names or types; remove the # before one that is a covariate."
+)
+_BINARY: Final = "{ binary = true }"
+_NUMBER: Final = "{ low = ???, high = ??? }"
+# Not valid TOML on purpose: a forgotten "???" would pass as a label.
+_LABELS: Final = '{ categories = [???, "other"], other = "other" }'
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+# Words of names, and what they say about a column; the first that fits is the reason.
+_TELLING: Final = {
+    "the name of an id: it tells rows apart": (
+        "id|ids|uid|uuid|guid|pid|mrn|ssn|caseid|personid|patientid|subjectid|studyid|recordid|"
+        "userid|rowid|row|index|unnamed|barcode|email|mail|phone|telephone|surname|firstname|"
+        "lastname|fullname|address|street"
+    ),
+    "the name of a date: turn it into a number, such as an age": (
+        "date|dates|datum|datetime|timestamp|dob|birthdate|birthday|dod"
+    ),
+    "the name of a weight: how a row was sampled is no trait of the unit": (
+        "weights|wgt|wgts|wt|pweight|pweights|fweight|aweight|iweight|sampweight|surveyweight|"
+        "ipw|iptw|ipcw|finalwt|fnlwgt|(sample|sampling|survey|design|person|household|final|"
+        "replicate|rep|analysis|inverse|ip|post|poststratification|calibration|nonresponse|"
+        "propensity) (probability )?weight"
+    ),
+    "the name of a fitted value: it was computed from other columns": (
+        "pscore|propensity|predicted|fitted|residual|yhat|ycf"
+    ),
+}
+_LATER: Final = (
+    "post|after|followup|follow up|fu|outcome|endpoint|event|cens|censor|censored|censoring|"
+    "discharge|death|died|dead|deceased|"
+    "readmission|readmitted|relapse|survival|dropout|attrition|withdrawal|change|delta|end|exit|"
+    "final"
+)
+# What a name gains when its column is a function of another one, and units of time.
+_FUNCTIONS: Final = "l|ln|log|logs|log2|log10|log1p|sq|sqr|squared|square|sqrt|std|z|scaled|k"
+_TIMES: Final = {
+    "time", "times", "duration", "seconds", "sec", "secs", "minutes", "mins", "hours", "hrs",
+    "days", "weeks", "months", "mths", "years", "yrs",
+}  # fmt: skip
+_BEFORE: Final = "pre|before|baseline|base|bl|prior|previous|past|initial"
 
 
 @flags.takes_flags("domain")
 def domain(
-    data: Annotated[
-        Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
-    ],
+    data: flags.DataFile,
     out: Annotated[Path, typer.Option(help="Where to write the draft.", metavar="FILE")],
     treatment: Annotated[str | None, typer.Option(help="Treatment column.")] = None,
     outcome: Annotated[str | None, typer.Option(help="Outcome column.")] = None,
@@ -47,7 +113,6 @@ def domain(
     **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
-    from private_ate.cli.draft import Draft  # keeps --help fast
     from private_ate.cli.estimate import READING  # as above
     from private_ate.data.files import described_file, read_schema, write_whole  # as above
     from private_ate.data.tables import require_column  # as above
@@ -123,3 +188,153 @@ def _is_number(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is known of a file's columns: names, kinds where it has types, and what flags say.
+
+    ``named`` are the covariates that were asked for; of others those that look like ids, dates,
+    weights or later measurements are left as comments. ``arms`` are those that flags declared.
+    """
+
+    schema: Mapping[str, str | None]
+    treatment: str | None
+    outcome: str | None
+    arms: Treatment | None = None
+    named: Sequence[str] | Literal["all"] | None = None
+    level: Level = "sample"
+    left_out: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        left_out: dict[str, str] = {}
+        if self.named is None:
+            reasons = {
+                name: reason_against(name, kind, self.outcome)
+                for name, kind in self.schema.items()
+                if name not in (self.treatment, self.outcome)
+            }
+            left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+        object.__setattr__(self, "left_out", left_out)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The columns that the draft declares, or at label level names."""
+        chosen = self.schema if self.named in (None, "all") else self.named
+        return tuple(
+            name
+            for name in dict.fromkeys(chosen or ())
+            if name not in (self.treatment, self.outcome) and name not in self.left_out
+        )
+
+    @property
+    def nameable(self) -> tuple[str, ...]:
+        """Covariates as a flag takes them; a name that could end the line or the list is none."""
+        return tuple(
+            name for name in self.covariates if name.isprintable() and not set(name) & set(",\"'")
+        )
+
+    def text(self) -> str:
+        """Return the draft: TOML but for the ??? that a person replaces."""
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        from private_ate.domain import arm_lines  # keeps --help fast
+
+        yield from (_HEADER, "[treatment]", f"column = {_text_or_gap(self.treatment)}")
+        yield from ("treated = ???", "control = ???") if self.arms is None else arm_lines(self.arms)
+        yield from ("", "[outcome]", f"column = {_text_or_gap(self.outcome)}")
+        is_binary = self.outcome is not None and self.schema.get(self.outcome) == "binary"
+        yield from ("binary = true",) if is_binary else ("low = ???", "high = ???")
+        yield from ("missing = ???", "", "[covariates]")
+        is_public = has_public_covariates(self.level)
+        if is_public:
+            quoted = ",".join(self.nameable)
+            yield _PUBLIC.format(names=f'"{quoted}"')
+        for name in self.covariates:
+            yield ("# " if is_public else "") + _declaration(name, self.schema[name])
+        if self.left_out:
+            yield from ("", _LEFT_OUT)
+        for name, reason in self.left_out.items():
+            yield f"# {_declaration(name, self.schema[name])}  # {reason}"
+
+
+def _declaration(name: str, kind: str | None) -> str:
+    """Return the line of one covariate; a file without types leaves two ways."""
+    if kind == "binary":
+        return f"{_key(name)} = {_BINARY}"
+    if kind == "number":
+        return f"{_key(name)} = {_NUMBER}"
+    if kind is not None:
+        return f"{_key(name)} = {_LABELS}"
+    return f"{_key(name)} = {_NUMBER}  # or {_LABELS}"
+
+
+def _key(name: str) -> str:
+    from private_ate.domain import toml_text  # keeps --help fast
+
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_text(name)
+
+
+def _text_or_gap(column: str | None) -> str:
+    from private_ate.domain import toml_text  # keeps --help fast
+
+    return "???" if column is None else toml_text(column)
+
+
+def reason_against(name: str, kind: str | None, outcome: str | None) -> str | None:
+    """Return why a column is likely no covariate, or None; from its name and type alone.
+
+    Examples
+    --------
+    >>> reason_against("patient_id", None, None)
+    'the name of an id: it tells rows apart'
+    >>> reason_against("weight", "number", None) is None  # of a body
+    True
+    """
+    if kind == "other":
+        return "its type is neither numbers nor labels: turn a date into a number, such as an age"
+    if not name.strip() or name.startswith("_duplicated_"):
+        return "it has no name: likely the row numbers of a program that wrote the file"
+    words = " ".join(_WORDS.findall(name)).lower()
+    for reason, telling in _TELLING.items():
+        if _holds(words, telling):
+            return reason
+    if _holds(words, _BEFORE):
+        return None
+    if _holds(words, _LATER):
+        return "the name of something measured after the treatment"
+    return _repeats_outcome(name, outcome) if outcome else None
+
+
+def _repeats_outcome(name: str, outcome: str) -> str | None:
+    """Return what a name has in common with the outcome's, None if nothing that speaks."""
+    if _is_other_form(name, outcome):
+        return "the name of another form of the outcome: it would tell the outcome"
+    if _extends(name, outcome):
+        return "named after the outcome: was it measured before the treatment?"
+    return None
+
+
+def _holds(words: str, telling: str) -> bool:
+    """Say whether one of the telling words stands among others, or all of them make it up."""
+    return any(
+        re.search(rf"(?:^| )(?:{telling})(?: |$)", one) for one in (words, words.replace(" ", ""))
+    )
+
+
+def _is_other_form(name: str, outcome: str) -> bool:
+    """Say whether two names differ by a function's name, or both name a time, such as in days."""
+    one, other = name.lower(), outcome.lower()
+    for longer, shorter in ((one, other), (other, one)):
+        stem, function = re.escape(shorter), rf"(?:{_FUNCTIONS})"
+        if re.fullmatch(rf"{function}[_. ]?{stem}|{stem}[_. ]?{function}", longer):
+            return True
+    words, others = (set(_WORDS.findall(text)) for text in (one, other))
+    return words != others and words - _TIMES == others - _TIMES
+
+
+def _extends(name: str, outcome: str) -> bool:
+    """Say whether a name is the outcome's with something other than a letter after it."""
+    rest = name.removeprefix(outcome)
+    return len(rest) < len(name) and rest[:1] != "" and not rest[0].isalpha()

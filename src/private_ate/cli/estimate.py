@@ -12,9 +12,15 @@ import typer
 
 from private_ate.arguments import one_of, real_number
 from private_ate.cli import flags
-from private_ate.cli.arms import ArmFlags
-from private_ate.cli.saved import require_apart
-from private_ate.cli.survival import with_survival
+from private_ate.cli.arms import ArmFlags, with_survival
+from private_ate.cli.output import (
+    curator_text,
+    public_facts,
+    require_apart,
+    require_folder,
+    spent_before,
+    watch,
+)
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
 from private_ate.privacy.levels import has_public_covariates
@@ -41,8 +47,6 @@ def estimate(
     One physical line of a CSV file is one record: a line ends at a line feed, and quotes are read
     within it. Convert a file whose fields hold line ends to Parquet first.
     """
-    from private_ate.cli import pages  # keeps --help fast
-    from private_ate.cli.progress import watch  # keeps --help fast
     from private_ate.data.files import write_whole  # as above
     from private_ate.estimation import estimate_ate  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
@@ -64,7 +68,7 @@ def estimate(
     if diagnostics is not None:
         _refuse_curators_page(known, asked.by)
     for path in (report, diagnostics):
-        pages.require_folder(path)
+        require_folder(path)
     file = described(data, given)
     here = None if asked.engine == "spark" else file  # a cluster's rows do not come here
     if diagnostics is not None and here is None:
@@ -93,13 +97,13 @@ def estimate(
     show(release, as_json=asked.json, contrasts=asked.contrasts)
     named = _without_person(file, known, keywords["covariates"], asked.person)
     if report is not None:
-        facts = pages.public_facts(
+        facts = public_facts(
             release, here, known, named, options=chosen, analyst=asked.analyst,
-            spent_before=pages.spent_before(release, asked.ledger),
+            spent_before=spent_before(release, asked.ledger),
         )  # fmt: skip
         write_whole(report, release.to_html(facts, contrasts=asked.contrasts))
     if diagnostics is not None and here is not None:
-        text = pages.curator_text(release, here, known, named, chosen)
+        text = curator_text(release, here, known, named, chosen)
         write_whole(diagnostics, text)
 
 

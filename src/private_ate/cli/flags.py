@@ -1,4 +1,4 @@
-"""Flags of commands, made from the table of parameters, and flags that errors speak of."""
+"""Flags of commands: made from the table of parameters, grouped in help, named in errors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,30 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from private_ate.errors import PrivateAteError
 from private_ate.estimators.registry import METHODS
-from private_ate.parameters import REQUIRED, SAME, Parameter, parameter_of, parameters_of
+from private_ate.parameters import (
+    PARAMETERS,
+    REQUIRED,
+    SAME,
+    Parameter,
+    parameter_of,
+    parameters_of,
+)
 
 __all__ = [
+    "GROUPS",
+    "DataFile",
     "DecimalSign",
     "DomainFile",
     "EncodingName",
+    "GroupedCommand",
     "Head",
     "HeaderRow",
+    "PlainCommand",
+    "PlainGroup",
     "Quiet",
     "Separator",
     "SheetName",
@@ -82,6 +95,14 @@ _FLAGS: Final = {
     "weights": "",
     "sampling weights": "--weights {0} --bounds {0}=0:W, or --domain FILE",
 }
+# Panels of the commands that read a study, and their parameters, in the order of the table. A
+# newcomer needs the first panel alone.
+GROUPS: Final = {
+    panel: tuple(one.name for one in PARAMETERS if one.group == panel)
+    for panel in dict.fromkeys(one.group for one in PARAMETERS if one.group)
+}
+_PANELS: Final = {name: panel for panel, names in GROUPS.items() for name in names}
+_PLACES: Final = {name: place for place, name in enumerate(_PANELS)}
 
 
 def with_flag(error: PrivateAteError) -> str:
@@ -102,7 +123,7 @@ def option(one: Parameter) -> Any:  # noqa: ANN401  # typer's own
 
 
 def takes_flags(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the flags of its door in the table; what it declares itself stays.
+    """Give a command its flags from the table of parameters; what it declares itself stays.
 
     The command takes them as keywords, under the names of the table.
     """
@@ -132,7 +153,10 @@ def _keyword(one: Parameter, command: str) -> inspect.Parameter:
     )
 
 
-# Flags of commands that are no doors to an estimate.
+# Flags of commands that make no estimate.
+DataFile = Annotated[
+    Path, typer.Argument(help="CSV, Parquet, Stata, SPSS, Excel or R file.", metavar="DATA")
+]
 Head = Annotated[str | None, option(parameter_of("estimate", "ledger_head"))]
 Quiet = Annotated[bool, option(parameter_of("estimate", "quiet"))]
 DomainFile = Annotated[Path | None, option(parameter_of("estimate", "domain"))]
@@ -143,3 +167,43 @@ EncodingName = Annotated[str | None, option(parameter_of("estimate", "encoding")
 HeaderRow = Annotated[int | None, option(parameter_of("estimate", "header_row"))]
 SkippedRows = Annotated[int | None, option(parameter_of("estimate", "skip_rows"))]
 SheetName = Annotated[str | None, option(parameter_of("estimate", "sheet"))]
+
+
+class _PlainSwitches:
+    """Shows no type beside a switch, which takes no value; mixed into typer's own classes."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # typer's own
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class beside it
+        for each in found:
+            if getattr(each, "is_flag", False) and each.metavar is None:
+                each.metavar = ""
+        return found
+
+
+class PlainCommand(_PlainSwitches, TyperCommand):
+    """A command whose help shows no type beside a switch."""
+
+
+class PlainGroup(_PlainSwitches, TyperGroup):
+    """A group of commands whose own switches show no type."""
+
+
+class GroupedCommand(PlainCommand):
+    """A command whose flags are shown in panels, the flags of a newcomer first."""
+
+    def __init__(self, *args: Any, **known: Any) -> None:  # noqa: ANN401  # typer's own
+        super().__init__(*args, **known)
+        self.params.sort(key=_place)  # the page of reference follows it
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # typer's own
+        """Return all parameters, --help among them, each with its panel."""
+        found = sorted(super().get_params(ctx), key=_place)
+        for each in found:
+            if each.param_type_name == "option":
+                each.rich_help_panel = _PANELS.get(each.name)
+        return found
+
+
+def _place(parameter: Any) -> int:  # noqa: ANN401  # typer's own
+    """Return where help shows a parameter; what belongs to no panel comes first."""
+    return _PLACES.get(parameter.name, -1)

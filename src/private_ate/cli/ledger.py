@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.output import read_text
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level, has_public_covariates
 
@@ -176,7 +177,6 @@ def verify(
     With --release R.json, also that the file is the release that the ledger stored: an edited
     number exits with 2.
     """
-    from private_ate.cli.saved import read_text  # keeps --help fast
     from private_ate.privacy.ledger.ledger import Ledger  # as above
 
     text = None if release is None else read_text(release)

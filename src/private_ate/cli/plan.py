@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from private_ate.cli import flags
-from private_ate.cli.arms import ArmFlags
+from private_ate.cli.arms import ArmFlags, with_survival
+from private_ate.cli.output import watch
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
 
@@ -34,7 +35,6 @@ def plan(
         described,
         method_options,
     )
-    from private_ate.cli.progress import watch  # as above
     from private_ate.planning import plan_ate  # as above
 
     declared = None
@@ -81,7 +81,6 @@ def _several_outcomes(path: Path | None, outcome: list[str] | None) -> Domain | 
 
 def _planned_survival(given: Mapping[str, Any]) -> Domain | None:
     """Return the domain of a time to an event in a study that is not there yet; None for others."""
-    from private_ate.cli.survival import with_survival  # keeps --help fast
     from private_ate.domain import Domain, Survival  # as above
 
     path = given["domain"]

@@ -9,7 +9,7 @@ import typer
 
 from private_ate.arguments import one_of
 from private_ate.cli import flags
-from private_ate.cli.saved import read_release, require_apart
+from private_ate.cli.output import read_release, require_apart
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def report(
 def _draw(release: Release, out: Path, contrasts: Literal["all", "reference"], figure: str) -> None:
     """Draw what is asked for; the name of the file says in which form."""
     from private_ate.report import plots  # matplotlib is an extra
-    from private_ate.report.words import titled_balance  # keeps --help fast
+    from private_ate.report.phrasing import titled_balance  # keeps --help fast
 
     if figure == "effects":
         plots.draw_effects(release, out, contrasts)

@@ -27,22 +27,22 @@ def demo(
         Path | None, typer.Option(help="Keep it here; otherwise it is gone afterwards.")
     ] = None,
 ) -> None:
-    """Come up on loopback with a simulated study and a token for each role.
+    """Run on loopback with a simulated study and a token for each role.
 
     A terminal shows the tokens; otherwise they are in a file, tokens.txt, in the folder.
     """
     import sys  # keeps --help fast
     import tempfile  # as above
 
-    from private_ate.service.running import run_demo  # as above
+    from private_ate.service.processes import run_demo  # as above
 
     shows_tokens = sys.stdout.isatty()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         run_demo(folder, port, typer.echo, shows_tokens=shows_tokens)
         return
-    with tempfile.TemporaryDirectory(prefix="private-ate-") as place:
-        run_demo(Path(place), port, typer.echo, shows_tokens=shows_tokens)
+    with tempfile.TemporaryDirectory(prefix="private-ate-") as config:
+        run_demo(Path(config), port, typer.echo, shows_tokens=shows_tokens)
 
 
 @app.command()
@@ -58,10 +58,10 @@ def init(
     curator: Annotated[str, typer.Option(help="Name of the first curator.")] = "curator",
 ) -> None:
     """Make a folder with a store, keys and systemd units; print the first curator's token."""
-    from private_ate.service.place import make_place  # keeps --help fast
-    from private_ate.service.units import write_units  # as above
+    from private_ate.service.config import create_service  # keeps --help fast
+    from private_ate.service.processes import write_units  # as above
 
-    token = make_place(folder, store=store, origin=origin, port=port, curator=curator)
+    token = create_service(folder, store=store, origin=origin, port=port, curator=curator)
     units = write_units(folder)
     typer.echo(f"The token of {curator!r}, shown once:\n\n  {token}\n")
     typer.echo(f"Put records into {folder / 'data'}, readable by the worker's user alone.")
@@ -74,7 +74,7 @@ def add(
     source: Annotated[str, typer.Argument(help="File below the worker's data folder.")],
     domain: Annotated[Path, typer.Option(help="TOML file that declares it.", metavar="FILE")],
     name: Annotated[str, typer.Option(help="Name of the data set.")],
-    population: Annotated[str, typer.Option(help="The people; their budget is shared.")],
+    population: Annotated[str, typer.Option(help="The persons; their budget is shared.")],
     level: Annotated[str, typer.Option(help="What is private: label or sample.")],
     epsilon: Annotated[
         str | None, typer.Option(help="Total budget of a new population.", metavar="E")
@@ -89,13 +89,13 @@ def add(
 ) -> None:
     """Register a data set on the worker's side: reads the header and counts the rows."""
     from private_ate.domain import Domain  # keeps --help fast
-    from private_ate.service.place import add_file, open_place, read_place  # as above
+    from private_ate.service.config import add_file, open_service, read_config  # as above
     from private_ate.service.sources import write_source  # as above
 
-    place = read_place(folder).behind()
-    with open_place(place) as (store, _):
+    config = read_config(folder).for_worker()
+    with open_service(config) as (store, _):
         add_file(
-            place, store, write_source(
+            config, store, write_source(
                 source, sep=sep, decimal=decimal, encoding=encoding, header_row=header_row,
                 skip_rows=skip_rows, sheet=sheet,
             ),
@@ -108,10 +108,10 @@ def add(
 @app.command()
 def web(folder: Folder) -> None:
     """Serve pages and the interface for programs; needs no right to the records."""
-    from private_ate.service.place import read_place  # keeps --help fast
-    from private_ate.service.running import run_web  # as above
+    from private_ate.service.config import read_config  # keeps --help fast
+    from private_ate.service.processes import run_web  # as above
 
-    run_web(read_place(folder))
+    run_web(read_config(folder))
 
 
 @app.command()
@@ -119,26 +119,29 @@ def work(
     folder: Folder,
     name: Annotated[str, typer.Option(help="Name of this worker, if there are several.")] = "",
 ) -> None:
-    """Work requests off, one process each; the only one that reads records."""
-    from private_ate.service.place import read_place  # keeps --help fast
-    from private_ate.service.running import run_work  # as above
+    """Run requests, one process each; no other command reads records."""
+    from private_ate.service.config import read_config  # keeps --help fast
+    from private_ate.service.processes import run_work  # as above
 
-    run_work(read_place(folder), name)
+    run_work(read_config(folder), name)
 
 
 @app.command()
 def verify(
     folder: Folder,
     head: Annotated[
-        str | None, typer.Option(help="A hash that a release or /v1/heads told.")
+        str | None, typer.Option(help="A hash from a release or from /v1/heads.")
     ] = None,
 ) -> None:
     """Check both histories, the budgets and every request's state; exits with 2 if not."""
-    from private_ate.service.place import open_place, read_place  # keeps --help fast
+    from private_ate.service.config import open_service, read_config  # keeps --help fast
     from private_ate.service.verification import verify_service  # as above
 
-    place = read_place(folder)
-    with open_place(place.behind() if (folder / "worker.toml").is_file() else place) as (store, _):
+    config = read_config(folder)
+    with open_service(config.for_worker() if (folder / "worker.toml").is_file() else config) as (
+        store,
+        _,
+    ):
         found = verify_service(store, head)
     typer.echo(
         f"verified: {found.entries} entries of the ledger, {found.events} events, "
@@ -159,7 +162,7 @@ def policy(
     from json import loads  # keeps --help fast
 
     from private_ate.errors import ArgumentError  # as above
-    from private_ate.service.place import open_place, read_place  # as above
+    from private_ate.service.config import open_service, read_config  # as above
     from private_ate.service.policy import Policy  # as above
     from private_ate.service.store.catalogue import set_policy  # as above
 
@@ -168,7 +171,10 @@ def policy(
     except (OSError, ValueError) as cause:
         msg = f"the policy {str(file)!r} cannot be read as JSON"
         raise ArgumentError(msg) from cause
-    with open_place(read_place(folder).behind()) as (store, _), store.transaction() as execute:
+    with (
+        open_service(read_config(folder).for_worker()) as (store, _),
+        store.transaction() as execute,
+    ):
         is_held = set_policy(execute, dataset, new, curator)
     done = "was replaced" if is_held else "is proposed; a second person confirms it"
     typer.echo(f"the policy of {dataset!r} {done}")
@@ -185,11 +191,14 @@ def user(
 
     Two curators count as two persons only if neither issued an account or a token to the other.
     """
-    from private_ate.service.desk import now  # keeps --help fast
-    from private_ate.service.place import open_place, read_place  # as above
-    from private_ate.service.store.people import add_user, issue_token  # as above
+    from private_ate.service.config import open_service, read_config  # as above
+    from private_ate.service.operations import now  # keeps --help fast
+    from private_ate.service.store.users import add_user, issue_token  # as above
 
-    with open_place(read_place(folder).behind()) as (store, _), store.transaction() as execute:
+    with (
+        open_service(read_config(folder).for_worker()) as (store, _),
+        store.transaction() as execute,
+    ):
         add_user(execute, name, role, "setup", now())
         token = issue_token(execute, name, "setup", now(), days=days)
     typer.echo(f"The token of {name!r}, shown once:\n\n  {token}\n")
@@ -203,11 +212,11 @@ def approve(
     curator: Annotated[str, typer.Option(help="Who approves.")],
 ) -> None:
     """Approve a plan that waits, on the worker's side."""
-    from private_ate.service.place import open_place, read_place  # keeps --help fast
-    from private_ate.service.running import approve_plan  # as above
+    from private_ate.service.config import open_service, read_config  # keeps --help fast
+    from private_ate.service.processes import approve_plan  # as above
 
-    with open_place(read_place(folder).behind()) as (_, desk):
-        state = approve_plan(desk, request, plan, curator)
+    with open_service(read_config(folder).for_worker()) as (_, service):
+        state = approve_plan(service, request, plan, curator)
     typer.echo(f"request {request} is {state}")
 
 
@@ -218,13 +227,13 @@ def rights(
 ) -> None:
     """Let the web's own role in PostgreSQL ask, and neither pay nor approve."""
     from private_ate.errors import ArgumentError  # keeps --help fast
-    from private_ate.service.place import open_place, read_place  # as above
-    from private_ate.service.store.rights import grant_web  # as above
+    from private_ate.service.config import open_service, read_config  # as above
+    from private_ate.service.store.postgres_roles import grant_web  # as above
 
-    place = read_place(folder).behind()
-    if "://" not in place.store:
+    config = read_config(folder).for_worker()
+    if "://" not in config.store:
         msg = "a SQLite file has no roles; separate ones need PostgreSQL"
         raise ArgumentError(msg)
-    with open_place(place) as (store, _):
+    with open_service(config) as (store, _):
         grant_web(store, role)
     typer.echo(f"role {role!r} has the rights of the web process, and no others")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from private_ate.privacy.levels import private_part
-from private_ate.report.combined_parts import effects_table, forest_figure, sites_table
+from private_ate.report.drawings import Mark, draw_sites
 from private_ate.report.effects_table import in_brackets
 from private_ate.report.html import short_lists
-from private_ate.report.markup import Markup, card, element, page
-from private_ate.report.numbers import number_text, pair_text
-from private_ate.report.words import estimand_text
+from private_ate.report.markup import Markup, card, element, folded, page, table, warning_boxes
+from private_ate.report.phrasing import capital, estimand_text, factor_text, number_text, pair_text
 
 if TYPE_CHECKING:
     from private_ate.sites.values import Combined, CombinedEffect
@@ -31,6 +29,7 @@ _VARIANCE = (
     "a site's variance is that of its noise, which is known, and of a normal error that makes its "
     "interval as wide as it is"
 )
+_LONGEST = 40  # letters of a name that fit beside each other on a phone
 
 
 def combined_text(combined: Combined) -> str:
@@ -47,10 +46,6 @@ def combined_text(combined: Combined) -> str:
     return "\n".join([*warned, _title(combined), *lines])
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _printable(text: str) -> str:
     """Return a text of somebody else's file without characters that move a cursor."""
     return "".join(letter if letter.isprintable() else "·" for letter in text)
@@ -63,7 +58,9 @@ def combined_card(combined: Combined) -> str:
         for name, value in _rows(combined)
     ]
     table = element("table", element("caption", _title(combined)), element("tbody", *rows))
-    return card(*_warning_boxes(combined), table, forest_figure(combined, combined.effects[0]))
+    return card(
+        *warning_boxes(combined.warnings), table, forest_figure(combined, combined.effects[0])
+    )
 
 
 def combined_page(combined: Combined) -> str:
@@ -72,13 +69,13 @@ def combined_page(combined: Combined) -> str:
     return page(
         subject,
         element("h1", subject),
-        *_warning_boxes(combined),
+        *warning_boxes(combined.warnings),
         *_effect_part(combined),
         *_heterogeneity_part(combined),
         *_table_part(combined),
         element("h2", "What went in"),
         sites_table(combined),
-        element("p", f"{_capital(_VARIANCE)}.", class_="soft"),
+        element("p", f"{capital(_VARIANCE)}.", class_="soft"),
         *_promise_part(combined),
         *_repeat_part(combined),
         element(
@@ -91,7 +88,7 @@ def combined_page(combined: Combined) -> str:
 
 def _title(combined: Combined) -> str:
     name = estimand_text(combined.estimand).removesuffix(" (ATE)")
-    return f"{_capital(name)}, {_count(combined)} by private-ate"
+    return f"{capital(name)}, {_count(combined)} by private-ate"
 
 
 def _count(combined: Combined) -> str:
@@ -103,7 +100,7 @@ def _subject(combined: Combined) -> str:
     treatment, outcome = combined.treatment, combined.outcome
     if treatment is None or outcome is None:
         name = estimand_text(combined.estimand)
-        return f"{_capital(name)}: {_count(combined)}"
+        return f"{capital(name)}: {_count(combined)}"
     if combined.estimand == "difference":
         name = estimand_text(combined.estimand)
         return f"{outcome.column} by {treatment.column}: {name}, {_count(combined)}"
@@ -145,15 +142,15 @@ def _rows(combined: Combined) -> Iterator[tuple[str, str]]:
 
 
 def _site_rows(combined: Combined, head: CombinedEffect) -> Iterator[tuple[str, str]]:
-    for site, told in zip(combined.sites, head.sites, strict=True):
-        error = math.sqrt(told.sampling_variance + told.noise_variance)
+    for site, found in zip(combined.sites, head.sites, strict=True):
+        error = math.sqrt(found.sampling_variance + found.noise_variance)
         sampling, noise = (
             number_text(math.sqrt(part), math.sqrt(part))
-            for part in (told.sampling_variance, told.noise_variance)
+            for part in (found.sampling_variance, found.noise_variance)
         )
-        text = f"{number_text(told.estimate, error)} {in_brackets(told.interval, error)}, "
+        text = f"{number_text(found.estimate, error)} {in_brackets(found.interval, error)}, "
         text += f"n {site.n:,}, ε {float(site.epsilon):g}, {site.level} level, "
-        text += f"sd {sampling} sampling and {noise} noise, weight {100 * told.weight:.3g} %"
+        text += f"sd {sampling} sampling and {noise} noise, weight {100 * found.weight:.3g} %"
         yield f"  {site.name[:40]}", text
 
 
@@ -177,24 +174,12 @@ def _heterogeneity(effect: CombinedEffect) -> str:
 
 
 def _meaning(combined: Combined) -> str:
-    factor = math.exp(min(float(combined.epsilon), 700.0))
-    return (
-        f"no one's {private_part(combined.level)} changes the chance of any published result by "
-        f"more than {factor:.3g}×"
-        + (f", except with probability {combined.delta:g}" if combined.delta else "")
-        + (": the largest ε of the sites" if len(combined.sites) > 1 else "")
-    )
+    several = ": the largest ε of the sites" if len(combined.sites) > 1 else ""
+    return factor_text(combined.level, float(combined.epsilon), combined.delta) + several
 
 
 def _share(combined: Combined) -> str:
     return f"{100 * combined.confidence:g} %"
-
-
-def _warning_boxes(combined: Combined) -> list[Markup]:
-    return [
-        element("p", f"Warning: {text}.", class_="warning", role="note")
-        for text in combined.warnings
-    ]
 
 
 def _effect_part(combined: Combined) -> list[Markup]:
@@ -209,7 +194,7 @@ def _effect_part(combined: Combined) -> list[Markup]:
     without = pair_text(head.noise_interval, error)
     intervals.append(f"{share} interval for the noise of the sites alone: {without}.")
     return [
-        element("p", _capital(name), class_="soft"),
+        element("p", capital(name), class_="soft"),
         element("p", number_text(head.estimate, error), class_="effect"),
         element("p", f"Model: {_MODELS[combined.model]}."),
         forest_figure(combined, head),
@@ -236,10 +221,9 @@ def _table_part(combined: Combined) -> list[Markup]:
     if len(combined.effects) == 1:
         return []
     figures = [
-        element("details", element("summary", row_name(effect)), forest_figure(combined, effect))
-        for effect in combined.effects[1:]
+        folded(row_name(effect), forest_figure(combined, effect)) for effect in combined.effects[1:]
     ]
-    return [element("h2", "All effects"), effects_table(combined, row_name), *figures]
+    return [element("h2", "All effects"), pooled_table(combined, row_name), *figures]
 
 
 def _promise_part(combined: Combined) -> list[Markup]:
@@ -251,12 +235,12 @@ def _promise_part(combined: Combined) -> list[Markup]:
         if several
         else "One site alone: its own promise."
     )
-    listed = [element("li", f"{_capital(one)}.") for one in combined.not_protected]
+    listed = [element("li", f"{capital(one)}.") for one in combined.not_protected]
     meaning = _meaning(combined)
     return [
         element("h2", "What is promised"),
         element("p", text, class_="promise"),
-        element("p", f"{combined.guarantee}. {_capital(meaning)}. "
+        element("p", f"{combined.guarantee}. {capital(meaning)}. "
                 f"Neighbours: {combined.adjacency}.", class_="soft"),
         element("p", "Not protected:"),
         element("ul", *listed),
@@ -275,9 +259,95 @@ def _repeat_part(combined: Combined) -> list[Markup]:
         element("h2", "How to repeat it"),
         element("p", "The same releases give the same numbers; nothing is drawn or spent."),
         element("pre", element("code", call)),
-        element(
-            "details",
-            element("summary", "The combination as data"),
+        folded(
+            "The combination as data",
             element("pre", element("code", short_lists(combined.to_json()))),
         ),
     ]
+
+
+def forest_figure(combined: Combined, effect: CombinedEffect) -> Markup:
+    """Return the forest plot of one effect, with a legend."""
+    error = effect.standard_error
+    sites = [
+        Mark(f"{_short(found.site)} ({100 * found.weight:.2g} %)", found.estimate, *found.interval)
+        for found in effect.sites
+    ]
+    name = f"all, {combined.model} model"
+    pooled = Mark(name, effect.estimate, *effect.interval)
+    listed = "; ".join(
+        f"{mark.name} {number_text(mark.value, error)}, {pair_text((mark.low, mark.high), error)}"
+        for mark in (*sites, pooled)
+    )
+    drawn = draw_sites(
+        sites, [found.weight for found in effect.sites], pooled, effect.prediction_interval,
+        describe=f"Forest plot. {listed}",
+    )  # fmt: skip
+    noun = "difference" if effect.estimand == "difference" else "effect"
+    legend = (
+        f"{_units(combined, effect)} Squares: sites, as large as their weight (in brackets), with "
+        f"their own intervals. Bar: the pooled {noun}. The grey line is no {noun}."
+    )
+    if effect.prediction_interval is not None:
+        legend += " Dashed: where the effect of another site is expected."
+    return element("figure", drawn, element("figcaption", legend))
+
+
+def sites_table(combined: Combined) -> Markup:
+    """Return what each site released and promised; it fits a phone."""
+    head = combined.effects[0]
+    rows = []
+    for site, found in zip(combined.sites, head.sites, strict=True):
+        error = math.sqrt(found.sampling_variance + found.noise_variance)
+        about = f"n {site.n:,}, {site.method}, {site.level} level, ε {float(site.epsilon):g}"
+        if site.delta:
+            about += f", δ {site.delta:g}"
+        if site.population is not None:
+            about += f"; {site.population}"
+        rows.append(
+            element("tr",
+                element("th", site.name, scope="row"),
+                element("td", number_text(found.estimate, error), class_="number"),
+                element("td", _deviation(found.sampling_variance), class_="number"),
+                element("td", _deviation(found.noise_variance), class_="number"),
+                element("td", f"{100 * found.weight:.3g} %", class_="number"),
+            )
+        )  # fmt: skip
+        rows.append(element("tr", element("td", about, colspan=5, class_="soft")))
+    caption = "Each site, the standard deviations of its sampling and of its noise, and its weight."
+    return table(caption, _head("site", "effect", "sampling", "noise", "weight"), rows)
+
+
+def pooled_table(combined: Combined, name: Callable[[CombinedEffect], str]) -> Markup:
+    """Return all pooled effects with their intervals."""
+    rows = [
+        element("tr",
+            element("th", name(effect), scope="row"),
+            element("td", number_text(effect.estimate, effect.standard_error), class_="number"),
+            element("td", pair_text(effect.interval, effect.standard_error)),
+            element("td", pair_text(effect.simultaneous, effect.standard_error)),
+        )
+        for effect in combined.effects
+    ]  # fmt: skip
+    caption = "Pooled effects; the last column covers all rows together."
+    return table(caption, _head("effect of", "pooled", "interval", "all together"), rows)
+
+
+def _deviation(variance: float) -> str:
+    return number_text(math.sqrt(variance), math.sqrt(variance))
+
+
+def _head(first: str, *others: str) -> list[Markup]:
+    cells = [element("th", text, scope="col", class_="number") for text in others]
+    return [element("th", first, scope="col"), *cells]
+
+
+def _units(combined: Combined, effect: CombinedEffect) -> str:
+    """Name the unit of the row's own outcome, which is known of the headline's alone."""
+    outcome = combined.outcome
+    known = outcome is not None and outcome.column == effect.outcome and outcome.unit is not None
+    return f"In {outcome.unit}." if known and outcome else "In units of the outcome."
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

@@ -7,13 +7,21 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from private_ate.release import ArmDiagnostics
-from private_ate.report.effects_sections import balance_parts
-from private_ate.report.markup import Markup, element, page
-from private_ate.report.numbers import number_text, pair_text
-from private_ate.report.overlap import overlap_figure
-from private_ate.report.parts import balance_table, warning_boxes
-from private_ate.report.table_one import table_one_part
-from private_ate.report.words import estimand_name, noun, uncertainty
+from private_ate.report.arm_comparison import (
+    balance_parts,
+    balance_table,
+    overlap_figure,
+    table_one_part,
+)
+from private_ate.report.markup import Markup, element, page, table, warning_boxes
+from private_ate.report.phrasing import (
+    capital,
+    estimand_name,
+    noun,
+    number_text,
+    pair_text,
+    uncertainty,
+)
 
 if TYPE_CHECKING:
     from private_ate.release import Diagnostics, Release
@@ -50,7 +58,7 @@ def curator_page(diagnostics: Diagnostics | ArmDiagnostics, release: Release | N
         _TITLE,
         element("h1", _TITLE),
         element("p", _INTRODUCTION),
-        *([] if release is None else warning_boxes(release)),
+        *([] if release is None else warning_boxes(release.warnings)),
         *effects,
         *_lost_part(diagnostics.lost),
         *_released_part(diagnostics.without_noise),
@@ -74,14 +82,14 @@ def _released_part(found: WithoutNoise | None) -> list[Markup]:
         _weights_table(found.weights, "Weights of the units in the release."),
     ]
     if found.table is not None:
-        worth = "; ".join(
+        sizes = "; ".join(
             f"the {size:,} units of arm “{label}” weigh as much as {effective:,.0f} of equal weight"
             for label, size, effective in zip(
                 found.table.labels, found.table.sizes, found.table.effective, strict=True
             )
         )
         parts += [
-            element("p", f"{worth[0].upper()}{worth[1:]}."),
+            element("p", f"{capital(sizes)}."),
             table_one_part(found.table, " as the release does"),
         ]
     return parts
@@ -104,14 +112,9 @@ def _lost_part(lost: Mapping[str, LostValues]) -> list[Markup]:
     title = element("h2", "Values that were missing or lost to the declared bounds")
     if not rows:
         return [title, element("p", "None: every entry lies within what was declared.")]
-    table = element(
-        "table",
-        element("caption", "Entries that were not used as they are."),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-    )
+    shown = table("Entries that were not used as they are.", head, rows)
     others = len(lost) - len(rows)
-    return [title, table, *([element("p", f"Nothing was lost in {others} other columns.")]
+    return [title, shown, *([element("p", f"Nothing was lost in {others} other columns.")]
                             if others else [])]  # fmt: skip
 
 
@@ -185,12 +188,7 @@ def _weights_table(
                 *(element("td", f"{value:.2f}", class_="number") for value in values))
         for arm, values in weights.items()
     ]  # fmt: skip
-    return element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-    )
+    return table(caption, head, rows)
 
 
 def _contrasts(diagnostics: ArmDiagnostics, release: Release | None) -> list[Markup]:

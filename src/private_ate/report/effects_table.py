@@ -15,8 +15,7 @@ from private_ate.effects import p_value_of
 from private_ate.effects.of_releases import interval_error
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.release.metadata import OutcomeNote, around, longer_half
-from private_ate.report.numbers import number_text
-from private_ate.report.words import column_title, noun, outcome_names, percent
+from private_ate.report.phrasing import column_title, noun, number_text, outcome_names, percent
 from private_ate.settings import Facts, OutcomeFacts, settings_of_outcome
 
 if TYPE_CHECKING:
@@ -216,11 +215,11 @@ def outcome_cells(release: Release) -> Cells:
     names: list[str] = []
     rows: list[Effect] = []
     for view in by_outcome(release):
-        told = [row for row in view.effects if row.subgroup is None]
-        told = [row for row in told if row.against == told[0].against]
+        held = [row for row in view.effects if row.subgroup is None]
+        held = [row for row in held if row.against == held[0].against]
         unit = "" if view.outcome is None or not view.outcome.unit else f" ({view.outcome.unit})"
-        names += [f"{column_title(release, row.outcome)}{unit}" for row in told]
-        rows += told
+        names += [f"{column_title(release, row.outcome)}{unit}" for row in held]
+        rows += held
     columns = [("outcome", False, names), *_arms_column(release, rows)]
     return cells_of([*columns, *effect_columns(release, rows)])
 

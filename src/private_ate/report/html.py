@@ -10,29 +10,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.release.public_facts import PublicFacts, TableOne
-from private_ate.report.effects_sections import (
+from private_ate.report.arm_comparison import (
+    balance_parts,
+    balance_table,
+    overlap_figure,
+    table_one_part,
+)
+from private_ate.report.effects_table import Scope, by_outcome, has_outcomes
+from private_ate.report.html_sections import (
     arms_part,
+    budget_part,
     contrasts_part,
+    effect_part,
     outcome_part,
-    plain_table,
-    spread_part,
+    promise_part,
     subgroup_part,
 )
-from private_ate.report.effects_table import Scope, by_outcome, effect_tables, has_outcomes
-from private_ate.report.glance import glance_table
-from private_ate.report.markup import Markup, card, element, page
-from private_ate.report.overlap import overlap_figure
-from private_ate.report.parts import (
-    balance_table,
-    budget_part,
-    effect_part,
-    promise_part,
-    warning_boxes,
-)
-from private_ate.report.survival import survival_part
-from private_ate.report.table_one import table_one_part
-from private_ate.report.text import summary_rows
-from private_ate.report.words import (
+from private_ate.report.markup import Markup, element, folded, page, warning_boxes
+from private_ate.report.phrasing import (
     PAPER,
     column_title,
     estimand_name,
@@ -44,6 +39,8 @@ from private_ate.report.words import (
     python_call,
     titled_balance,
 )
+from private_ate.report.summary_table import summary_table
+from private_ate.report.survival import survival_part
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -93,22 +90,6 @@ def releases_page(
     return page(title, *parts, _footer(releases[0][0]))
 
 
-def release_card(release: Release) -> str:
-    """Return the summary as a fragment for a notebook: warnings first, then a table."""
-    rows = [
-        element("tr", element("th", name.strip(), scope="row"), element("td", value))
-        for name, value in summary_rows(release)
-    ]
-    caption = element("caption", f"{headline(release)}, released by private-ate")
-    cells = effect_tables(release)
-    captions = [element("caption", each.title) if each.title else None for each in cells]
-    if release.arms:
-        captions[0] = caption
-    tables = [plain_table(each, title) for each, title in zip(cells, captions, strict=True)]
-    table = element("table", *([] if release.arms else [caption]), element("tbody", *rows))
-    return card(*warning_boxes(release), *tables, table)
-
-
 def _sections(
     release: Release,
     facts: PublicFacts,
@@ -121,13 +102,13 @@ def _sections(
     parts = [element("h2", heading)] if heading else []
     if not release.is_private:
         parts.append(element("p", plain_promise(release), class_="warning", role="note"))
-    parts += warning_boxes(release)
+    parts += warning_boxes(release.warnings)
     parts += shown
     parts += survival_part(release)
     parts += outcome_part(release)
     for view in by_outcome(release):
         parts += subgroup_part(view)
-    parts.append(glance_table(release, analyst=facts.analyst, spent_before=facts.spent_before))
+    parts.append(summary_table(release, analyst=facts.analyst, spent_before=facts.spent_before))
     parts += promise_part(release, level)
     parts += _arms(release, facts, level)
     parts += _citation(release, level)
@@ -145,14 +126,16 @@ def _arms(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
     if facts.table is not None:
         parts.append(_table_of_arms(facts.table))
         if release.arms:
-            parts += [_folded("Balance, pair by pair", spread_part(release))] * bool(known.balance)
+            parts += [
+                folded("Balance, pair by pair", *balance_parts(known.balance, known.arm_balance))
+            ] * bool(known.balance)
     elif release.arms:
-        parts += spread_part(release)
+        parts += balance_parts(known.balance, known.arm_balance)
     elif known.balance:
         parts.append(balance_table(titled_balance(release)))
     if facts.overlap is not None:
-        parts.append(_folded("How the arms' propensity scores overlap",
-                             [overlap_figure(facts.overlap)]))  # fmt: skip
+        parts.append(folded("How the arms' propensity scores overlap",
+                            overlap_figure(facts.overlap)))  # fmt: skip
     return [element(level, "The arms"), *parts] if parts else []
 
 
@@ -163,11 +146,7 @@ def _table_of_arms(table: TableOne) -> Markup:
         return shown
     count = sum(row.verdict != "balanced" for row in table.rows)
     title = f"Table 1: {len(table.rows)} covariates by arm, {count} of them not balanced"
-    return _folded(title, [shown])
-
-
-def _folded(title: str, parts: list[Markup]) -> Markup:
-    return element("details", element("summary", title), *parts)
+    return folded(title, shown)
 
 
 def _citation(release: Release, level: str) -> list[Markup]:
@@ -186,12 +165,12 @@ def _repeat(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
     ]
     calls = [element("pre", element("code", facts.command))] if facts.command else []
     calls.append(element("pre", element("code", python_call(release))))
-    parts.append(_folded("The call", calls))
+    parts.append(folded("The call", *calls))
     if facts.domain:
         declared = element("pre", element("code", facts.domain.strip()))
-        parts.append(_folded("The declared domain", [declared]))
+        parts.append(folded("The declared domain", declared))
     data = element("pre", element("code", short_lists(release.to_json())))
-    parts.append(_folded("The release as data, with every setting", [data]))
+    parts.append(folded("The release as data, with every setting", data))
     return parts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from html import escape
 
 _VOID = frozenset({"meta", "br", "wbr", "line", "rect", "circle", "path", "input", "link"})
@@ -68,13 +69,36 @@ def words_apart(name: str) -> Markup:
     return Markup(element("wbr").join(map(escape, parts)))
 
 
-def stacked(texts: tuple[str, ...]) -> list[Markup]:
+def stacked(texts: Sequence[str]) -> list[Markup]:
     """Return texts one below the other, the first of them in full colour."""
     first, *others = texts
     parts = [element("span", first)]
     for text in others:
         parts += [element("br"), element("span", text, class_="soft")]
     return parts
+
+
+def table(
+    caption: str, head: Iterable[str], rows: Iterable[str], **attributes: str | float
+) -> Markup:
+    """Return a table: a caption unless it is empty, a row of header cells, and its rows."""
+    return element(
+        "table",
+        *([element("caption", caption)] if caption else []),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+        **attributes,
+    )
+
+
+def folded(title: str, *parts: str) -> Markup:
+    """Return parts that a reader unfolds by their title."""
+    return element("details", element("summary", title), *parts)
+
+
+def warning_boxes(warnings: Iterable[str]) -> list[Markup]:
+    """Return what to know before a number is used, each in a box of its own."""
+    return [element("p", f"Warning: {text}.", class_="warning", role="note") for text in warnings]
 
 
 def _plain(value: str | float) -> str:

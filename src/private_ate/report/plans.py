@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from private_ate.report.numbers import number_text
+from private_ate.report.phrasing import capital, number_text
 
 if TYPE_CHECKING:
     from private_ate.planning.plan import Plan, PlanRow
@@ -17,7 +17,7 @@ def plan_text(plan: Plan) -> str:
     """Return the table, the answer, what the columns mean and what the plan rests on."""
     parts = [f"What to expect, {plan.level} level, method {plan.method}", _table(plan)]
     if plan.answer:
-        parts.append(_wrapped(f"{_capital(plan.answer)}."))
+        parts.append(_wrapped(f"{capital(plan.answer)}."))
     parts += [
         "\n".join(
             textwrap.fill(meaning, _WIDTH, initial_indent=f"{name:12}", subsequent_indent=" " * 12)
@@ -35,7 +35,7 @@ def plan_legend(plan: Plan) -> list[tuple[str, str]]:
     note = _SUBGROUP_NOTE if plan.has_subgroups else notes[plan.level]
     return [
         ("noise", "expected size of the privacy noise"),
-        ("sampling", "standard deviation without noise: what so many people leave open"),
+        ("sampling", "standard deviation without noise: what this many units leave uncertain"),
         ("error", "expected size of both together"),
         ("half-width", f"of the {share} interval that a release will show, about the median"),
         ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
@@ -47,7 +47,9 @@ _NOTES = {
     "label": "largest weight of a unit, which the noise follows",
     "sample": "whether the estimate adjusts for covariates; if not, it is a difference in means",
 }
-_SUBGROUP_NOTE = "largest weight of a unit, which the noise follows, or how many cells are added up"
+_SUBGROUP_NOTE = (
+    "largest weight of a unit, which the noise follows, or how many subgroups are added up"
+)
 _ARM_NOTES = {
     "label": "largest weight of a unit of the first arm, which its noise follows",
     "sample": "what the estimate adjusts by: plain is nothing and makes differences in means, "
@@ -65,7 +67,7 @@ def plan_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
 
 
 def _named(plan: Plan) -> tuple[str, list[str]]:
-    """Return what rows of an ε are told apart by: outcomes, subgroups, contrasts, or several."""
+    """Return what distinguishes rows of an ε: outcomes, subgroups, contrasts, or several."""
     first, kinds = plan.rows[0], []
     if first.outcome is not None:
         kinds.append(("outcome", [row.outcome or "" for row in plan.rows]))
@@ -134,8 +136,3 @@ def _cells(row: PlanRow, *, solved: bool) -> list[str]:
 
 def _wrapped(text: str) -> str:
     return textwrap.fill(text, _WIDTH)
-
-
-def _capital(text: str) -> str:
-    """Begin with a capital letter; ε stays ε."""
-    return text[0].upper() + text[1:] if text[0].isascii() else text

@@ -1,4 +1,4 @@
-"""Drawings for people; each needs matplotlib, which the `plots` extra installs."""
+"""Figures for papers and slides; each needs matplotlib, which the `plots` extra installs."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def draw_effects(release: Release, path: Path, contrasts: Scope = "all") -> None
     numbers promise.
     """
     from private_ate.report.effects_table import shown_effects  # needs no matplotlib
+    from private_ate.report.phrasing import compared_line
     from private_ate.report.tables import promise_text
-    from private_ate.report.words import compared_line
 
     figure = _draw_forest(release, shown_effects(release, contrasts), path)
     title = compared_line(release)
@@ -160,7 +160,7 @@ def draw_contrasts(release: Release, path: Path, contrasts: Scope = "all") -> No
 
 def _draw_forest(release: Release, rows: Sequence[Effect], path: Path) -> Any:  # noqa: ANN401
     """Return a figure with a panel for each outcome and a line for each row."""
-    from private_ate.report.words import outcome_unit  # as above
+    from private_ate.report.phrasing import outcome_unit  # as above
 
     _require_format(path)
     names = list(dict.fromkeys(row.outcome for row in rows))
@@ -192,7 +192,7 @@ def _row_name(release: Release, row: Effect) -> str:
 
 
 def _axis_title(release: Release, outcome: str, unit: str) -> str:
-    from private_ate.report.words import column_title, noun, percent  # as above
+    from private_ate.report.phrasing import column_title, noun, percent  # as above
 
     kind = "interval" if release.interval is not None else "interval for the noise alone"
     measured = f", {unit}" if unit else ""

@@ -1,4 +1,4 @@
-"""A time to an event as people read it: a sentence, risks, the curves as a table and a figure."""
+"""A time to an event in a report: a sentence, risks, the curves as a table and a figure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from private_ate.report.effects_table import Cells, cells_of
 from private_ate.report.markup import Markup, element
-from private_ate.report.numbers import number_text
-from private_ate.report.words import percent
+from private_ate.report.phrasing import number_text, percent
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -65,9 +64,11 @@ def survival_rows(release: Release) -> Iterator[tuple[str, str]]:
     yield "survival", survival_sentence(release)
     how = "adjusted" if release.risks.adjusted else "NOT adjusted"
     source = "from the curves" if release.risks.source == "curves" else "paid for"
-    told = ", ".join(f"{label} {100 * risk:.1f} %" for label, risk in release.risks.by_arm.items())
-    if told:
-        yield f"risks by {_span(release)}", f"{told} ({how}, {source})"
+    listed = ", ".join(
+        f"{label} {100 * risk:.1f} %" for label, risk in release.risks.by_arm.items()
+    )
+    if listed:
+        yield f"risks by {_span(release)}", f"{listed} ({how}, {source})"
     for one in release.risks.contrasts:
         yield f"  {one.arm} : {one.against}", risk_words(one)
 
@@ -94,8 +95,8 @@ def curve_cells(release: Release) -> Cells:
         ("time", True, [f"{time:.5g}" for time in first.time])
     ]
     for label, curve in curves:
-        told = zip(curve.survival, curve.low, curve.high, strict=True)
-        texts = [f"{at:.3f} [{low:.3f}, {high:.3f}]" for at, low, high in told]
+        points = zip(curve.survival, curve.low, curve.high, strict=True)
+        texts = [f"{at:.3f} [{low:.3f}, {high:.3f}]" for at, low, high in points]
         columns += [(label, True, texts), ("at risk", True, [f"{n:,}" for n in curve.at_risk])]
     how = "weighted by covariates" if first.adjusted else "of the arms as they are, NOT adjusted"
     return cells_of(columns, f"survival curves, {how}; band for whole curves")

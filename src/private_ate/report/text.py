@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
-from private_ate.privacy.levels import private_part
 from private_ate.report.effects_table import (
     Cells,
     Scope,
@@ -18,17 +17,18 @@ from private_ate.report.effects_table import (
     has_outcomes,
     in_brackets,
 )
-from private_ate.report.glance import ratio_rows
-from private_ate.report.numbers import number_text
-from private_ate.report.survival import curve_cells, survival_rows
-from private_ate.report.words import (
+from private_ate.report.phrasing import (
     assumption,
     compared_line,
+    factor_text,
     headline,
     noise_error,
+    number_text,
     sampling_words,
     uncertainty,
 )
+from private_ate.report.summary_table import ratio_rows
+from private_ate.report.survival import curve_cells, survival_rows
 from private_ate.settings import Facts
 
 if TYPE_CHECKING:
@@ -245,15 +245,7 @@ def _meaning(release: Release) -> Iterator[tuple[str, str]]:
     if not release.is_private:
         yield "  means", "nothing: do not publish this number as private"
         return
-    import math  # one line of one summary
-
-    factor = math.exp(min(float(release.epsilon), 700.0))
-    whose = private_part(release.level)
-    yield (
-        "  means",
-        f"no one's {whose} changes the chance of any published result by more than {factor:.3g}×"
-        + (f", except with probability {release.delta:g}" if release.delta else ""),
-    )
+    yield "  means", factor_text(release.level, float(release.epsilon), release.delta)
 
 
 def _name(release: Release) -> str:

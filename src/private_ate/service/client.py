@@ -20,7 +20,7 @@ from urllib.request import Request as HttpRequest
 
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.release import Release
-from private_ate.service.store.states import state_words
+from private_ate.service.store.request_states import state_words
 
 __all__ = ["Asked", "Client", "Planned", "ServiceError"]
 
@@ -73,7 +73,7 @@ class Client:
         return cast("list[dict[str, Any]]", self._json("GET", "/v1/datasets"))
 
     def dummy(self, dataset: str, rows: int = 1000) -> str:
-        """Return made-up people of a data set's domain as CSV."""
+        """Return made-up data of a data set's domain as CSV."""
         return self._text("GET", f"/v1/datasets/{quote(dataset, safe='')}/dummy.csv?rows={rows}")
 
     def plan(

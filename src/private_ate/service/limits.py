@@ -1,8 +1,12 @@
-"""How much one analyst may have under way, so that nobody keeps others waiting."""
+"""How much one analyst may have under way or computed, so that nobody keeps others waiting."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from private_ate.arguments import settle, whole_number
@@ -11,7 +15,7 @@ from private_ate.privacy.ledger.store import Execute
 from private_ate.service.refusals import TooMany
 from private_ate.service.store.requests import count_requests
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "Shares"]
 
 _MOST: Final = 10**9
 
@@ -60,3 +64,42 @@ class Limits:
                 "analyst may; wait for a decision or cancel one"
             )
             raise TooMany(msg)
+
+
+@dataclass(slots=True)
+class Shares:
+    """Runs a few computations at a time, one for each user; some more wait for their turn.
+
+    A user has two places, and one when half of them are taken: so it takes as many users as half
+    the places to keep somebody else out.
+    """
+
+    at_once: int = 2  # a plan takes a second of a core
+    places: int = 12  # more threads that wait would hold up everything else
+    _held: Counter[str] = field(default_factory=Counter, repr=False)
+    _running: set[str] = field(default_factory=set, repr=False)
+    _news: threading.Condition = field(default_factory=threading.Condition, repr=False)
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[None]:
+        """Wait for a turn and keep it; refuse who has a full share, and everybody when full."""
+        with self._news:
+            taken = self._held.total()
+            share = 1 if 2 * taken >= self.places else 2
+            if taken >= self.places or self._held[name] >= share:
+                msg = "more plans and made-up data are asked for than can be made; wait a moment"
+                raise TooMany(msg)
+            self._held[name] += 1
+            self._news.wait_for(lambda: self._may_run(name))
+            self._running.add(name)
+        try:
+            yield
+        finally:
+            with self._news:
+                self._running.remove(name)
+                self._held[name] -= 1
+                self._held += Counter()  # drops users who hold nothing
+                self._news.notify_all()
+
+    def _may_run(self, name: str) -> bool:
+        return name not in self._running and len(self._running) < self.at_once

@@ -1,9 +1,16 @@
-"""Checks a whole service: both chains, the budgets, and that every state is the ledger's word."""
+"""Checks of a service's records: hash chains, budgets, and each request's state in the ledger.
+
+A check reads everything, which takes longer the longer a history is. Pages show one that is a
+minute old at most. It is never repeated because a history grew: its time would tell, before an
+answer is visible, how far the work has come.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NoReturn
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import Entry
@@ -12,12 +19,13 @@ from private_ate.privacy.ledger.ledger import Ledger
 from private_ate.privacy.ledger.store import Store, read_entries
 from private_ate.service.store.catalogue import CLOSED, list_datasets, list_populations
 from private_ate.service.store.events import Event, read_events, verify_events
-from private_ate.service.store.history import state_of_events
-from private_ate.service.store.people import REVOKED, list_users
+from private_ate.service.store.request_states import FINAL, MOVES
 from private_ate.service.store.requests import RequestRow, list_requests
-from private_ate.service.store.states import FINAL, MOVES
+from private_ate.service.store.users import REVOKED, list_users
+from private_ate.service.store.worker_events import state_of_events
 
-__all__ = ["Found", "verify_service"]
+__all__ = ["Check", "Found", "RecentCheck", "verify_service"]
+_HOLDS: Final = 60_000  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +86,49 @@ def _check_request(row: RequestRow, entries: dict[tuple[str, str], Entry]) -> No
 
 def _check_history(row: RequestRow, events: list[Event]) -> None:
     """Compare a request's state with its events; a worker's steps may not be public yet."""
-    told = state_of_events(events)
-    is_hidden = told == "queued" and bool(row.claim) and row.state in MOVES["queued"] | FINAL
-    if told != row.state and not is_hidden:
-        _differs(f"request {row.id} is {row.state}, and its history says {told or 'nothing'}")
+    last = state_of_events(events)
+    is_hidden = last == "queued" and bool(row.claim) and row.state in MOVES["queued"] | FINAL
+    if last != row.state and not is_hidden:
+        _differs(f"request {row.id} is {row.state}, and its history says {last or 'nothing'}")
 
 
 def _differs(what: str) -> NoReturn:
     msg = f"the service's tables and its histories differ: {what}"
     raise LedgerError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How both histories were found, and when; ``problem`` is empty if they verify."""
+
+    events: int
+    problem: str
+    at: int
+
+
+@dataclass(slots=True)
+class RecentCheck:
+    """Makes checks of a store, and remembers the last."""
+
+    store: Store
+    clock: Callable[[], int]
+    _last: Check | None = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def newest(self) -> Check:
+        """Return a check that is a minute old at most."""
+        with self._lock:  # one at a time: who comes meanwhile gets the same
+            moment, known = self.clock(), self._last
+            if known is None or not 0 <= moment - known.at < _HOLDS:
+                known = self._last = self._check(moment)
+            return known
+
+    def _check(self, moment: int) -> Check:
+        with self.store.snapshot() as execute:
+            events = read_events(execute)
+        try:
+            Ledger(self.store).verify()
+            verify_events(events)
+        except LedgerError as error:
+            return Check(len(events), str(error), moment)
+        return Check(len(events), "", moment)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from private_ate import Domain, DomainError
 from private_ate.cli.app import app
-from private_ate.cli.suspicion import reason_against
+from private_ate.cli.domain import reason_against
 
 ASKED = ("--treatment", "t", "--outcome", "y")
 

@@ -16,9 +16,9 @@ from private_ate import Domain
 from private_ate.audit import Finding, run
 from private_ate.cli import app as program
 from private_ate.cli import audit as audit_command
-from private_ate.cli import progress
+from private_ate.cli import output
 from private_ate.cli.app import app
-from private_ate.cli.help import GROUPS
+from private_ate.cli.flags import GROUPS
 from private_ate.datasets import load
 from private_ate.estimators.registry import METHODS
 
@@ -86,7 +86,7 @@ def audited(monkeypatch, *words):
         yield Finding("calibrated", "ε ≤ 1", "ε ≥ 0.000", 200, passed=True)
 
     monkeypatch.setattr("private_ate.audit.run_audit", run_audit)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(output, "_PATIENCE", 0.0)
     return RUNNER.invoke(app, ["audit", *words])
 
 
@@ -104,8 +104,8 @@ def test_the_audit_says_what_a_bound_of_zero_means(monkeypatch):
 
 
 def test_a_piped_estimate_shows_no_progress(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    with progress.watch("estimating") as step:
+    monkeypatch.setattr(output, "_PATIENCE", 0.0)
+    with output.watch("estimating") as step:
         step("propensity model", 1, 2)
     assert capsys.readouterr().err == ""
 
@@ -130,7 +130,7 @@ def test_plans_and_checks_can_be_quiet(asked, tmp_path, monkeypatch):
         told.append(quiet)
         yield lambda *_: None
 
-    monkeypatch.setattr("private_ate.cli.progress.watch", watch)
+    monkeypatch.setattr(f"private_ate.cli.{command}.watch", watch)
     outputs = [RUNNER.invoke(app, [*words, *flag]).stdout for flag in ([], ["--quiet"])]
 
     assert told == [False, True]
@@ -242,7 +242,7 @@ def test_every_flag_of_a_study_is_shown_in_a_panel(name):
 
     flags = [each.name for each in found if each.param_type_name == "option"]
     named = [one for names in GROUPS.values() for one in names]
-    assert set(flags) <= set(named), "name the flag in private_ate.cli.help.GROUPS"
+    assert set(flags) <= set(named), "name the flag in private_ate.cli.flags.GROUPS"
     assert flags == [one for one in named if one in flags]
 
 

@@ -4,7 +4,7 @@ import io
 
 import rich.console
 
-from private_ate.cli import progress
+from private_ate.cli import output
 
 
 def test_a_bar_shows_its_pass_the_rate_and_the_time_left(monkeypatch):
@@ -15,9 +15,9 @@ def test_a_bar_shows_its_pass_the_rate_and_the_time_left(monkeypatch):
         "Console",
         lambda **_: make(file=out, force_terminal=True, width=120, color_system=None),
     )
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(output, "_PATIENCE", 0.0)
 
-    with progress.watch("estimating") as step:
+    with output.watch("estimating") as step:
         for _ in range(2):
             for done in range(1, 5):
                 step("propensity model", done, 4)
@@ -30,7 +30,7 @@ def test_a_bar_shows_its_pass_the_rate_and_the_time_left(monkeypatch):
 
 
 def test_short_work_draws_nothing(capsys):
-    with progress.watch("estimating") as step:
+    with output.watch("estimating") as step:
         step("pass", 1, 2)
 
     assert capsys.readouterr().err == ""

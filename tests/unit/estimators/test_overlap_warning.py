@@ -13,7 +13,7 @@ from private_ate.engines.local import LocalStudy
 from private_ate.estimators.exact import diagnose_ate
 from private_ate.estimators.overlap_warning import pair_model, warn_of_overlap
 from private_ate.estimators.public_arms import ArmBalance, measure_arms
-from private_ate.report.words import publishable_sentence
+from private_ate.report.phrasing import publishable_sentence
 
 EARNINGS = Interval(0, 40_000)
 DOMAIN = Domain(

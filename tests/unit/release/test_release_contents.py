@@ -26,9 +26,9 @@ from private_ate import (
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.estimators.registry import METHODS
 from private_ate.release.format import FIELDS, OLD_FIELDS
-from private_ate.report.frames import budget_frame, effects_frame
+from private_ate.report.phrasing import publishable_sentence, python_call
 from private_ate.report.text import release_table
-from private_ate.report.words import publishable_sentence, python_call
+from private_ate.report.to_polars import budget_frame, effects_frame
 
 OLD = sorted((Path(__file__).parents[2] / "golden" / "old").glob("*.json"))
 STUDY = draw_clinic(400, seed=3)

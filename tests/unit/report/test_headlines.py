@@ -20,9 +20,9 @@ from private_ate import (
 )
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.release.public_facts import PublicFacts
-from private_ate.report.frames import effects_frame
+from private_ate.report.phrasing import PAPER, publishable_sentence, uncertainty
 from private_ate.report.text import release_table
-from private_ate.report.words import PAPER, publishable_sentence, uncertainty
+from private_ate.report.to_polars import effects_frame
 
 STUDY = draw_clinic(400, seed=3)
 FACTS = PublicFacts(treatment="drug", outcome="pressure_drop")

@@ -7,13 +7,13 @@ from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError
 from private_ate.estimators.overlap import describe_overlap
 from private_ate.release import Overlap
-from private_ate.report.frames import (
+from private_ate.report.plots import draw_balance, draw_errors, draw_overlap, draw_plan
+from private_ate.report.to_polars import (
     balance_frame,
     error_frame,
     overlap_frame,
     plan_frame,
 )  # fmt: skip
-from private_ate.report.plots import draw_balance, draw_errors, draw_overlap, draw_plan
 
 BALANCE = {"age": (0.5, 0.01), "sex": (-0.2, -0.03)}
 ERRORS = {"ours": {1.0: 0.5, 0.5: 0.9}, "published": {1.0: 1.0}}

@@ -20,7 +20,7 @@ from private_ate import (
 from private_ate.cli.app import app
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.release.public_facts import PublicFacts
-from private_ate.report.numbers import number_text
+from private_ate.report.phrasing import number_text
 
 CANARY = 41.87654321
 
@@ -143,7 +143,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_spent(files
 
 
 def test_a_password_in_the_command_stays_off_the_page(releases, study, monkeypatch):
-    from private_ate.cli.pages import public_facts
+    from private_ate.cli.output import public_facts
 
     secret = [
         "--ledger",

@@ -27,20 +27,32 @@ def match_similar_units(
     T′ = T, which is public.
 
     Neighbours: one person's rows replaced. Sensitivity: one treatment for each of the person's
-    rows. Cost: ε₂, by randomised response of the treatments; the order follows from what was
-    released. Proof: docs/proofs/published.md.
+    rows. Cost: ε₂, by randomised response of the treatments, generalised where there are several
+    arms; the order follows from what was released. Proof: docs/proofs/published.md, and of several
+    arms docs/proofs/several-arms-sample.md.
     """
-    scores = regression.score_noise
+    scores, arms = regression.score_noise, study.domain.treatment.size
     if scores is None and epsilon is None:
-        return study.public().pool(regression.coefficients)
+        public = study.public()
+        order = public.pool if arms == 2 else public.arm_pool
+        return order(regression.coefficients)
     if scores is None or epsilon is None:
         msg = "scores and treatments are both private or both public: give both a budget, or none"
         raise TypeError(msg)
-    return study.noisy_pool(
+    if arms == 2:
+        return study.noisy_pool(
+            regression.coefficients,
+            scores.bits,
+            lambda exact: scores.add(exact, noise),
+            lambda bits: noise.randomized_response(
+                "treatments", bits, changes=rows_per_person, epsilon=epsilon
+            ),
+        )
+    return study.noisy_arm_pool(
         regression.coefficients,
         scores.bits,
         lambda exact: scores.add(exact, noise),
-        lambda bits: noise.randomized_response(
-            "treatments", bits, changes=rows_per_person, epsilon=epsilon
+        lambda codes: noise.generalized_response(
+            "treatments", codes, arms=arms, changes=rows_per_person, epsilon=epsilon
         ),
     )

@@ -1,25 +1,27 @@
 """The paper's PrivATE at both levels, Algorithm 4: propensity score matching, limits on reuse.
 
-Both levels end in two sums, one per arm, of outcomes weighted by how often each unit is used.
-The weights never look at outcomes, so one outcome moves one sum by at most its own weight times
-the declared range: the sensitivity is read off the weights that are used. Matching depends on
-the order of the rows, so they are put in a fresh, secret random order first: no order in which a
-file came can then tell a reader anything. Proofs: docs/proofs/published.md; docs/the-paper.md
-leads from the paper's numbers to functions.
+Both levels end in one sum per arm of outcomes weighted by how often each unit is used. Two arms are
+the paper's; of more, for each arm t every unit outside it takes its N nearest neighbours in t by
+``|e_t − e_t′|``, so that the arm's weights add up to n and its weighted mean speaks of all n units:
+one ε pays for all sums, and every contrast of them is free. The weights never look at outcomes, so
+one outcome moves one sum by at most its own weight times the declared range: the sensitivity is
+read off the weights that are used. Matching depends on the order of the rows, so they are put in a
+fresh, secret random order first: no order in which a file came can then tell a reader anything.
+Proofs: docs/proofs/published.md; docs/the-paper.md leads from the paper's numbers to functions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, TypedDict, assert_never
+from typing import Any, Final, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.estimators.composition import options_of
-from private_ate.estimators.overlap_warning import pair_model, warn_of_overlap
-from private_ate.estimators.public_arms import measure_arms
+from private_ate.estimators.overlap_warning import note_few_units, pair_model, warn_of_overlap
+from private_ate.estimators.public_arms import count_arms, measure_arms
 from private_ate.estimators.published.effect import estimate_effect
 from private_ate.estimators.published.limits import FixedLimit, LimitRule, LimitsInUse
 from private_ate.estimators.published.matching import match_similar_units
@@ -28,16 +30,16 @@ from private_ate.estimators.published.settings import (
     LimitPair,
     PublishedLabelArmsSettings,
     PublishedLabelSettings,
+    PublishedSampleArmsSettings,
     PublishedSampleSettings,
 )
-from private_ate.estimators.published.several_arms import (
-    several_arms_at_label_level,
-    several_arms_at_sample_level,
-)
 from private_ate.estimators.request import Request
+from private_ate.estimators.several_arms import estimate_from_arms
+from private_ate.models.multinomial import MultinomialModel
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
+from private_ate.release.intervals import noise_half_width
 from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
 from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
 
@@ -55,8 +57,16 @@ _SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over it
 _LARGEST_LIMIT = 1 << 40  # beyond any number of rows
 _READABLE = 10  # ε of the scores from which their noise is a tenth of their range
 _NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
+_FEW_UNITS_COVERAGE = 0.95  # of the noise that a note about few units speaks of
 _TOO_TIGHT: Final = (
     "the limit is so tight that matching equals the difference in means; raise ε or set k"
+)
+_TOO_TIGHT_ARMS: Final = (
+    "the limits are so tight that matching equals a comparison of means; raise ε or set k"
+)
+_COVERS_ALL: Final = "the estimate without noise; not sampling, not confounding"
+_COVERS_SUMS: Final = (
+    "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
 )
 _LEFT_OUT: Final = (
     "{} of {} rows have no outcome and were left out before matching: the effect is that of the "
@@ -153,49 +163,71 @@ def _tell_left_out(estimate: Estimate, study: MatchingStudy, used: MatchingStudy
 def private_ate_at_label_level(
     study: MatchingStudy, request: Request, options: PublishedOptions, noise: Noise
 ) -> Estimate:
-    """Match on the public score, release both sums with all of ε: Algorithm 4 at label level.
+    """Match on public scores, release all sums with all of ε: Algorithm 4 at label level.
 
     Neighbours: one person's outcomes replaced. Sensitivity: see `release_arm_sums`; no other step
-    looks at an outcome. Cost: ε (Theorem 1). Proof: docs/proofs/published.md.
+    looks at an outcome. Cost: ε (Theorem 1). Proof: docs/proofs/published.md, and of several arms
+    docs/proofs/several-arms-label.md.
     """
     ridge = 1.0 / study.size if options.ridge is None else options.ridge
-    if study.domain.treatment.size > 2:
-        rule = _label_rule(request, options)
-        return several_arms_at_label_level(study, request, rule, ridge, noise)
+    public, domain, labels = study.public(), study.domain, study.domain.treatment.coded
+    two = len(labels) == 2
+    units = () if two else count_arms(public).everyone.counts
     regression = train_regression(study, ridge, noise)
     pool = match_similar_units(study, regression, noise)
-    require_both_arms(pool.arms)
+    if two:
+        require_both_arms(pool.arms)
     effect = estimate_effect(
         study, pool, _label_rule(request, options), request.rows_per_person, noise
     )
-    too_tight = effect.weights.imbalance < _NEARLY_EQUAL
-    settings = PublishedLabelSettings(
-        **_common(request, effect.plan, ridge, noise),
-        arms=ArmCounts(pool.arms.treated, pool.arms.control),
-        largest_weight=_largest(effect.weights),
-        equals_difference_in_means=too_tight,
-        noise_interval_covers="the estimate without noise; not sampling, not confounding",
-        notes=(_TOO_TIGHT,) if too_tight else ABSENT,
-    )
-    public = study.public()
     balance = measure_arms(public, effect.weights)
-    return replace(
-        effect.sums.estimate(study, request.coverage, settings),
-        adjusted=not too_tight,
-        warnings=warn_of_overlap(
-            public, pair_model(regression.coefficients), balance, by=" with method 'auto'"
-        ),
+    too_tight = effect.weights.imbalance < _NEARLY_EQUAL
+    shared = _shared(request, ridge, noise) | {
+        "equals_difference_in_means": too_tight, "noise_interval_covers": _COVERS_ALL,
+    }  # fmt: skip
+    if two:
+        settings = PublishedLabelSettings(
+            **shared,
+            matching_limit=LimitPair(*effect.plan.pair),
+            arms=ArmCounts(pool.arms.treated, pool.arms.control),
+            largest_weight=_largest_pair(effect.weights),
+            notes=(_TOO_TIGHT,) if too_tight else ABSENT,
+        )
+        return replace(
+            effect.sums.estimate(study, request.coverage, settings),
+            adjusted=not too_tight,
+            warnings=warn_of_overlap(
+                public, pair_model(regression.coefficients), balance, by=" with method 'auto'"
+            ),
+        )
+    arms = effect.sums.levels(study, units)
+    reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, arm.level.noise) for arm in arms)
+    notes = note_few_units(balance, reaches, domain.bounds.width)
+    several = PublishedLabelArmsSettings(
+        **shared,
+        matching_limit=dict(zip(labels, effect.plan.counts, strict=True)),
+        arms=dict(zip(labels, units, strict=True)),
+        largest_weight=_largest_by_label(effect.weights, labels),
+        balance=balance.greatest,
+        arm_balance=balance.by_arm,
+        notes=((_TOO_TIGHT_ARMS,) if too_tight else ()) + notes or ABSENT,
     )
+    return estimate_from_arms(
+        arms, domain, request, several,
+        rule="convolved", adjusted=not too_tight,
+        warnings=warn_of_overlap(public, MultinomialModel(regression.coefficients), balance),
+    )  # fmt: skip
 
 
 def private_ate_at_sample_level(
     study: MatchingStudy, request: Request, options: PublishedOptions, noise: Noise
 ) -> Estimate:
-    """Match on noisy scores and treatments, release both sums: Algorithm 4 at sample level.
+    """Match on noisy scores and treatments, release all sums: Algorithm 4 at sample level.
 
-    Neighbours: one person's records replaced. Sensitivity: see `release_coefficients`,
-    `ScoreNoise.add`, `match_similar_units` and `release_arm_sums`, in this order. Cost: ε, the sum
-    of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2). Proof: docs/proofs/published.md.
+    Neighbours: one person's records replaced. Sensitivity: see `release_coefficients` (of several
+    arms `release_multinomial`), `ScoreNoise.add`, `match_similar_units` and `release_arm_sums`, in
+    this order. Cost: ε, the sum of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2).
+    Proof: docs/proofs/published.md, and of several arms docs/proofs/several-arms-sample.md.
     """
     ridge = _SAMPLE_RIDGE if options.ridge is None else options.ridge
     if ridge < _SMALLEST_SAMPLE_RIDGE:
@@ -204,11 +236,8 @@ def private_ate_at_sample_level(
     of_weights, of_scores, of_treatments, of_sums = split_epsilon(
         request.epsilon, options.fractions
     )
-    rows_per_person = request.rows_per_person
+    rows_per_person, labels = request.rows_per_person, study.domain.treatment.coded
     rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
-    if study.domain.treatment.size > 2:
-        budgets = (of_weights, of_scores, of_treatments)
-        return several_arms_at_sample_level(study, request, rule, ridge, budgets, noise)
     regression = train_regression(
         study, ridge, noise, budgets=(of_weights, of_scores), rows_per_person=rows_per_person
     )
@@ -216,17 +245,29 @@ def private_ate_at_sample_level(
         study, regression, noise, epsilon=of_treatments, rows_per_person=rows_per_person
     )
     effect = estimate_effect(study, pool, rule, rows_per_person, noise)
-    adjusted = of_scores >= _READABLE * rows_per_person  # public numbers alone
-    settings = PublishedSampleSettings(
-        **_common(request, effect.plan, ridge, noise),
-        noisy_arms=ArmCounts(pool.arms.treated, pool.arms.control),
-        largest_weight=_largest(effect.weights),
-        noise_interval_covers=(
-            "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
-        ),
-        notes=() if adjusted else (_TOO_NOISY,),
+    # Public numbers alone. Scores of several arms have twice the sensitivity.
+    adjusted = of_scores >= _READABLE * min(len(labels) - 1, 2) * rows_per_person
+    shared = _shared(request, ridge, noise) | {
+        "noise_interval_covers": _COVERS_SUMS, "notes": () if adjusted else (_TOO_NOISY,),
+    }  # fmt: skip
+    if len(labels) == 2:
+        settings = PublishedSampleSettings(
+            **shared,
+            matching_limit=LimitPair(*effect.plan.pair),
+            noisy_arms=ArmCounts(pool.arms.treated, pool.arms.control),
+            largest_weight=_largest_pair(effect.weights),
+        )
+        return replace(effect.sums.estimate(study, request.coverage, settings), adjusted=adjusted)
+    several = PublishedSampleArmsSettings(
+        **shared,
+        matching_limit=dict(zip(labels, effect.plan.counts, strict=True)),
+        noisy_arms=dict(zip(labels, pool.arms.counts, strict=True)),
+        largest_weight=_largest_by_label(effect.weights, labels),
     )
-    return replace(effect.sums.estimate(study, request.coverage, settings), adjusted=adjusted)
+    return estimate_from_arms(
+        effect.sums.levels(study, None), study.domain, request, several,
+        rule="convolved", adjusted=adjusted,
+    )  # fmt: skip
 
 
 def require_both_arms(arms: ArmSizes) -> None:
@@ -246,23 +287,10 @@ def _label_rule(request: Request, options: PublishedOptions) -> LimitRule:
     return LimitRule(options.k, request.epsilon, options.c, request.neighbors, cap_at_peak=True)
 
 
-class _Common(TypedDict):
-    """What both levels say."""
-
-    neighbors: int
-    matching_limit: LimitPair
-    matching_order: str
-    ridge: float
-    confidence: float
-    rows_per_person: int
-    population: str
-    budget: dict[str, float]
-
-
-def _common(request: Request, plan: LimitsInUse, ridge: float, noise: Noise) -> _Common:
+def _shared(request: Request, ridge: float, noise: Noise) -> dict[str, Any]:
+    """Return what a release says at both levels, for any number of arms."""
     return {
         "neighbors": request.neighbors,
-        "matching_limit": LimitPair(*plan.pair),
         "matching_order": "random, drawn for this release and kept secret",
         "ridge": ridge,
         "confidence": request.coverage,
@@ -272,6 +300,11 @@ def _common(request: Request, plan: LimitsInUse, ridge: float, noise: Noise) -> 
     }
 
 
-def _largest(weights: RowWeights) -> ArmNumbers:
-    grid = 1 << WEIGHT_BITS
-    return ArmNumbers(weights.largest_treated / grid, weights.largest_control / grid)
+def _largest_pair(weights: RowWeights) -> ArmNumbers:
+    control, treated = (size / (1 << WEIGHT_BITS) for size in weights.largest)
+    return ArmNumbers(treated, control)
+
+
+def _largest_by_label(weights: RowWeights, labels: tuple[str, ...]) -> dict[str, float]:
+    sizes = [size / (1 << WEIGHT_BITS) for size in weights.largest]
+    return dict(zip(labels, sizes, strict=True))

@@ -10,7 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic, fit_logistic_obliviously
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial_obliviously
+from private_ate.models.multinomial import (
+    MultinomialModel,
+    fit_multinomial,
+    fit_multinomial_obliviously,
+)
 from private_ate.privacy.noise import Noise
 from private_ate.study import MatchingStudy
 
@@ -74,6 +78,9 @@ class ScoreNoise:
 class Regression:
     """What phase 1 hands to phase 2: weights w′, and what turns the scores e(X) into e′(X).
 
+    Of two arms ``coefficients`` (d + 1,) are those of the log odds of treatment; of more they have
+    a row for each arm, shape (K, d + 1).
+
     The scores themselves never leave the study: they are computed, and get their noise, when it
     puts its rows in order along them.
     """
@@ -92,15 +99,21 @@ def train_regression(
 ) -> Regression:
     """Train the propensity model of phase 1: Algorithm 1 of the paper.
 
-    The loss J(w) is Equation 5, with an intercept. At label level ``budgets`` is None: treatment
-    and covariates are public, so w′ = w, e′(X) = e(X) and nothing is spent. At sample level it
-    holds ε₁₁ and ε₁₂, for the noise of w and of e(X).
+    The loss J(w) is Equation 5, with an intercept; of several arms its multinomial form. At label
+    level ``budgets`` is None: treatment and covariates are public, so w′ = w, e′(X) = e(X) and
+    nothing is spent. At sample level it holds ε₁₁ and ε₁₂, for the noise of w and of e(X).
     """
+    arms = study.domain.treatment.size
     if budgets is None:
-        return Regression(fit_logistic(study.public(), ridge).coefficients, None)
+        fit = fit_logistic if arms == 2 else fit_multinomial
+        return Regression(fit(study.public(), ridge).coefficients, None)
     of_weights, of_scores = budgets
-    coefficients = release_coefficients(study, ridge, of_weights, rows_per_person, noise)
-    return Regression(coefficients, ScoreNoise(of_scores, rows_per_person))
+    if arms == 2:
+        coefficients = release_coefficients(study, ridge, of_weights, rows_per_person, noise)
+    else:
+        model = release_multinomial(study, ridge, of_weights, rows_per_person, noise)
+        coefficients = model.coefficients
+    return Regression(coefficients, ScoreNoise(of_scores, rows_per_person, arms))
 
 
 def release_coefficients(

@@ -6,58 +6,65 @@ import secrets
 from dataclasses import replace
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.markup import Markup, element, join
-from private_ate.service.desk import Balance, Desk
-from private_ate.service.pages.doors import Filled, Here, to
-from private_ate.service.pages.frame import (
+from private_ate.service.operations import Balance, Service
+from private_ate.service.pages.layout import (
     button,
     clock_text,
     form,
     may_change,
+    redirect,
     respond,
     show_table,
     turn_pages,
 )
-from private_ate.service.pages.plans import plan_path
-from private_ate.service.pages.questions import FIELDS, ask_plainly, question_form, question_text
+from private_ate.service.pages.questions import (
+    FIELDS,
+    ask_plainly,
+    plan_path,
+    question_form,
+    question_text,
+)
+from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
 from private_ate.service.store.catalogue import Dataset
-from private_ate.service.store.people import Session
+from private_ate.service.store.events import time_text
+from private_ate.service.store.request_states import state_words
 from private_ate.service.store.requests import RequestRow
-from private_ate.service.store.states import state_words
-from private_ate.service.web.api import dummy_csv, release_page, time_text
-from private_ate.service.web.identity import desk_of
+from private_ate.service.store.users import Session
+from private_ate.service.web.api import dummy_csv, release_page
+from private_ate.service.web.authentication import CurrentService
+from private_ate.service.web.models import DatasetName, RequestName
 
-__all__ = ["budget_bar", "request_rows", "router"]
+__all__ = ["budget_bar", "router"]
 
 router = APIRouter(include_in_schema=False)
-At = Annotated[Desk, Depends(desk_of)]
-DatasetName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-RequestName = Annotated[str, Path(pattern=r"^r[0-9a-f]{31}$")]
 Skip = Annotated[int, Query(ge=0, le=10**9)]
 _ROWS: Final = 50  # on a page
 _RECENT: Final = 10  # of a data set's own requests on its page
-_DUMMIES: Final = 1000  # made-up people in a file
+_DUMMIES: Final = 1000  # rows of made-up data in a file
 
 
 @router.get("/")
-def catalogue(session: Here, desk: At) -> HTMLResponse:
+def catalogue(session: CurrentSession, service: CurrentService) -> HTMLResponse:
     """Show the data sets with their budgets."""
-    cards = [_card(found, balance) for found, balance in desk.datasets()]
+    cards = [_card(found, balance) for found, balance in service.datasets()]
     words = "Ask by plan: you see what to expect and what it costs before anything is spent."
     empty = element("p", "There is no data set yet.")
     return respond("Data sets", element("p", words), *(cards or [empty]), session=session, here="/")
 
 
 @router.get("/datasets/{name}")
-def dataset(name: DatasetName, request: Request, session: Here, desk: At) -> HTMLResponse:
+def dataset(
+    name: DatasetName, request: Request, session: CurrentSession, service: CurrentService
+) -> HTMLResponse:
     """Describe a data set, and let an analyst plan a question."""
-    found, balance = desk.dataset(name)
+    found, balance = service.dataset(name)
     domain = found.domain
     facts = [
         ("Protected", _protection(found)),
@@ -72,12 +79,12 @@ def dataset(name: DatasetName, request: Request, session: Here, desk: At) -> HTM
     parts = [
         budget_bar(found.population, balance),
         show_table("What is public about it", ("Fact", "Value"), facts),
-        element("p", element("a", "Made-up people to test a script with (CSV)",
+        element("p", element("a", "Made-up data to test a script with (CSV)",
                              href=f"/datasets/{name}/dummy.csv")),
         element("details", element("summary", "The declared domain"),
                 element("pre", element("code", domain.to_toml()))),
     ]  # fmt: skip
-    problem = "" if found.closed else desk.looks()[name]
+    problem = "" if found.closed else service.file_problems()[name]
     if problem and session.actor.role == "curator":
         parts.append(element("p", f"The file: {problem}.", class_="warning"))
     elif problem:
@@ -89,46 +96,46 @@ def dataset(name: DatasetName, request: Request, session: Here, desk: At) -> HTM
     elif session.actor.role == "analyst" and may_change(session.actor):
         before = {key: text[:500] for key, text in request.query_params.items() if key in FIELDS}
         parts += [element("h2", "Plan a question"), question_form(found, before)]
-        asked = [row for row in desk.requests(session.actor) if row.dataset == name]
+        asked = [row for row in service.requests(session.actor) if row.dataset == name]
         if asked:
-            parts += [element("h2", "You asked before"), request_rows(asked[:_RECENT], desk)]
+            parts += [element("h2", "You asked before"), request_rows(asked[:_RECENT], service)]
     return respond(f"Data set {name}", *parts, session=session)
 
 
 @router.get("/datasets/{name}/dummy.csv")
-def dummy(name: DatasetName, session: Here, desk: At) -> Response:
-    """Hand out made-up people."""
-    return dummy_csv(session.actor, desk, name, _DUMMIES)
+def dummy(name: DatasetName, session: CurrentSession, service: CurrentService) -> Response:
+    """Hand out made-up data."""
+    return dummy_csv(session.actor, service, name, _DUMMIES)
 
 
 @router.post("/requests")
-def ask(fields: Filled, session: Here, desk: At) -> Response:
+def ask(fields: SubmittedForm, session: CurrentSession, service: CurrentService) -> Response:
     """Keep a request; a form that is sent twice is one request."""
     asked = ask_plainly(fields.get("dataset", ""), fields)
     asked["dummy"] = fields.get("dummy", "") == "yes"
-    row = desk.submit(session.actor, Question.read(asked), fields.get("key", ""))
-    return to(f"/requests/{row.id}")
+    row = service.submit(session.actor, Question.read(asked), fields.get("key", ""))
+    return redirect(f"/requests/{row.id}")
 
 
 @router.get("/requests")
-def requests(session: Here, desk: At, skip: Skip = 0) -> HTMLResponse:
+def requests(session: CurrentSession, service: CurrentService, skip: Skip = 0) -> HTMLResponse:
     """List requests, some to a page."""
-    rows = desk.requests(session.actor, most=_ROWS + 1, skip=skip)
+    rows = service.requests(session.actor, most=_ROWS + 1, skip=skip)
     title = "My requests" if session.actor.role == "analyst" else "Requests"
-    part = request_rows(rows[:_ROWS], desk) if rows else element("p", "There is none.")
+    part = request_rows(rows[:_ROWS], service) if rows else element("p", "There is none.")
     turn = turn_pages("/requests", skip, _ROWS, more=len(rows) > _ROWS)
     return respond(title, part, turn, session=session, here="/requests")
 
 
 @router.get("/requests/{name}")
-def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
+def show(name: RequestName, session: CurrentSession, service: CurrentService) -> HTMLResponse:
     """Show a request; the page looks again by itself when the answer is due."""
-    row = desk.show(session.actor, name)
-    moment = desk.clock()
+    row = service.show(session.actor, name)
+    moment = service.clock()
     state = row.shown(moment)
     facts = [
         ("State", state_words(state)),
-        ("Data set", row.dataset + (" (made-up people)" if row.dummy else "")),
+        ("Data set", row.dataset + (" (made-up data)" if row.dummy else "")),
         ("Cost", "nothing" if row.dummy else str(row.cost)),
         ("Question", question_text(row.asked)),
         ("Asked", clock_text(time_text(row.submitted))),
@@ -139,7 +146,7 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
     parts: list[str] = [show_table("The request", ("Fact", "Value"), facts)]
     refresh = 0.0
     if state == "queued":
-        left = (row.due - moment) / 1000 if moment < row.due else desk.tick
+        left = (row.due - moment) / 1000 if moment < row.due else service.tick
         refresh = max(left + 0.5, 1)
         due = clock_text(time_text(row.due))
         parts.append(element("p", f"The answer appears at {due}, whatever it takes. "
@@ -150,7 +157,7 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
         parts.append(element("p", read, " or take it ", data, ".", class_="promise"))
         if row.dummy and row.analyst == session.actor.name and may_change(session.actor):
             parts.append(form(f"/requests/{row.id}/real", session,
-                              button("Now ask the real people, and spend the budget"),
+                              button("Now ask the real data, and spend the budget"),
                               key=secrets.token_hex(16)))  # fmt: skip
     elif row.reason:
         parts.append(element("p", f"{row.reason}.", class_="promise"))
@@ -162,31 +169,35 @@ def show(name: RequestName, session: Here, desk: At) -> HTMLResponse:
 
 
 @router.post("/requests/{name}/real")
-def ask_real_people(name: RequestName, fields: Filled, session: Here, desk: At) -> Response:
-    """Ask the real people what was asked of made-up ones."""
-    asked = desk.show(session.actor, name).asked
-    row = desk.submit(session.actor, replace(asked, dummy=False), fields.get("key", ""))
-    return to(f"/requests/{row.id}")
+def ask_real_data(
+    name: RequestName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
+) -> Response:
+    """Ask the real data what was asked of made-up data."""
+    asked = service.show(session.actor, name).asked
+    row = service.submit(session.actor, replace(asked, dummy=False), fields.get("key", ""))
+    return redirect(f"/requests/{row.id}")
 
 
 @router.post("/requests/{name}/cancel")
-def cancel(name: RequestName, fields: Filled, session: Here, desk: At) -> Response:
+def cancel(
+    name: RequestName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
+) -> Response:
     """Cancel a request that has not started."""
     _ = fields
-    desk.cancel(session.actor, name)
-    return to(f"/requests/{name}")
+    service.cancel(session.actor, name)
+    return redirect(f"/requests/{name}")
 
 
 @router.get("/releases/{name}.json")
-def release_json(name: RequestName, session: Here, desk: At) -> Response:
+def release_json(name: RequestName, session: CurrentSession, service: CurrentService) -> Response:
     """Hand out a release as data."""
-    return Response(desk.release(session.actor, name), media_type="application/json")
+    return Response(service.release(session.actor, name), media_type="application/json")
 
 
 @router.get("/releases/{name}")
-def release(name: RequestName, session: Here, desk: At) -> Response:
+def release(name: RequestName, session: CurrentSession, service: CurrentService) -> Response:
     """Show a release: the page that every release has."""
-    return release_page(desk.release(session.actor, name))
+    return release_page(service.release(session.actor, name))
 
 
 def budget_bar(population: str, balance: Balance) -> Markup:
@@ -200,9 +211,9 @@ def budget_bar(population: str, balance: Balance) -> Markup:
     return element("div", element("p", words), bar)
 
 
-def request_rows(rows: list[RequestRow], desk: Desk) -> Markup:
+def request_rows(rows: list[RequestRow], service: Service) -> Markup:
     """Return requests as a table, each with a link to its own page."""
-    moment = desk.clock()
+    moment = service.clock()
     lines = [
         (
             element(

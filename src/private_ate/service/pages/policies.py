@@ -11,21 +11,23 @@ from fastapi.responses import HTMLResponse, Response
 from private_ate.domain.column_types import parse_number
 from private_ate.estimators.registry import METHODS
 from private_ate.report.markup import Markup, element
-from private_ate.service.pages.analyst import At, DatasetName
-from private_ate.service.pages.doors import Filled, Here, to
-from private_ate.service.pages.frame import (
+from private_ate.service.pages.layout import (
     button,
     checkbox,
     field,
     form,
     may_change,
     read_whole,
+    redirect,
     respond,
     show_table,
 )
+from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
 from private_ate.service.policy import Policy, judged_estimands
 from private_ate.service.store.catalogue import Dataset, proposed_policy, set_policy
-from private_ate.service.store.people import Session
+from private_ate.service.store.users import Session
+from private_ate.service.web.authentication import CurrentService
+from private_ate.service.web.models import DatasetName
 
 __all__ = ["router"]
 
@@ -37,22 +39,22 @@ _NUMBERS = (*_AMOUNTS, "requests_per_day", "confidence_at_least")
 
 
 @router.get("/datasets/{name}/policy")
-def policy(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
+def policy(name: DatasetName, session: CurrentSession, service: CurrentService) -> HTMLResponse:
     """Show a policy, and let a curator replace it."""
     session.actor.require("curator", "auditor")
-    found, _ = desk.dataset(name)
+    found, _ = service.dataset(name)
     words = (
         "Plans within these limits are approved at once; all others wait for a curator. What was "
         "asked before keeps what was decided. Where two curators approve, a looser policy needs "
         "two persons."
     )
-    changes = session.actor.role == "curator" and may_change(session.actor) and desk.manages
+    changes = session.actor.role == "curator" and may_change(session.actor) and service.manages
     parts = [_policy_form(found, session) if changes else _policy_table(found.policy)]
-    with desk.store.snapshot() as execute:
+    with service.store.snapshot() as execute:
         proposed = proposed_policy(execute, name)
     if proposed is not None:
-        told = f"{proposed[0]} proposes another policy. A second person confirms it."
-        parts += [element("h2", "Proposed"), element("p", told), _policy_table(proposed[1])]
+        who = f"{proposed[0]} proposes another policy. A second person confirms it."
+        parts += [element("h2", "Proposed"), element("p", who), _policy_table(proposed[1])]
         if changes:
             parts.append(
                 form(
@@ -64,14 +66,16 @@ def policy(name: DatasetName, session: Here, desk: At) -> HTMLResponse:
 
 
 @router.post("/datasets/{name}/policy")
-def replace_policy(name: DatasetName, fields: Filled, session: Here, desk: At) -> Response:
+def replace_policy(
+    name: DatasetName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
+) -> Response:
     """Replace a policy."""
     session.actor.require("curator", write=True)
-    desk.require_management()
+    service.require_management()
     new = Policy.read(_plain(fields))
-    with desk.store.transaction() as execute:
+    with service.store.transaction() as execute:
         is_held = set_policy(execute, name, new, session.actor.name)
-    return to("/manage" if is_held else f"/datasets/{name}/policy")
+    return redirect("/manage" if is_held else f"/datasets/{name}/policy")
 
 
 def _policy_form(found: Dataset, session: Session) -> Markup:
@@ -82,12 +86,12 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
         field("epsilon_per_request", "Most ε of one request", value=held.epsilon_per_request,
               inputmode="decimal", required="required"),
         field("epsilon_per_month", "Most ε of one analyst in thirty days",
-              "Of all data sets about the same people.", held.epsilon_per_month,
+              "Of all data sets about the same persons.", held.epsilon_per_month,
               inputmode="decimal", required="required"),
         field("epsilon_at_least", "Least ε of one request", value=held.epsilon_at_least,
               inputmode="decimal", required="required"),
         field("requests_per_day", "Requests of one analyst in 24 hours",
-              "To all data sets about the same people.", str(held.requests_per_day),
+              "To all data sets about the same persons.", str(held.requests_per_day),
               inputmode="numeric", required="required"),
         field("methods", "Methods", f"With commas, of {', '.join(METHODS)}.",
               ", ".join(held.methods)),
@@ -95,7 +99,7 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
               ", ".join(held.estimands)),
         field("outcomes", "Outcomes", "With commas; all for every one that is declared.",
               _listed(held.outcomes)),
-        field("subgroups", "Columns that people may be divided by",
+        field("subgroups", "Columns that units may be divided by",
               f"With commas, of {columns}; all for every one, empty for none.",
               _listed(held.subgroups)),
         checkbox("needs_interval", "Only with a confidence interval", checked=held.needs_interval),
@@ -109,8 +113,8 @@ def _policy_form(found: Dataset, session: Session) -> Markup:
 def _policy_table(held: Policy) -> Markup:
     rows = []
     for name, value in held.plain.items():
-        told = {True: "yes", False: "no", None: "all"}.get(value) if _is_word(value) else value
-        shown = ", ".join(told) if isinstance(told, list) else str(told)
+        text = {True: "yes", False: "no", None: "all"}.get(value) if _is_word(value) else value
+        shown = ", ".join(text) if isinstance(text, list) else str(text)
         rows.append((name.replace("_", " "), shown or "none"))
     return show_table("What is approved at once", ("Limit", "Value"), rows)
 

@@ -1,28 +1,46 @@
-"""The form of a question: what an analyst may ask, written, read back and worded."""
+"""The analyst's question: its form, how it is read back and worded, and the page of its plan."""
 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, cast
+from urllib.parse import urlencode
 
-from private_ate.domain import Categories, Domain, Interval
-from private_ate.errors import ArgumentError, PrivateAteError
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from private_ate.domain import Categories, Domain, Interval, label_text
+from private_ate.errors import ArgumentError, DomainError, PrivateAteError
 from private_ate.estimators.composition import takes
 from private_ate.estimators.registry import AUTO, METHODS
-from private_ate.report.markup import Markup, element
-from private_ate.service.pages.frame import button, checkbox, choice, field, query_form
+from private_ate.report.markup import Markup, element, join
+from private_ate.service.pages.layout import (
+    button,
+    checkbox,
+    choice,
+    field,
+    form,
+    query_form,
+    respond,
+    show_table,
+)
+from private_ate.service.pages.sessions import CurrentSession
 from private_ate.service.question import LONGEST_PURPOSE, Question
 from private_ate.service.store.catalogue import Dataset
+from private_ate.service.web.api import plan_out
+from private_ate.service.web.authentication import CurrentService
+from private_ate.service.web.models import DatasetName, PlanOut
 
 __all__ = [
     "FIELDS",
     "ask_plainly",
     "field_of",
-    "question_fields",
+    "plan_path",
     "question_form",
     "question_text",
-    "read_number",
+    "router",
     "sentence_of",
 ]
 
@@ -38,6 +56,7 @@ FIELDS: Final = _MORE | {"epsilon", "half_width", "estimand", "among", "design",
                           "method", "purpose"}  # fmt: skip
 # Fields that are written in words or numbers; an error about another stands above the form.
 _WRITTEN: Final = FIELDS - {"estimand", "among", "design", "method", "overall"}
+router = APIRouter(include_in_schema=False)
 
 
 def field_of(error: PrivateAteError, fields: Collection[str] = FIELDS) -> str:
@@ -101,14 +120,16 @@ def question_text(asked: Question) -> str:
 
 def ask_plainly(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
     """Read a form as the plain values of a question."""
-    told = fields.get("probability", "")
+    probability = fields.get("probability", "")
     confidence = fields.get("confidence", "0.95")
     return {
         "dataset": name, "epsilon": fields.get("epsilon", ""),
         "estimand": fields.get("estimand", "ate"), "design": fields.get("design", "unknown"),
         "among": fields.get("among") or None, "method": fields.get("method") or "auto",
         "by": _list(fields.get("by", "")), "overall": fields.get("overall", "") == "yes",
-        "probability": read_number("", told) if _is_number(told) else told or None,
+        "probability": read_number("", probability)
+        if _is_number(probability)
+        else probability or None,
         "covariates": _list(fields.get("covariates", "")) or None,
         "confidence": None if confidence in ("", "none") else read_number("confidence", confidence),
         "outcome_sd": read_number("outcome_sd", fields.get("outcome_sd", "")),
@@ -171,7 +192,7 @@ def _more_choices(
         *parts,
         entry("covariates", "Covariates to adjust for", f"With commas; empty for all: {known}.",
               ""),
-        entry("outcome_sd", "Standard deviation of the outcome among people treated alike",
+        entry("outcome_sd", "Standard deviation of the outcome among persons treated alike",
               "A public guess, in units of the outcome; empty if you have none.", "",
               inputmode="decimal"),
         entry("confidence", "Confidence of the interval",
@@ -203,3 +224,115 @@ def _list(text: str) -> list[str]:
 
 def _is_number(text: str) -> bool:
     return text[:1] in "0123456789.," and bool(text)
+
+
+@router.get("/datasets/{name}/plan")
+def plan(
+    name: DatasetName, request: Request, session: CurrentSession, service: CurrentService
+) -> HTMLResponse:
+    """Show what to expect of a question, with the button that asks it.
+
+    A plan spends nothing and keeps nothing, so its address can be kept, sent and gone back to.
+    """
+    session.actor.require("analyst")
+    fields = {
+        key: text[:500].strip() for key, text in request.query_params.items() if key in FIELDS
+    }
+    try:
+        asked = Question.read(ask_plainly(name, fields))
+        wanted = read_number("half_width", fields.get("half_width", ""))
+        planned = plan_out(session.actor, service, asked, wanted)
+    except (ArgumentError, DomainError) as error:
+        found, _ = service.dataset(name)
+        return respond(
+            f"Data set {name}", element("h2", "Plan a question"),
+            question_form(found, fields, error), session=session, status=400,
+        )  # fmt: skip
+    written = {key: text for key, text in fields.items() if text}
+    hidden = {**written, "dataset": name}
+    found, _ = service.dataset(name)
+    question = f"{_compared(found.domain)}: {question_text(asked)}."
+    parts: list[str] = [element("p", question), _expected(planned), _price(planned)]
+    if service.file_problems().get(name):
+        words = (
+            "The data set's file is not as declared; curators see what is wrong. Until it is "
+            "repaired, only made-up data can be asked."
+        )
+        parts.append(element("p", words, class_="warning", role="alert"))
+    elif not planned.affordable:
+        words = (
+            f"It costs more than is left of the budget: ε = {planned.budget.left}. Ask for less, "
+            "or ask made-up data, which costs nothing."
+        )
+        parts.append(element("p", words, class_="warning", role="alert"))
+    else:
+        if not planned.automatic:
+            why = "; ".join(planned.objections)
+            parts.append(element("p", f"A curator will look at it first: {why}.", class_="promise"))
+        parts.append(form("/requests", session, button("Ask, and spend this budget"), **hidden,
+                          key=secrets.token_hex(16)))  # fmt: skip
+    parts += [
+        form("/requests", session, button("Try it on made-up data first", quiet=True), **hidden,
+             dummy="yes", key=secrets.token_hex(16)),
+        element("p", element("a", "Change the question",
+                             href=f"/datasets/{name}?{urlencode(written)}")),
+    ]  # fmt: skip
+    return respond("Your plan", *parts, session=session)
+
+
+def plan_path(asked: Question) -> str:
+    """Return the address of a question's plan."""
+    return f"/datasets/{asked.dataset}/plan?{urlencode(question_fields(asked))}"
+
+
+def _compared(domain: Domain) -> str:
+    """Say which arms are compared, and on what."""
+    treatment = domain.treatment
+    outcomes = ", ".join(outcome.column for outcome in domain.outcomes)
+    if treatment.size > 2:
+        return f"Effects of {treatment.column} ({', '.join(treatment.labels)}) on {outcomes}"
+    treated, control = label_text(treatment.treated), label_text(treatment.control)
+    return f"Effect of {treatment.column}, {treated} against {control}, on {outcomes}"
+
+
+def _expected(planned: PlanOut) -> Markup:
+    row = planned.expected
+    if row is None:
+        return element("p", planned.caveat)
+    facts = [
+        ("Half-width of the interval", f"{row.half_width:.3g}"),
+        ("Expected error", f"{row.error:.3g}"),
+        ("… of which privacy noise", f"{row.noise_error:.3g}"),
+        ("Smallest effect that would show", f"{row.detectable_effect:.3g}"),
+        ("Adjusted for covariates", "yes" if row.adjusted else "no"),
+    ]
+    table = show_table("What to expect, in units of the outcome", ("Number", "Value"), facts)
+    if planned.contrasts:
+        rows = [
+            (f"{each.arm} against {each.against}", f"{each.half_width:.3g}", f"{each.error:.3g}")
+            for each in planned.contrasts
+        ]
+        table = show_table(
+            "What to expect of each contrast, in units of the outcome",
+            ("Contrast", "Half-width", "Expected error"), rows,
+        )  # fmt: skip
+    answer = [element("p", _sentence(planned), class_="promise")] if planned.answer else []
+    return join(*answer, table, element("p", f"It {planned.caveat}.", class_="soft"))
+
+
+def _sentence(planned: PlanOut) -> str:
+    words = f"{planned.answer[0].upper()}{planned.answer[1:]}"
+    if planned.epsilon_needed:
+        more = int(float(planned.budget.left) / planned.epsilon_needed + 1e-9)
+        return f"{words}; the budget then allows {more} such answers."
+    return f"{words}."
+
+
+def _price(planned: PlanOut) -> Markup:
+    return element(
+        "p",
+        f"It costs ε = {planned.epsilon}"
+        + (f", δ = {planned.delta}" if planned.delta != "0" else "")
+        + f"; {planned.budget.left} is left of {planned.budget.epsilon}, enough for "
+        f"{planned.answers_left} such answers. A repeat shows the same release and costs nothing.",
+    )

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, cast, get_args
 
@@ -29,9 +28,9 @@ from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.service.policy import Policy
 from private_ate.service.refusals import Conflict, Missing
 from private_ate.service.sources import check_source, name_of
-from private_ate.service.store.events import write_event
-from private_ate.service.store.people import are_two_persons
+from private_ate.service.store.events import time_text, write_event
 from private_ate.service.store.tables import one, rows_of
+from private_ate.service.store.users import are_two_persons
 
 __all__ = [
     "CLOSED",
@@ -58,7 +57,7 @@ CLOSED: Final = "close"  # the event's kind
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """The people whose budget it is, and what it protects of them."""
+    """The persons whose budget it is, and what it protects of them."""
 
     name: str
     level: Level
@@ -242,7 +241,7 @@ def usual_policy(execute: Execute, population: str) -> Policy:
 def pin_digest(execute: Execute, name: str, digest: str, actor: str, start: int) -> None:
     """Keep the keyed digest of a file at its first use, in a slot that starts at this time.
 
-    A copy of a file that is pinned already is about the same people, whatever its name: both data
+    A copy of a file that is pinned already is about the same persons, whatever its name: both data
     sets are held to what two data sets of one file are.
     """
     known = list_datasets(execute)
@@ -253,7 +252,7 @@ def pin_digest(execute: Execute, name: str, digest: str, actor: str, start: int)
         "UPDATE service_datasets SET digest = ? WHERE name = ? AND digest = ''", (digest, name)
     )
     if done.changed == 1:
-        at = datetime.fromtimestamp(start / 1000, UTC).isoformat(timespec="milliseconds")
+        at = time_text(start, "milliseconds")
         write_event(execute, "pin", name, actor, at=at)
 
 
@@ -315,7 +314,7 @@ def _check_columns(new: Dataset) -> None:
 
 
 def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
-    """Refuse an outcome that is public in another data set of the same file, or other people.
+    """Refuse an outcome that is public in another data set of the same file, or other persons.
 
     Two data sets may share a file to answer about two outcomes. Then they share a population, and
     at label level neither may treat the other's outcome as public, nor who lacks it.
@@ -324,7 +323,7 @@ def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
         if other.population != new.population:
             msg = (
                 f"the file of data set {other.name!r} belongs to population "
-                f"{other.population!r}; the same people have one budget"
+                f"{other.population!r}; the same persons have one budget"
             )
             raise Conflict(msg)
         if not has_public_covariates(new.level):
@@ -348,12 +347,12 @@ def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
 
 
 def _refuse_looser_policy(new: Dataset, known: list[Dataset]) -> None:
-    """Refuse a data set by which one curator could decide what needs two for the same people."""
+    """Refuse a data set by which one curator could decide what needs two for the same persons."""
     for other in known:
         is_held = other.population == new.population and other.policy.two_persons
         if is_held and new.policy.is_looser_than(other.policy):
             msg = (
-                f"two persons decide about data set {other.name!r} of the same people; give the "
+                f"two persons decide about data set {other.name!r} of the same persons; give the "
                 "new one a policy that is no looser, and loosen it together"
             )
             raise Conflict(msg)

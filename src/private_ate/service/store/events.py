@@ -15,7 +15,15 @@ from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.chain import GENESIS, canonical, digest
 from private_ate.privacy.ledger.store import Execute
 
-__all__ = ["Event", "events_about", "last_event", "read_events", "verify_events", "write_event"]
+__all__ = [
+    "Event",
+    "events_about",
+    "last_event",
+    "read_events",
+    "time_text",
+    "verify_events",
+    "write_event",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,11 @@ class Event:
 
 _NAMES = ", ".join(field.name for field in fields(Event))
 _PLACES = ", ".join("?" for _ in fields(Event))
+
+
+def time_text(moment: int, precision: str = "seconds") -> str:
+    """Return a time in milliseconds as ISO 8601."""
+    return datetime.fromtimestamp(moment / 1000, UTC).isoformat(timespec=precision)
 
 
 def write_event(  # who did what to whom, and when

@@ -1,6 +1,7 @@
 """Requests as they are kept: every change is a conditional update, with an event.
 
-The steps of a worker are no events yet: `service.store.history` writes them when they are public.
+The steps of a worker are no events yet: `service.store.worker_events` writes them when they are
+public.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from private_ate.privacy.ledger.store import Execute
 from private_ate.service.question import Question
 from private_ate.service.refusals import Missing
 from private_ate.service.store.events import write_event
-from private_ate.service.store.people import is_there
-from private_ate.service.store.states import FINAL, MOVES, State
+from private_ate.service.store.request_states import FINAL, MOVES, State
 from private_ate.service.store.tables import one, rows_of
+from private_ate.service.store.users import is_there
 
 __all__ = [
     "FINAL",
@@ -46,9 +47,9 @@ _MONTH: Final = 30 * _DAY
 class RequestRow:
     """A request as it is kept; times are milliseconds, zero where they have not come.
 
-    From ``start`` to ``ends`` is its slot (`service.schedule`): work begins no earlier and is over
-    by public bounds. ``due`` is when its answer appears, ``visible`` when it does. The body is the
-    release of a dummy request; the ledger keeps the others.
+    From ``start`` to ``ends`` is its slot (`service.release_times`): work begins no earlier and
+    ends by public bounds. ``due`` is when its answer appears, ``visible`` when it does. The body is
+    the release of a dummy request; the ledger keeps the others.
     """
 
     id: str
@@ -89,11 +90,11 @@ class RequestRow:
         return tuple(json.loads(self.approvers))
 
     def is_visible(self, now: int) -> bool:
-        """Whether its end may be told."""
+        """Whether its end may be shown."""
         return self.state in FINAL and self.visible <= now
 
     def shown(self, now: int) -> State:
-        """Return the state as it may be told: from the queue on nothing, until the tick."""
+        """Return the state as it may be shown: from the queue on nothing more, until the tick."""
         if self.state == "charged" or (self.state in FINAL and not self.is_visible(now)):
             return "queued"
         return self.state
@@ -211,7 +212,7 @@ def count_requests(execute: Execute, analyst: str, *, dummy: bool, moment: int) 
 def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
     """Return the billionths of ε that an analyst asked for in thirty days, ``but`` one request.
 
-    What ended free counts until that may be told.
+    What ended free counts until that may be shown.
     """
     found = one(
         execute,
@@ -283,8 +284,8 @@ def end_with(execute: Execute, name: str, actor: str, moment: int) -> list[Reque
 def spent_and_reserved(execute: Execute, population: str, now: int) -> BudgetUnits:
     """Return what a population's data sets have spent, and what requests under way will.
 
-    What is spent is the ledger's word. What ended without a charge counts until it may be told, so
-    that neither a balance nor a refusal moves while work goes on.
+    What is spent is what the ledger says. What ended without a charge counts until it may be shown,
+    so that neither a balance nor a refusal moves while work goes on.
     """
     datasets = "SELECT name FROM service_datasets WHERE population = ?"
     spent = one(

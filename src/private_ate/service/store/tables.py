@@ -14,7 +14,7 @@ from typing import Final
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.store import TABLES, Execute, Store, store_for
-from private_ate.service.store.states import FINAL, MOVES
+from private_ate.service.store.request_states import FINAL, MOVES
 
 __all__ = ["DECOY", "connect", "create", "one", "rows_of"]
 

@@ -1,19 +1,45 @@
-"""The web application: the interface for programs and the pages, inside one guard."""
+"""The web application: endpoints, pages, limits on bodies, safety headers, errors by RFC 9457.
+
+Errors are sentences of our own: never a value, never another package's text.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from private_ate._version import VERSION
-from private_ate.service.desk import Desk
+from private_ate.errors import PrivateAteError
+from private_ate.service.operations import Service
+from private_ate.service.pages import (
+    analyst,
+    curator,
+    layout,
+    policies,
+    questions,
+    sessions,
+    users,
+)
+from private_ate.service.refusals import ServiceRefusal
 from private_ate.service.web.api import router
-from private_ate.service.web.identity import WebSettings
+from private_ate.service.web.authentication import WebSettings
 from private_ate.service.web.models import Problem
-from private_ate.service.web.problems import Guard, add_handlers
 
-__all__ = ["make_app"]
+__all__ = [
+    "make_app",
+]
 
 _HEADERS: Final = {
     "Content-Security-Policy": (
@@ -41,12 +67,15 @@ _PROBLEMS: Final = {
     503: "the store cannot be used",
 }
 _OPEN: Final = frozenset({"/v1/heads", "/v1/healthz"})
+log = logging.getLogger("private_ate.service.web")
+_TELLING: Final = frozenset({"argument", "domain", "schema", "undeclared", "range"})
+_UNUSABLE: Final = "the service's store cannot be used at the moment; its curator can see why"
+_SLOW: Final = "the body did not come in time"
+_UNEXPECTED: Final = "something went wrong that nobody foresaw; nothing more is shown, see the id"
 
 
-def make_app(desk: Desk, settings: WebSettings | None = None) -> FastAPI:
-    """Return the application of a desk."""
-    from private_ate.service.pages.site import add_pages, error_page
-
+def make_app(service: Service, settings: WebSettings | None = None) -> FastAPI:
+    """Return the application of a service."""
     app = FastAPI(
         title="private-ate", version=VERSION, docs_url=None, redoc_url=None,
         redirect_slashes=False,  # such a redirect would repeat the caller's Host header
@@ -54,10 +83,11 @@ def make_app(desk: Desk, settings: WebSettings | None = None) -> FastAPI:
         "pay from a ledger, read at a fixed time.",
     )  # fmt: skip
     chosen = settings or WebSettings()
-    app.state.desk, app.state.settings = desk, chosen
+    app.state.service, app.state.settings = service, chosen
     app.include_router(router)
-    add_pages(app)
-    add_handlers(app, error_page)
+    for pages in (sessions, layout, questions, analyst, curator, users, policies):
+        app.include_router(pages.router)
+    add_handlers(app, layout.error_page)
     app.add_middleware(
         Guard, most_bytes=chosen.most_bytes, patience=chosen.patience, headers=_HEADERS
     )
@@ -102,3 +132,164 @@ def _name_contents(described: dict[str, Any]) -> None:
         answer = described["paths"][path]["get"]["responses"]["200"]
         schema = {} if kind == "application/json" else {"type": "string"}
         answer["content"] = {kind: {"schema": schema}}
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    instance: str = "",
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """Return an error as application/problem+json."""
+    body = {
+        "type": f"urn:private-ate:{code}", "title": HTTPStatus(status).phrase, "status": status,
+        "detail": detail, "code": code, "instance": instance,
+    }  # fmt: skip
+    text = json.dumps(body, ensure_ascii=True)
+    return Response(text, status, headers=headers, media_type="application/problem+json")
+
+
+def add_handlers(app: FastAPI, page: Callable[[Request, int, str], Response]) -> None:
+    """Turn every foreseen error into a problem, or into a page where a person asked."""
+
+    def handle(kind: type[Exception], word: Callable[[Any], _Answer]) -> None:
+        async def respond(request: Request, error: Exception) -> Response:
+            found = word(error)
+            if found.status == HTTPStatus.METHOD_NOT_ALLOWED:
+                found.headers["Allow"] = _allowed(app, request.url.path)
+            if not request.url.path.startswith("/v1"):
+                return page(request, found.status, found.detail)
+            return problem(found.status, found.code, found.detail, headers=found.headers)
+
+        app.add_exception_handler(kind, respond)
+
+    handle(ServiceRefusal, _refused)
+    handle(PrivateAteError, _known)
+    handle(RequestValidationError, _invalid)
+    handle(HTTPException, _other)
+
+
+def _allowed(app: FastAPI, path: str) -> str:
+    """Name every method that a path knows; the framework names those of one endpoint."""
+    known: set[str] = set()
+    for template, operations in app.openapi()["paths"].items():
+        if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path):
+            known |= {method.upper() for method in operations}
+    return ", ".join(sorted(known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An error as it is shown."""
+
+    status: int
+    code: str
+    detail: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def _refused(error: ServiceRefusal) -> _Answer:
+    headers = {}
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.code in ("not-ready", "too-many"):
+        headers["Retry-After"] = "1"
+    return _Answer(error.status, error.code, str(error), headers)
+
+
+def _known(error: PrivateAteError) -> _Answer:
+    if error.code in _TELLING:
+        return _Answer(400, error.code, str(error))
+    if error.code == "budget":
+        return _Answer(409, error.code, str(error))
+    log.error("the store refused: %s", error.code)
+    return _Answer(503, "unavailable", _UNUSABLE, {"Retry-After": "5"})
+
+
+def _invalid(error: RequestValidationError) -> _Answer:
+    """Name the fields that are wrong; what they hold is never quoted."""
+    places = sorted(
+        {".".join(str(part)[:40] for part in found["loc"][:3]) for found in error.errors()}
+    )
+    return _Answer(422, "invalid", f"cannot be used: {', '.join(places[:5])}; see /openapi.json")
+
+
+def _other(error: HTTPException) -> _Answer:
+    phrase = HTTPStatus(error.status_code).phrase.lower()
+    detail = f"{phrase}; see /openapi.json"
+    return _Answer(error.status_code, "http", detail, dict(error.headers or {}))
+
+
+class Guard:
+    """The outermost layer: a limits on bodies, headers of safety, a constant for the unforeseen."""
+
+    def __init__(
+        self, app: ASGIApp, *, most_bytes: int, patience: float, headers: dict[str, str]
+    ) -> None:
+        self.app, self.most_bytes, self.patience = app, most_bytes, patience
+        self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                present = {name.lower() for name, _ in message["headers"]}
+                extra = [(name, text) for name, text in self.headers if name.lower() not in present]
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        try:
+            try:
+                async with asyncio.timeout(self.patience):
+                    body = await self._body(scope, receive)
+            except TimeoutError:
+                await problem(408, "too-slow", _SLOW)(scope, receive, guarded)
+                return
+            if body is None:
+                response = problem(413, "too-large", f"at most {self.most_bytes} bytes are taken")
+                await response(scope, receive, guarded)
+                return
+            await self.app(scope, _replayed(body, receive), guarded)
+        except Exception as error:  # noqa: BLE001  # its text could hold a value
+            name = secrets.token_hex(8)
+            log.error("unforeseen %s, id %s", type(error).__name__, name)  # noqa: TRY400  # as above
+            if not started:
+                await problem(500, "unforeseen", _UNEXPECTED, name)(scope, receive, guarded)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Read the whole body; None if it is longer than allowed."""
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if not declared.isdigit() or int(declared[:20]) > self.most_bytes:
+            return None
+        body = b""
+        while True:
+            message: Any = await receive()
+            if message["type"] != "http.request":
+                return body
+            body += bytes(message.get("body", b""))
+            if len(body) > self.most_bytes:
+                return None
+            if not message.get("more_body", False):
+                return body
+
+
+def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
+    """Give a body that was read to the layers below."""
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again

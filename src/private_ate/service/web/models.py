@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from fastapi import Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "BudgetOut",
     "CloseOut",
     "DatasetBody",
+    "DatasetName",
     "DatasetOut",
     "ExpectedOut",
     "HeadOut",
@@ -21,14 +23,19 @@ __all__ = [
     "Problem",
     "QuestionBody",
     "RefusalBody",
+    "RequestName",
     "RequestOut",
     "TokenBody",
     "TokenIssued",
+    "TokenName",
     "TokenOut",
     "UserOut",
     "VerifyOut",
 ]
 
+DatasetName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+RequestName = Annotated[str, Path(pattern=r"^r[0-9a-f]{31}$")]
+TokenName = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Plain = bool | int | float | str | None
 
@@ -179,7 +186,7 @@ class PlanOut(BaseModel):
 
 
 class RequestOut(BaseModel):
-    """A request as it may be told: from the queue on nothing more, until its tick."""
+    """A request as it may be shown: from the queue on nothing more, until its tick."""
 
     id: str
     dataset: str
@@ -225,7 +232,7 @@ class TokenIssued(BaseModel):
 
 
 class TokenOut(BaseModel):
-    """What may be told of a token."""
+    """A token without its secret."""
 
     id: str
     owner: str
@@ -236,7 +243,7 @@ class TokenOut(BaseModel):
 
 
 class UserOut(BaseModel):
-    """A user, and how many of her tokens hold now."""
+    """A user, and how many valid tokens it has."""
 
     name: str
     role: str

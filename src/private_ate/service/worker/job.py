@@ -6,38 +6,47 @@ report to the pipe FD. It prints nothing: whatever a package would say could quo
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import hmac
 import json
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from private_ate.errors import BudgetError, LedgerError, PrivateAteError
-from private_ate.service.parents import end_with_parent
 
-__all__ = ["UNAVAILABLE", "Order", "Report", "main"]
+__all__ = ["UNAVAILABLE", "Order", "Report", "end_with_parent", "main"]
 
-Aim = Literal["estimate", "charge", "look"]
+_PR_SET_PDEATHSIG: Final = 1
+Aim = Literal["estimate", "charge", "check"]
 End = Literal["done", "refused", "ended"]
-
 _CHUNK: Final = 1 << 20
-# Codes of errors whose texts speak of what the analyst wrote; others are told by a constant.
-_TOLD: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
+# Codes of errors whose texts speak of what the analyst wrote; others become a constant.
+_QUOTED: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
 UNAVAILABLE: Final = "the data set cannot be used at the moment; curators see it in their queue"
+
+
+def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Let the kernel send this signal when the parent ends; on Linux, elsewhere nothing happens."""
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it ended before the line above
+        os._exit(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """What a job is to do, as plain values; ``source`` is a data set's file, empty for a dummy.
 
-    A look at a file has the name of the data set in place of a request's.
+    A check of a file has the name of the data set in place of a request's.
     """
 
     store: str
@@ -90,11 +99,13 @@ def _limit(order: Order) -> None:
 
 
 def _do(order: Order) -> Report:
-    """Run the job; every end is told by a code and a text of public facts."""
+    """Run the job; every end is reported by a code and a text of public facts."""
     try:
-        return {"estimate": _estimate, "charge": _charge_only, "look": _look}[order.aim](order)
+        return {"estimate": _estimate, "charge": _charge_only, "check": _check_file}[order.aim](
+            order
+        )
     except PrivateAteError as error:
-        if error.code in _TOLD and not (order.folder and order.folder in str(error)):
+        if error.code in _QUOTED and not (order.folder and order.folder in str(error)):
             return Report("refused", error.code, str(error))
         return Report("refused", error.code, UNAVAILABLE)
     except Exception:  # noqa: BLE001  # its text could quote a record; the charge was made
@@ -103,7 +114,7 @@ def _do(order: Order) -> Report:
 
 def _estimate(order: Order) -> Report:
     from private_ate.estimation import estimate_ate
-    from private_ate.service.adjusting import settle_question
+    from private_ate.service.question import settle_question
     from private_ate.service.sources import name_of, open_source
     from private_ate.service.store.catalogue import find_dataset, pin_digest
     from private_ate.service.store.requests import find_request
@@ -137,37 +148,39 @@ def _estimate(order: Order) -> Report:
     return Report("done")
 
 
-def _look(order: Order) -> Report:
+def _check_file(order: Order) -> Report:
     """Compare a data set's file with what was declared of it."""
     from private_ate.service.sources import open_source
     from private_ate.service.store.catalogue import find_dataset
     from private_ate.service.store.tables import connect
-    from private_ate.service.worker.look import look_at
+    from private_ate.service.worker.file_check import file_problem
 
     with connect(order.store) as store, store.snapshot() as execute:
         dataset = find_dataset(execute, order.request)
-    return Report("done", reason=look_at(open_source(Path(order.folder), order.source), dataset))
+    return Report(
+        "done", reason=file_problem(open_source(Path(order.folder), order.source), dataset)
+    )
 
 
 def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401  # Dataset, loaded late
-    """Return a release about made-up people: it promises nothing and tells the true effect."""
+    """Return a release about made-up data: it promises nothing and states the true effect."""
     from private_ate.datasets.dummy import DUMMY_NOTE, draw_dummy
     from private_ate.estimation import estimate_ate
-    from private_ate.service.ticks import dummy_rows
+    from private_ate.service.release_times import dummy_rows
 
     trial = None
     if asked["design"] == "randomized":
         trial = 0.5 if asked["probability"] is None else asked["probability"]
     study = draw_dummy(dataset.domain, dummy_rows(dataset.size), trial=trial)
     made = estimate_ate(study.frame, **asked | {"dataset": dataset.name, "seed": 1})
-    told = f"dummy data: made-up people with a known effect of {study.effect:g}"
-    return replace(made, guarantee=DUMMY_NOTE, warnings=(told, *made.warnings)).to_json()
+    note = f"dummy data: made-up people with a known effect of {study.effect:g}"
+    return replace(made, guarantee=DUMMY_NOTE, warnings=(note, *made.warnings)).to_json()
 
 
 def _charge_only(order: Order) -> Report:
     """Charge a job that ended without a word: how it ended might depend on records."""
     from private_ate.privacy.ledger.ledger import Charge
-    from private_ate.service.adjusting import settle_question
+    from private_ate.service.question import settle_question
     from private_ate.service.store.catalogue import find_dataset
     from private_ate.service.store.requests import find_request
     from private_ate.service.store.tables import connect
@@ -188,9 +201,10 @@ def _charge_only(order: Order) -> Report:
 
 def _approval(order: Order, plan: str, submitted: int) -> Any:  # noqa: ANN401  # Approval, loaded late
     from private_ate.charging import Approval
-    from private_ate.service.store.history import require_queued
+    from private_ate.service.release_times import visible_time
+    from private_ate.service.store.events import time_text
     from private_ate.service.store.requests import find_request, move
-    from private_ate.service.ticks import visible_time
+    from private_ate.service.store.worker_events import require_queued
 
     def on_charge(execute: Any) -> None:  # noqa: ANN401  # Execute
         row = find_request(execute, order.request)
@@ -204,7 +218,7 @@ def _approval(order: Order, plan: str, submitted: int) -> Any:  # noqa: ANN401  
             raise LedgerError(msg)
 
     def on_release(execute: Any) -> None:  # noqa: ANN401  # Execute
-        from private_ate.service.desk import now
+        from private_ate.service.operations import now
 
         row = find_request(execute, order.request)
         visible = visible_time(row.due, now(), order.tick)
@@ -214,7 +228,7 @@ def _approval(order: Order, plan: str, submitted: int) -> Any:  # noqa: ANN401  
             msg = "the request was given up; its release is not kept"
             raise LedgerError(msg)
 
-    at = datetime.fromtimestamp(submitted / 1000, UTC).isoformat(timespec="seconds")
+    at = time_text(submitted)
     return Approval(plan, at, on_charge, on_release)
 
 
@@ -244,13 +258,13 @@ def _require_approval(execute: Any, row: Any) -> None:  # noqa: ANN401  # Execut
     """Refuse to charge what neither the policy allows nor curators approved.
 
     Runs inside the charging transaction: the web process, which queued the request, may have been
-    taken over, a policy may have been made narrower since, and people may have been revoked.
+    taken over, a policy may have been made narrower since, and users may have been revoked.
     """
-    from private_ate.service.adjusting import settle_question
-    from private_ate.service.desk import objections_to
+    from private_ate.service.operations import objections_to
+    from private_ate.service.question import settle_question
     from private_ate.service.store.catalogue import find_dataset
-    from private_ate.service.store.people import are_two_persons, is_there
     from private_ate.service.store.requests import approvers_of
+    from private_ate.service.store.users import are_two_persons, is_there
 
     if not is_there(execute, row.analyst):
         msg = "its analyst was revoked; nothing was spent"

@@ -24,25 +24,29 @@ from pathlib import Path
 from typing import Final, TextIO, cast
 
 from private_ate.privacy.ledger.store import Execute, Store
-from private_ate.service.desk import now
-from private_ate.service.heads import publish_heads
+from private_ate.service.chain_heads import publish_heads
+from private_ate.service.operations import now
+from private_ate.service.release_times import job_seconds, visible_time
 from private_ate.service.sources import open_source
 from private_ate.service.store.catalogue import find_dataset
-from private_ate.service.store.history import publish_steps, unpublished
-from private_ate.service.store.looks import unseen_datasets, write_look
 from private_ate.service.store.requests import RequestRow, find_request, move
 from private_ate.service.store.tables import one, rows_of
-from private_ate.service.ticks import job_seconds, visible_time
+from private_ate.service.store.worker_events import (
+    publish_steps,
+    unchecked_datasets,
+    unpublished,
+    write_file_check,
+)
 from private_ate.service.worker.job import UNAVAILABLE, Aim, Order, Report
 
-__all__ = ["Bench", "Worker"]
+__all__ = ["Worker", "WorkerSettings"]
 
 log = logging.getLogger("private_ate.service.worker")
 
 LEASE: Final = 30_000  # milliseconds without a beat after which a worker counts as dead
 _BEAT: Final = 5_000
-_LOOK: Final = 60_000  # milliseconds after which a file that was not as declared is looked at again
-_UNSEEN: Final = "the look at its file ended without a finding; is there memory enough for it?"
+_AGAIN: Final = 60_000  # milliseconds after which a file that was not as declared is checked again
+_UNCHECKED: Final = "the check of its file ended without a finding; is there memory enough for it?"
 _LOST: Final = "it ended without a release; what it cost stays spent"
 _NEXT: Final = (
     "SELECT r.id FROM service_requests r WHERE r.state = 'queued' AND r.claim = '' "
@@ -53,7 +57,7 @@ _NEXT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class WorkerSettings:
     """What only a worker knows: the folder of the records, the key of their digests, its limits."""
 
     store: str
@@ -73,20 +77,20 @@ class Worker:
     """
 
     store: Store
-    bench: Bench
+    settings: WorkerSettings
     name: str
     clock: Callable[[], int] = now
     _beaten: int = 0
     _published: int = 0
-    _looked: dict[str, int] = field(default_factory=dict)
+    _checked: dict[str, int] = field(default_factory=dict)
 
     def run(self, stop: threading.Event, pause: float = 0.2) -> None:
-        """Work until told to stop; the jobs at hand are finished first.
+        """Work until asked to stop; the jobs at hand are finished first.
 
         Made-up data has a thread of its own, so that it neither delays answers about records nor
         shows by its own times how long they take.
         """
-        self.bury(self.name)
+        self.abandon_claims(self.name)
         dummies = threading.Thread(target=self._work, args=(stop, pause), kwargs={"dummy": True})
         dummies.start()
         try:
@@ -100,7 +104,7 @@ class Worker:
             self.beat()
             if dummy:  # here no time depends on records
                 self.publish()
-                self.look()
+                self.check_files()
             if not self.step(dummy=dummy):
                 stop.wait(pause)
 
@@ -111,7 +115,7 @@ class Worker:
             return False
         report = self._run(row, "estimate")
         self._finish(row, report)
-        publish_heads(self.store, self.bench.heads)
+        publish_heads(self.store, self.settings.heads)
         return True
 
     def publish(self) -> None:
@@ -124,24 +128,24 @@ class Worker:
                 publish_steps(execute, since, moment)
         self._published = moment
 
-    def look(self) -> None:
+    def check_files(self) -> None:
         """Compare files with what was declared: new ones at once, others again after a minute."""
-        moment, bench = self.clock(), self.bench
+        moment, settings = self.clock(), self.settings
         with self.store.snapshot() as execute:
-            unseen = unseen_datasets(execute)
-        for dataset in unseen:
-            if moment - self._looked.get(dataset.name, -_LOOK) < _LOOK:
+            unchecked = unchecked_datasets(execute)
+        for dataset in unchecked:
+            if moment - self._checked.get(dataset.name, -_AGAIN) < _AGAIN:
                 continue
-            self._looked[dataset.name] = moment
+            self._checked[dataset.name] = moment
             order = Order(
-                bench.store, dataset.name, "", self.name, bench.tick, str(bench.data.resolve()),
-                dataset.source, memory=bench.memory, seconds=bench.seconds, parent=os.getpid(),
-                aim="look",
+                settings.store, dataset.name, "", self.name, settings.tick,
+                str(settings.data.resolve()), dataset.source, memory=settings.memory,
+                seconds=settings.seconds, parent=os.getpid(), aim="check",
             )  # fmt: skip
             report = self._start(order)
-            problem = _UNSEEN if report is None or report.end != "done" else report.reason
+            problem = _UNCHECKED if report is None or report.end != "done" else report.reason
             with self.store.transaction() as execute:
-                write_look(execute, dataset.name, self.name, problem, moment)
+                write_file_check(execute, dataset.name, self.name, problem, moment)
             if problem:
                 log.error("data set %s is not as declared: %s", dataset.name, problem)
 
@@ -164,7 +168,7 @@ class Worker:
             return find_request(execute, name)
 
     def beat(self) -> None:
-        """Say that the worker lives; bury the claims of those that have not for long."""
+        """Say that the worker lives; end the claims of workers that have not for long."""
         moment = now()
         if moment - self._beaten < _BEAT:
             return
@@ -178,9 +182,9 @@ class Worker:
                 self.name, moment - LEASE,
             )  # fmt: skip
         for (name,) in dead:
-            self.bury(str(name))
+            self.abandon_claims(str(name))
 
-    def bury(self, worker: str) -> None:
+    def abandon_claims(self, worker: str) -> None:
         """Give up what a worker that is gone had claimed: charged, and lost."""
         with self.store.snapshot() as execute:
             left = rows_of(
@@ -226,15 +230,15 @@ class Worker:
             pass_fds=(write,), text=True,
         )  # fmt: skip
         os.close(write)
-        told: list[str] = []
-        reader = threading.Thread(target=_read_all, args=(read, told))
+        texts: list[str] = []
+        reader = threading.Thread(target=_read_all, args=(read, texts))
         reader.start()
         with suppress(BrokenPipeError), cast("TextIO", job.stdin) as stdin:
             stdin.write(order.text())
         self._wait(job, order.seconds)
         reader.join()
         try:
-            return Report(**json.loads("".join(told)))
+            return Report(**json.loads("".join(texts)))
         except (ValueError, TypeError):
             return None
 
@@ -254,21 +258,22 @@ class Worker:
                 return
 
     def _order(self, row: RequestRow, aim: Aim) -> Order | None:
-        bench = self.bench
+        settings = self.settings
         with self.store.snapshot() as execute:
             dataset = find_dataset(execute, row.dataset)
         folder = source = ""
         if not row.dummy and aim == "estimate":
-            folder, source = str(bench.data.resolve()), dataset.source
-            if open_source(bench.data, source) is None:
+            folder, source = str(settings.data.resolve()), dataset.source
+            if open_source(settings.data, source) is None:
                 log.error("data set %s has no file below the worker's folder", dataset.name)
                 return None
-        wanted = float(bench.seconds)  # a charge alone reads no records and must come to its end
+        wanted = float(settings.seconds)  # a charge alone reads no records and must come to its end
         if aim == "estimate":
             wanted = job_seconds(row.ends - row.start, is_dummy=bool(row.dummy))
         return Order(
-            bench.store, row.id, row.claim, self.name, bench.tick, folder, source, bench.key,
-            bench.memory, min(math.ceil(wanted), bench.seconds), os.getpid(), aim,
+            settings.store, row.id, row.claim, self.name, settings.tick, folder, source,
+            settings.key, settings.memory, min(math.ceil(wanted), settings.seconds), os.getpid(),
+            aim,
         )  # fmt: skip
 
     def _finish(self, row: RequestRow, report: Report | None) -> None:
@@ -281,7 +286,7 @@ class Worker:
                 report = self._run(row, "charge")
         with self.store.transaction() as execute:
             state = find_request(execute, row.id).state
-            visible = visible_time(row.due, now(), self.bench.tick)
+            visible = visible_time(row.due, now(), self.settings.tick)
             if state == "charged":
                 move(
                     execute, row.id, "charged", "lost", self.name, claim=row.claim, code="lost",
@@ -309,7 +314,7 @@ class Worker:
         )  # fmt: skip
 
 
-def _read_all(pipe: int, told: list[str]) -> None:
+def _read_all(pipe: int, texts: list[str]) -> None:
     """Read a pipe to its end, whatever comes."""
     with os.fdopen(pipe, encoding="utf-8", errors="replace") as file:
-        told.append(file.read())
+        texts.append(file.read())

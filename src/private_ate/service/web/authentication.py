@@ -2,7 +2,7 @@
 
 A proxy in front may say who somebody is (after OIDC, for example). Its header counts only if the
 connection comes from a configured address and carries a shared secret; otherwise it is dropped, and
-the log says so. The proxy knows people by a cookie, which browsers send with what a page of another
+the log says so. The proxy knows users by a cookie, which browsers send with what a page of another
 site asks for: what changes something with the proxy's header must come from our own pages.
 """
 
@@ -13,23 +13,24 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Annotated, Final, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
-from private_ate.service.desk import Desk
+from private_ate.service.operations import Service
 from private_ate.service.refusals import Forbidden, TooMany, Unauthorized
-from private_ate.service.store.people import Actor, find_user, read_token
+from private_ate.service.store.users import Actor, find_user, read_token
 
 __all__ = [
     "Buckets",
+    "CurrentActor",
+    "CurrentService",
     "Proxy",
     "WebSettings",
-    "actor_of",
     "anybody",
-    "desk_of",
     "health_check",
     "require_origin",
+    "service_of",
     "settings_of",
     "trusted_user",
 ]
@@ -77,14 +78,14 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """What the web process is told: where it is, whom it believes, how much it takes."""
+    """Settings of the web process: its address, its trusted proxy, its limits."""
 
     origin: str = "http://127.0.0.1:8470"
     proxy: Proxy = field(default_factory=Proxy)
     most_bytes: int = 1 << 18
     patience: float = 20.0  # seconds for a body to come
     users: Buckets = field(default_factory=lambda: Buckets(200.0, 1000.0))
-    strangers: Buckets = field(default_factory=lambda: Buckets(5.0, 60.0))
+    unauthenticated: Buckets = field(default_factory=lambda: Buckets(5.0, 60.0))
     everybody: Buckets = field(default_factory=lambda: Buckets(20.0, 200.0))
     health: Buckets = field(default_factory=lambda: Buckets(20.0, 200.0))
 
@@ -94,9 +95,9 @@ class WebSettings:
         return self.origin.startswith("https://")
 
 
-def desk_of(request: Request) -> Desk:
-    """Return the desk of the application."""
-    return cast("Desk", request.app.state.desk)
+def service_of(request: Request) -> Service:
+    """Return the service of the application."""
+    return cast("Service", request.app.state.service)
 
 
 def settings_of(request: Request) -> WebSettings:
@@ -105,20 +106,20 @@ def settings_of(request: Request) -> WebSettings:
 
 
 def actor_of(request: Request) -> Actor:
-    """Return who asks, by token or by a trusted proxy; strangers wait before they try again."""
-    settings, desk = settings_of(request), desk_of(request)
+    """Return who asks, by token or by a trusted proxy; others wait before they try again."""
+    settings, service = settings_of(request), service_of(request)
     mark, _, token = request.headers.get("authorization", "").partition(" ")
     try:
-        with desk.store.snapshot() as execute:
+        with service.store.snapshot() as execute:
             name = "" if mark.lower() == "bearer" else trusted_user(request)
             if name:
                 if request.method not in _SAFE:
                     require_origin(request)
                 actor = find_user(execute, name)
             else:
-                actor = read_token(execute, token.strip(), desk.clock())
+                actor = read_token(execute, token.strip(), service.clock())
     except Unauthorized:
-        settings.strangers.take(_address(request))
+        settings.unauthenticated.take(_address(request))
         raise
     settings.users.take(actor.name)
     return actor
@@ -163,3 +164,7 @@ def trusted_user(request: Request) -> str:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
+
+
+CurrentActor = Annotated[Actor, Depends(actor_of)]
+CurrentService = Annotated[Service, Depends(service_of)]

@@ -1,7 +1,7 @@
 """What the web's own role may do in PostgreSQL: ask, and nothing that pays, allows or approves.
 
 With a role of its own the web process reads everything that the service keeps, which holds no
-records and no secrets, and writes what people do by pages. It can write no entry, account or
+records and no secrets, and writes what users do by pages. It can write no entry, account or
 binding of the ledger, no population, data set or policy, and no approval; the worker charges a
 request only if the policy allows it or approvals of its plan are there.
 """

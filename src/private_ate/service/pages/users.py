@@ -1,26 +1,27 @@
-"""The curator's page of people: tokens that are issued once, and users who can be revoked."""
+"""The curator's page of users: tokens that are issued once, and users who can be revoked."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from private_ate.report.markup import element
-from private_ate.service.pages.analyst import At
-from private_ate.service.pages.doors import Filled, Here, to
-from private_ate.service.pages.frame import (
+from private_ate.service.pages.layout import (
     button,
     choice,
     field,
     form,
     may_change,
     read_whole,
+    redirect,
     respond,
     show_table,
 )
-from private_ate.service.store.people import (
+from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
+from private_ate.service.store.events import time_text
+from private_ate.service.store.users import (
     Session,
     TokenNote,
     UserNote,
@@ -30,58 +31,60 @@ from private_ate.service.store.people import (
     list_users,
     revoke_token,
 )
-from private_ate.service.web.api import time_text
+from private_ate.service.web.authentication import CurrentService
+from private_ate.service.web.models import TokenName
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-TokenName = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 _ROLES: Final = (("analyst", "analyst"), ("curator", "curator"), ("auditor", "auditor"))
 _SCOPES: Final = (("full", "full"), ("read", "read only"))
 
 
 @router.get("/tokens")
-def tokens(session: Here, desk: At) -> HTMLResponse:
+def tokens(session: CurrentSession, service: CurrentService) -> HTMLResponse:
     """Show tokens without their secrets."""
     session.actor.require("curator")
-    return _tokens(session, desk)
+    return _tokens(session, service)
 
 
 @router.post("/tokens")
-def issue(fields: Filled, session: Here, desk: At) -> HTMLResponse:
+def issue(fields: SubmittedForm, session: CurrentSession, service: CurrentService) -> HTMLResponse:
     """Issue a token and show it once."""
     session.actor.require("curator", write=True)
     owner = fields.get("owner", "")
-    with desk.store.transaction() as execute:
-        moment = desk.clock()
+    with service.store.transaction() as execute:
+        moment = service.clock()
         add_user(execute, owner, fields.get("role", ""), session.actor.name, moment)
         made = issue_token(
             execute, owner, session.actor.name, moment, days=read_whole(fields, "days"),
             scope=fields.get("scope", "full"),
         )  # fmt: skip
-    return _tokens(session, desk, made)
+    return _tokens(session, service, made)
 
 
 @router.post("/tokens/{name}/revoke")
-def revoke(name: TokenName, fields: Filled, session: Here, desk: At) -> Response:
+def revoke(
+    name: TokenName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
+) -> Response:
     """Revoke a token."""
     _ = fields
     session.actor.require("curator", write=True)
-    with desk.store.transaction() as execute:
-        revoke_token(execute, name, session.actor.name, desk.clock())
-    return to("/tokens")
+    with service.store.transaction() as execute:
+        revoke_token(execute, name, session.actor.name, service.clock())
+    return redirect("/tokens")
 
 
 @router.post("/users/revoke")
-def dismiss(fields: Filled, session: Here, desk: At) -> Response:
+def dismiss(fields: SubmittedForm, session: CurrentSession, service: CurrentService) -> Response:
     """Revoke somebody with all that has not started."""
-    desk.revoke(session.actor, fields.get("name", ""))
-    return to("/tokens")
+    service.revoke(session.actor, fields.get("name", ""))
+    return redirect("/tokens")
 
 
-def _tokens(session: Session, desk: At, made: str = "") -> HTMLResponse:
-    with desk.store.snapshot() as execute:
-        found, people = list_tokens(execute), list_users(execute, desk.clock())
+def _tokens(session: Session, service: CurrentService, made: str = "") -> HTMLResponse:
+    with service.store.snapshot() as execute:
+        found, users = list_tokens(execute), list_users(execute, service.clock())
     parts: list[str] = []
     if made:
         parts += [
@@ -111,10 +114,10 @@ def _tokens(session: Session, desk: At, made: str = "") -> HTMLResponse:
             "Revoking somebody ends all tokens, sessions, approvals and requests that have not "
             "started, and cannot be undone",
             ("User", "Role", "Valid tokens", "Action"),
-            [_user_row(item, session) for item in people],
+            [_user_row(item, session) for item in users],
         ),
     ]
-    return respond("People and tokens", *parts, session=session, here="/tokens")
+    return respond("Users and tokens", *parts, session=session, here="/tokens")
 
 
 def _user_row(item: UserNote, session: Session) -> tuple[str, ...]:

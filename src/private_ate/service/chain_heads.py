@@ -15,7 +15,7 @@ from pathlib import Path
 
 from private_ate.errors import LedgerError
 from private_ate.privacy.ledger.store import Execute, Store, last_hash
-from private_ate.service.store.events import last_event
+from private_ate.service.store.events import last_event, time_text
 from private_ate.service.store.tables import one, rows_of
 
 __all__ = ["Head", "first_hidden", "holds_head", "publish_heads", "require_heads", "visible_heads"]
@@ -97,7 +97,7 @@ def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
             end, last,
         )  # fmt: skip
     return [
-        Head(str(at) if not visible else _text(int(str(visible))), int(str(number)), str(hash_))
+        Head(str(at) if not visible else time_text(int(str(visible))), int(str(number)), str(hash_))
         for number, hash_, at, visible in rows
     ]
 
@@ -109,7 +109,3 @@ def holds_head(store: Store, head: str, entries: int) -> bool:
             execute, "SELECT 1 FROM entries WHERE hash = ? AND sequence <= ?", head, entries
         )
     return found is not None
-
-
-def _text(moment: int) -> str:
-    return datetime.fromtimestamp(moment / 1000, UTC).isoformat(timespec="seconds")

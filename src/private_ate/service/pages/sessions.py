@@ -1,4 +1,4 @@
-"""Sessions and forms: a cookie no script can read, a text that forms repeat, an origin."""
+"""Sessions: log in and out, a cookie no script can read, and forms that prove their session."""
 
 from __future__ import annotations
 
@@ -8,25 +8,33 @@ from collections.abc import Mapping
 from typing import Annotated, Final
 from urllib.parse import parse_qs
 
-from fastapi import Depends, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, Response
 
+from private_ate.report.markup import element
+from private_ate.service.pages.layout import button, field, form, redirect, respond
 from private_ate.service.refusals import Forbidden, Unauthorized
-from private_ate.service.store.people import (
+from private_ate.service.store.users import (
     SESSION,
     Session,
+    close_session,
     find_session,
     find_user,
+    open_session,
+    read_token,
 )
-from private_ate.service.web.identity import (
+from private_ate.service.web.authentication import (
+    CurrentService,
     WebSettings,
-    desk_of,
     require_origin,
+    service_of,
     settings_of,
     trusted_user,
 )
 
-__all__ = ["Filled", "Here", "cookie_name", "set_cookie", "to"]
+__all__ = ["CurrentSession", "SubmittedForm", "router"]
+
+router = APIRouter(include_in_schema=False)
 
 _MOST_FIELDS: Final = 100
 
@@ -42,14 +50,14 @@ def session_of(request: Request) -> Session:
     A proxy says who it is with every request, so nothing is kept for it; the text of its forms
     follows from the shared secret.
     """
-    desk, settings = desk_of(request), settings_of(request)
+    service, settings = service_of(request), settings_of(request)
     name = trusted_user(request)
     secret = request.cookies.get(cookie_name(request), "")
-    with desk.store.snapshot() as execute:
+    with service.store.snapshot() as execute:
         if name:
             found: Session | None = Session(find_user(execute, name), _form_text(settings, name))
         else:
-            found = find_session(execute, secret, desk.clock()) if secret else None
+            found = find_session(execute, secret, service.clock()) if secret else None
     if found is None:
         msg = "show a token first"
         raise Unauthorized(msg)
@@ -104,11 +112,54 @@ def set_cookie(request: Request, response: Response, secret: str) -> None:
     )  # fmt: skip
 
 
-def to(path: str) -> RedirectResponse:
-    """Send a browser on after a form."""
-    return RedirectResponse(path, 303)
+CurrentSession = Annotated[Session, Depends(session_of)]
+SubmittedForm = Annotated[Mapping[str, str], Depends(filled_form)]
+UncheckedForm = Annotated[Mapping[str, str], Depends(read_form)]
 
 
-Here = Annotated[Session, Depends(session_of)]
-Filled = Annotated[Mapping[str, str], Depends(filled_form)]
-RawForm = Annotated[Mapping[str, str], Depends(read_form)]
+@router.get("/login")
+def login_page() -> HTMLResponse:
+    """Ask for a token."""
+    words = "Paste the token that your curator gave you. It is not kept in the browser."
+    entry = form(
+        "/login", None,
+        field("token", "Token", type="password", autocomplete="off", required="required"),
+        button("Enter"),
+    )  # fmt: skip
+    return respond("Enter", element("p", words), entry)
+
+
+@router.post("/login")
+def log_in(request: Request, fields: UncheckedForm, service: CurrentService) -> Response:
+    """Turn a token into a session."""
+    require_origin(request)
+    settings = settings_of(request)
+    address = request.client.host if request.client else "unknown"
+    try:
+        with service.store.snapshot() as execute:
+            actor = read_token(execute, fields.get("token", ""), service.clock())
+    except Unauthorized:
+        settings.unauthenticated.take(address)
+        words = element(
+            "p", "This token is not valid, or not any more.", class_="warning", role="alert"
+        )
+        again = element("p", element("a", "Try again", href="/login"))
+        return respond("Enter", words, again, status=401)
+    with service.store.transaction() as execute:
+        # Whatever the browser held before ends here, whoever put it there.
+        close_session(execute, request.cookies.get(cookie_name(request), ""))
+        secret = open_session(execute, actor, service.clock())
+    response = redirect("/")
+    set_cookie(request, response, secret)
+    return response
+
+
+@router.post("/logout")
+def log_out(request: Request, fields: SubmittedForm, service: CurrentService) -> Response:
+    """End the session."""
+    _ = fields
+    with service.store.transaction() as execute:
+        close_session(execute, request.cookies.get(cookie_name(request), ""))
+    response = redirect("/login")
+    response.delete_cookie(cookie_name(request), path="/")
+    return response

@@ -1,4 +1,4 @@
-"""The service's desk: what each role can do, each as one transaction on the store.
+"""The operations of a service: what each role can do, each as one transaction on the store.
 
 Nothing here opens records, and nothing here computes: plans are predicted from public sizes, and a
 request is a row that a worker takes up. Refusals follow public facts alone.
@@ -18,11 +18,9 @@ from private_ate.privacy.ledger.chain import canonical
 from private_ate.privacy.ledger.cost import BudgetUnits
 from private_ate.privacy.ledger.ledger import Ledger, check_name
 from private_ate.privacy.ledger.store import Execute, Store, find_entry
-from private_ate.service.adjusting import settle_question
-from private_ate.service.checks import Checks
-from private_ate.service.limits import Limits
+from private_ate.service.limits import Limits, Shares
 from private_ate.service.policy import Wish
-from private_ate.service.question import Question, Settled
+from private_ate.service.question import Question, Settled, settle_question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,
@@ -30,8 +28,13 @@ from private_ate.service.refusals import (
     Missing,
     NotReady,
 )
-from private_ate.service.schedule import Lane, assign_slots
-from private_ate.service.shares import Shares
+from private_ate.service.release_times import (
+    JobSize,
+    Lane,
+    assign_slots,
+    dummy_bound,
+    running_bound,
+)
 from private_ate.service.store.catalogue import (
     Dataset,
     Population,
@@ -40,9 +43,7 @@ from private_ate.service.store.catalogue import (
     list_datasets,
     list_populations,
 )
-from private_ate.service.store.grouping import Group
-from private_ate.service.store.looks import last_look, unavailable_since
-from private_ate.service.store.people import Actor, are_two_persons, revoke_user
+from private_ate.service.store.group_commit import Group
 from private_ate.service.store.requests import (
     RequestRow,
     State,
@@ -58,14 +59,22 @@ from private_ate.service.store.requests import (
     write_approval,
 )
 from private_ate.service.store.tables import one
-from private_ate.service.ticks import JobSize, dummy_bound, running_bound
+from private_ate.service.store.users import Actor, are_two_persons, revoke_user
+from private_ate.service.store.worker_events import last_file_problem, unavailable_since
+from private_ate.service.verification import RecentCheck
 
-__all__ = ["REASONS", "Balance", "Desk", "now", "objections_to", "request_name"]
+__all__ = [
+    "REASONS",
+    "Balance",
+    "Service",
+    "now",
+    "objections_to",
+]
 
-# A curator chooses a reason: a text of her own could tell what she saw.
+# A curator chooses a reason: a text of their own could reveal what they saw.
 REASONS: Final = {
     "purpose": "the purpose is not one that this data set serves",
-    "cost": "it costs more than it is worth to the population's budget",
+    "cost": "it takes more of the population's budget than its purpose justifies",
     "method": "another method or estimand is wanted",
     "again": "the question was answered already",
 }
@@ -84,7 +93,7 @@ def request_name(analyst: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """A population's budget as it may be told."""
+    """A population's budget as it may be shown."""
 
     total: BudgetUnits
     left: BudgetUnits
@@ -96,7 +105,7 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Service:
     """Everything that the web process does; ``tick`` and ``grace`` are seconds.
 
     ``manages`` says whether data sets, policies and approvals can be written here; not where the
@@ -111,11 +120,11 @@ class Desk:
     limits: Limits = field(default_factory=Limits)
     shares: Shares = field(default_factory=Shares, repr=False, compare=False)
     group: Group = field(init=False, repr=False, compare=False)
-    checks: Checks = field(init=False, repr=False, compare=False)
+    checks: RecentCheck = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", Group(self.store))
-        object.__setattr__(self, "checks", Checks(self.store, self.clock))
+        object.__setattr__(self, "checks", RecentCheck(self.store, self.clock))
 
     # What there is ------------------------------------------------------------------------------
 
@@ -134,7 +143,7 @@ class Desk:
             found = find_dataset(execute, name)
             return found, self._balance(execute, find_population(execute, found.population))
 
-    def looks(self) -> dict[str, str | None]:
+    def file_problems(self) -> dict[str, str | None]:
         """Return what the worker found wrong with each open data set's file; None if not yet seen.
 
         The newest answer that could not be given for want of a usable file counts as well.
@@ -144,7 +153,7 @@ class Desk:
             for dataset in list_datasets(execute):
                 if dataset.closed:
                     continue
-                problem = last_look(execute, dataset.name)
+                problem = last_file_problem(execute, dataset.name)
                 failed = unavailable_since(execute, dataset.name, self.clock())
                 found[dataset.name] = problem or (failed or problem)
             return found
@@ -219,7 +228,7 @@ class Desk:
         if question.dummy:
             _require_method(dataset, settled)
         else:
-            if last_look(execute, dataset.name):
+            if last_file_problem(execute, dataset.name):
                 msg = (
                     f"the file of data set {dataset.name!r} is not as declared; its curators see "
                     "what is wrong, and nothing was spent"
@@ -233,10 +242,9 @@ class Desk:
         if not against:
             self._approve(execute, fresh, dataset, settled, "policy")
             return
-        told = "; ".join(against)
-        move(
-            execute, fresh.id, "planned", "waiting", "policy", reason=told, facts={"why": told}
-        )  # fmt: skip
+        reasons = "; ".join(against)
+        facts = {"why": reasons}
+        move(execute, fresh.id, "planned", "waiting", "policy", reason=reasons, facts=facts)
 
     def _require_budget(self, execute: Execute, dataset: Dataset, cost: BudgetUnits) -> None:
         population = find_population(execute, dataset.population)

@@ -1,13 +1,21 @@
-"""Sections of a page that show the table of effects: contrasts, outcomes, subgroups, arms."""
+"""Sections of a page that shows a release: number, effects, subgroups, promise, budget."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from private_ate.effects import monotone_means, risk_ratio, risk_ratio_interval
-from private_ate.report.drawings import ForestMark, draw_curve, draw_forest, short_name
+from private_ate.report.drawings import (
+    ForestMark,
+    Mark,
+    draw_bar,
+    draw_curve,
+    draw_forest,
+    draw_intervals,
+    short_name,
+)
 from private_ate.report.effects_table import (
     Cells,
     Scope,
@@ -25,17 +33,149 @@ from private_ate.report.effects_table import (
     subgroup_cells,
     subgroup_rows,
 )
-from private_ate.report.glance import span_text
-from private_ate.report.markup import Markup, element, stacked
-from private_ate.report.numbers import number_text, pair_text
-from private_ate.report.parts import balance_table
-from private_ate.report.words import assumption, headline, noun, percent
+from private_ate.report.markup import Markup, element, folded, stacked, table
+from private_ate.report.phrasing import (
+    assumption,
+    capital,
+    estimand_name,
+    formal_promise,
+    headline,
+    noise_error,
+    noun,
+    number_text,
+    pair_text,
+    percent,
+    plain_promise,
+    uncertainty,
+)
+from private_ate.report.summary_table import span_text
 
 if TYPE_CHECKING:
     from private_ate.release import Release
-    from private_ate.release.metadata import Effect, Pair
+    from private_ate.release.metadata import Effect
+_MOST_PAIRS = 15  # other pairs that are drawn without being asked for
 
-_MOST_PAIRS = 15  # other pairs that are drawn without being asked for, and tables of balance
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """An interval as a page shows it: in words, as a mark, and what it covers."""
+
+    text: str
+    mark: Mark
+    covers: str | None
+
+
+def effect_part(release: Release) -> list[Markup]:
+    """Return the number, its intervals as a picture and in words, and its notes."""
+    written = number_text(release.ate, uncertainty(release))
+    parts = [
+        element("p", f"{headline(release)}{_compared(release)}", class_="soft"),
+        element("p", written, *_unit(release), class_="effect"),
+    ]
+    if assumption(release):
+        parts.append(element("p", _sentence(assumption(release))))
+    ranges = _ranges(release)
+    if ranges:
+        listed = "; ".join(f"{one.mark.name} {one.text}" for one in ranges)
+        describe = f"{estimand_name(release)} {written}; {listed}"
+        line = f"{_units(release)} The vertical line is no {noun(release)}."
+        drawn = draw_intervals([one.mark for one in ranges], describe=describe)
+        parts.append(element("figure", drawn, element("figcaption", line)))
+        parts.append(element("ul", *(_line(one) for one in ranges)))
+    return [*parts, *(element("p", f"Note: {note}.") for note in release.facts.notes)]
+
+
+def _ranges(release: Release) -> list[_Range]:
+    facts, kind = release.facts, percent(release)
+    found = []
+    if release.interval is not None:
+        text = pair_text(release.interval, uncertainty(release))
+        name = f"{kind} interval for the {noun(release)}"
+        mark = Mark(name, release.ate, *release.interval, strong=True)
+        found.append(_Range(text, mark, facts.interval_covers))
+    if release.noise_interval is not None:
+        text = pair_text(release.noise_interval, noise_error(release))
+        name = f"{kind} interval for the noise alone"
+        mark = Mark(name, release.ate, *release.noise_interval, strong=False)
+        found.append(_Range(text, mark, facts.noise_interval_covers))
+    return found
+
+
+def _line(one: _Range) -> Markup:
+    tail = f", covers {one.covers}." if one.covers else "."
+    return element("li", f"{one.mark.name}: {one.text}{tail}")
+
+
+def _sentence(text: str) -> str:
+    return f"{capital(text)}."
+
+
+def _unit(release: Release) -> list[Markup]:
+    unit = release.outcome.unit if release.outcome else None
+    return [] if unit is None else [element("span", f" {unit}", class_="unit")]
+
+
+def _compared(release: Release) -> str:
+    """Name both arms by their labels, where the release knows them."""
+    if release.treatment is None:
+        return ""
+    control, *_, treated = release.treatment.arms
+    return f": {release.treatment.column} = {treated} against {control}"
+
+
+def _units(release: Release) -> str:
+    unit = release.outcome.unit if release.outcome else None
+    return "In units of the outcome." if unit is None else f"In {unit}."
+
+
+def promise_part(release: Release, level: str) -> list[Markup]:
+    """Return what is promised, plainly and formally, and what is not."""
+    return [
+        element(level, "What is promised"),
+        element("p", plain_promise(release), class_="promise"),
+        element(
+            "details",
+            element("summary", "In one formal sentence, and what is not protected"),
+            element("p", formal_promise(release), class_="soft"),
+            *_unprotected(release),
+        ),
+    ]
+
+
+def _unprotected(release: Release) -> list[Markup]:
+    if not release.not_protected:
+        return []
+    listed = [element("li", _sentence(text)) for text in release.not_protected]
+    return [element("p", "Not protected:"), element("ul", *listed)]
+
+
+def budget_part(release: Release, level: str) -> list[Markup]:
+    """Return where ε went, a bar for every step."""
+    steps = release.facts.budget
+    if not steps:
+        return []
+    total = float(release.epsilon)
+    mechanisms = {step.name: step.mechanism.replace("_", " ") for step in release.steps}
+    rows = [
+        element("tr",
+            element("th", step, *_mechanism(mechanisms.get(step)), scope="row"),
+            element("td", f"{spent:.4g}", class_="number"),
+            element("td", draw_bar(spent / total, describe=(
+                f"{step}: {100 * spent / total:.3g} % of ε")), class_="track"),
+        )
+        for step, spent in steps.items()
+    ]  # fmt: skip
+    head = [
+        element("th", "step", scope="col"),
+        element("th", "ε", scope="col", class_="number"),
+        element("th", "share", scope="col"),
+    ]
+    caption = f"Every step that saw private values, of ε = {total:g} in all."
+    return [element(level, "Where ε went"), table(caption, head, rows)]
+
+
+def _mechanism(name: str | None) -> list[Markup]:
+    return [] if name is None else [element("span", f" ({name})", class_="soft")]
 
 
 def contrasts_part(
@@ -44,8 +184,7 @@ def contrasts_part(
     """Return the contrasts as a picture and a table, the means, and notes."""
     parts = [element("p", headline(release), class_="soft")]
     if assumption(release):
-        told = assumption(release)
-        parts.append(element("p", f"{told[:1].upper()}{told[1:]}."))
+        parts.append(element("p", _sentence(assumption(release))))
     rows = shown_contrasts(release, scope)
     reference = release.arms[0].label
     first = [row for row in rows if row.against == reference]
@@ -53,11 +192,11 @@ def contrasts_part(
     others = [row for row in rows if row.against != reference]
     if others:
         figure = _contrasts_figure(release, others, "between the other arms")
-        parts.append(_folded(figure, "The other pairs", fold=len(others) > _MOST_PAIRS))
+        parts.append(folded("The other pairs", figure) if len(others) > _MOST_PAIRS else figure)
     cells = contrast_cells(release, scope)
     names = [[f"{row[0]} against {row[1]}"] for row in cells.rows]
-    table = phone_table("contrast", cells, names, 2, _caption(release, scope))
-    parts.append(_folded(table, "All contrasts as a table", fold=len(rows) > _MOST_PAIRS))
+    shown = phone_table("contrast", cells, names, 2, _caption(release, scope))
+    parts.append(folded("All contrasts as a table", shown) if len(rows) > _MOST_PAIRS else shown)
     facts = release.facts
     covers = facts.interval_covers if release.interval else facts.noise_interval_covers
     if covers is not None:
@@ -166,12 +305,7 @@ def phone_table(
         )
         for name, row in zip(names, cells.rows, strict=True)
     ]
-    return element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-    )
+    return table(caption, head, rows)
 
 
 def _caption(release: Release, scope: Scope) -> str:
@@ -186,10 +320,6 @@ def _caption(release: Release, scope: Scope) -> str:
         f"In units of the outcome. Intervals “all at once” cover {which} together with "
         f"{percent(release)} confidence{wider}."
     )
-
-
-def _folded(part: Markup, title: str, *, fold: bool) -> Markup:
-    return element("details", element("summary", title), part) if fold else part
 
 
 def _means(release: Release, *, monotone: bool) -> list[Markup]:
@@ -208,13 +338,13 @@ def _means(release: Release, *, monotone: bool) -> list[Markup]:
     ends = "; ".join(
         f"{mark.name} ({pair_text(mark.inner, error)})" for mark in marks if mark.inner
     )
-    told = "Mean outcome if everybody were given an arm, with its interval"
+    title = "Mean outcome if everybody were given an arm, with its interval"
     if not release.facts.doses:
-        drawn = draw_forest(marks, describe=f"{told}: {ends}", zero=False)
-        return [element("figure", drawn, element("figcaption", f"{told}."))]
+        drawn = draw_forest(marks, describe=f"{title}: {ends}", zero=False)
+        return [element("figure", drawn, element("figcaption", f"{title}."))]
     curve = list(monotone_means(release).values()) if monotone else None
     drawn = draw_curve(marks, curve, describe=f"Means by rising dose: {ends}")
-    line = f"{told}, from the lowest dose to the highest."
+    line = f"{title}, from the lowest dose to the highest."
     if curve is not None:
         line += " Dashed: the nearest curve that never turns, by the means' variances."
     return [element("figure", drawn, element("figcaption", line))]
@@ -225,26 +355,20 @@ def arms_part(release: Release) -> list[Markup]:
     facts = release.facts
     cells = arm_cells(release)
     extra = [
-        (f"worth {worth:,.0f} of equal weight" if worth is not None else "")
-        for worth in (facts.several_effective.get(arm.label) for arm in release.arms)
+        ("" if units is None else f"worth {units:,.0f} of equal weight")
+        for units in (facts.several_effective.get(arm.label) for arm in release.arms)
     ]
     head = [element("th", name, scope="col", class_="number" if is_number else "")
             for name, is_number in zip(cells.head, cells.numbers, strict=True) if name]  # fmt: skip
     rows = []
-    for row, worth in zip(cells.rows, extra, strict=True):
+    for row, effective in zip(cells.rows, extra, strict=True):
         *held, mark = row
-        told = ", ".join(text for text in (mark, worth) if text)
-        first = element("th", held[0], *_small(told), scope="row")
+        note = ", ".join(text for text in (mark, effective) if text)
+        first = element("th", held[0], *_small(note), scope="row")
         rows.append(
             element("tr", first, *(element("td", text, class_="number") for text in held[1:]))
         )
-    table = element(
-        "table",
-        element("caption", "The arms."),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-    )
-    return [table, *_ratios(release)]
+    return [table("The arms.", head, rows), *_ratios(release)]
 
 
 def _small(text: str) -> list[Markup]:
@@ -264,44 +388,3 @@ def _ratio(release: Release, arm: str, against: str) -> str:
     text = f"{risk_ratio(release, arm=arm, against=against):.3g}"
     ends = risk_ratio_interval(release, arm=arm, against=against)
     return text if ends is None else f"{text} ({percent(release)} interval {span_text(*ends)})"
-
-
-def spread_part(release: Release) -> list[Markup]:
-    """Return the love plot of the greatest differences over pairs, and those of pairs, folded."""
-    facts = release.facts
-    return balance_parts(facts.balance, facts.arm_balance)
-
-
-def balance_parts(
-    balance: Mapping[str, Pair], by_arm: Mapping[str, Mapping[str, Pair]]
-) -> list[Markup]:
-    """Return the greatest differences over pairs of arms, and those of pairs, folded."""
-    if not balance:
-        return []
-    parts = [balance_table(balance, "between arms, the greatest over all pairs")]
-    labels = list(by_arm)
-    pairs = list(combinations(labels, 2))
-    if len(pairs) > _MOST_PAIRS:
-        pairs = [pair for pair in pairs if pair[0] == labels[0]]
-    for against, arm in pairs:
-        first, second = by_arm[arm], by_arm[against]
-        differences = {
-            name: (first[name][0] - second[name][0], first[name][1] - second[name][1])
-            for name in first.keys() & second.keys()
-        }
-        ordered = {name: differences[name] for name in first if name in differences}
-        between = f"between {arm} and {against}"
-        table = balance_table(ordered, between)
-        parts.append(_folded(table, f"Balance {between}", fold=True))
-    return parts
-
-
-def plain_table(cells: Cells, caption: Markup | None) -> Markup:
-    """Return a table for a notebook, as it is."""
-    head = element("tr", *(element("th", name, scope="col") for name in cells.head))
-    rows = [
-        element("tr", *(element("td", text) for text in row))
-        for row in cells.rows
-    ]  # fmt: skip
-    parts = [] if caption is None else [caption]
-    return element("table", *parts, element("thead", head), element("tbody", *rows))

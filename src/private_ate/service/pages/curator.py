@@ -1,4 +1,4 @@
-"""The curator's and the auditor's pages: queue, data sets, tokens, history."""
+"""The curator's and the auditor's pages: queue, data sets, history."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from pydantic import ValidationError
 
 from private_ate.errors import ArgumentError, DomainError, PrivateAteError, SchemaError
 from private_ate.report.markup import Markup, element
-from private_ate.service.desk import REASONS, Desk
-from private_ate.service.heads import visible_heads
-from private_ate.service.pages.analyst import At, DatasetName, RequestName, Skip, budget_bar
-from private_ate.service.pages.doors import Filled, Here, to
-from private_ate.service.pages.frame import (
+from private_ate.service.chain_heads import visible_heads
+from private_ate.service.operations import REASONS, Service
+from private_ate.service.pages.analyst import Skip, budget_bar
+from private_ate.service.pages.layout import (
     button,
     choice,
     clock_text,
@@ -23,11 +22,13 @@ from private_ate.service.pages.frame import (
     form,
     may_change,
     read_whole,
+    redirect,
     respond,
     show_table,
     turn_pages,
 )
 from private_ate.service.pages.questions import field_of, sentence_of
+from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
 from private_ate.service.refusals import Conflict, Missing, ServiceRefusal
 from private_ate.service.sources import write_source
 from private_ate.service.store.catalogue import (
@@ -36,13 +37,14 @@ from private_ate.service.store.catalogue import (
     close_dataset,
     usual_policy,
 )
-from private_ate.service.store.events import read_events
-from private_ate.service.store.people import (
+from private_ate.service.store.events import read_events, time_text
+from private_ate.service.store.requests import RequestRow
+from private_ate.service.store.users import (
     Session,
 )
-from private_ate.service.store.requests import RequestRow
-from private_ate.service.web.api import audit_lines, dataset_from, time_text
-from private_ate.service.web.models import DatasetBody
+from private_ate.service.web.api import audit_lines, dataset_from
+from private_ate.service.web.authentication import CurrentService
+from private_ate.service.web.models import DatasetBody, DatasetName, RequestName
 
 __all__ = ["router"]
 
@@ -65,51 +67,57 @@ _LEVELS: Final = (("label", "outcomes are private"), ("sample", "whole records a
 
 
 @router.get("/queue")
-def queue(session: Here, desk: At) -> HTMLResponse:
+def queue(session: CurrentSession, service: CurrentService) -> HTMLResponse:
     """Show the plans that wait for a decision; no diagnostics, only what was asked."""
     session.actor.require("curator")
-    cards = [_waiting(row, session, desk) for row in desk.requests(session.actor, ("waiting",))]
+    cards = [
+        _waiting(row, session, service) for row in service.requests(session.actor, ("waiting",))
+    ]
     words = (
         "You approve a plan, never a result. What you know about the records must not decide: "
         "go by the question and its price."
     )
     none = element("p", "Nothing waits.")
-    cards = [*_troubles(desk), *cards]
+    cards = [*_troubles(service), *cards]
     return respond(
         "Plans that wait", element("p", words), *(cards or [none]), session=session, here="/queue"
     )
 
 
 @router.post("/requests/{name}/approve")
-def approve(name: RequestName, fields: Filled, session: Here, desk: At) -> Response:
+def approve(
+    name: RequestName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
+) -> Response:
     """Approve the plan that was shown."""
-    desk.approve(session.actor, name, fields.get("plan", ""))
-    return to("/queue")
+    service.approve(session.actor, name, fields.get("plan", ""))
+    return redirect("/queue")
 
 
 @router.post("/requests/{name}/refuse")
-def refuse(name: RequestName, fields: Filled, session: Here, desk: At) -> Response:
+def refuse(
+    name: RequestName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
+) -> Response:
     """Refuse a plan."""
-    desk.refuse(session.actor, name, fields.get("reason", ""))
-    return to("/queue")
+    service.refuse(session.actor, name, fields.get("reason", ""))
+    return redirect("/queue")
 
 
 @router.get("/manage")
-def manage(session: Here, desk: At) -> HTMLResponse:
+def manage(session: CurrentSession, service: CurrentService) -> HTMLResponse:
     """Show data sets and budgets, with the forms that add and close."""
     session.actor.require("curator")
-    return _manage(session, desk)
+    return _manage(session, service)
 
 
 def _manage(
     session: Session,
-    desk: Desk,
+    service: Service,
     before: Mapping[str, str] | None = None,
     error: PrivateAteError | None = None,
 ) -> HTMLResponse:
     """Return the page; the form that adds is filled in as it was ``before`` its error."""
-    bars = [budget_bar(population.name, balance) for population, balance in desk.populations()]
-    looks = desk.looks()
+    bars = [budget_bar(population.name, balance) for population, balance in service.populations()]
+    looks = service.file_problems()
     rows = [
         (
             found.name, found.population, "closed" if found.closed else "open",
@@ -118,7 +126,7 @@ def _manage(
             "" if found.closed or not may_change(session.actor)
             else form(f"/datasets/{found.name}/close", session, button("Close", quiet=True)),
         )
-        for found, _ in desk.datasets()
+        for found, _ in service.datasets()
     ]  # fmt: skip
     parts = [
         element("h2", "Budgets"), *bars,
@@ -134,7 +142,7 @@ def _manage(
             "its file again under another name."
         )
         parts.append(element("p", words, class_="warning"))
-    if may_change(session.actor) and desk.manages:
+    if may_change(session.actor) and service.manages:
         form_of_data = _dataset_form(session, before or {}, error)
         parts += [element("h2", "Add a data set", id="add"), form_of_data]
     status = 400 if error else 200
@@ -144,13 +152,13 @@ def _manage(
 
 
 @router.post("/manage")
-def add(fields: Filled, session: Here, desk: At) -> Response:
+def add(fields: SubmittedForm, session: CurrentSession, service: CurrentService) -> Response:
     """Register a data set."""
     session.actor.require("curator", write=True)
-    desk.require_management()
+    service.require_management()
     try:
         body = _dataset_body(fields)
-        with desk.store.transaction() as execute:
+        with service.store.transaction() as execute:
             new = dataset_from(body, usual_policy(execute, body.population))
             if body.epsilon is not None:
                 add_population(
@@ -158,32 +166,34 @@ def add(fields: Filled, session: Here, desk: At) -> Response:
                 )
             add_dataset(execute, new, session.actor.name)
     except (ArgumentError, DomainError, SchemaError, Missing, Conflict) as error:
-        return _manage(session, desk, fields, error)
-    return to("/manage")
+        return _manage(session, service, fields, error)
+    return redirect("/manage")
 
 
 @router.post("/datasets/{name}/close")
-def close(name: DatasetName, fields: Filled, session: Here, desk: At) -> Response:
+def close(
+    name: DatasetName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
+) -> Response:
     """Close a data set."""
     _ = fields
     session.actor.require("curator", write=True)
-    with desk.store.transaction() as execute:
-        close_dataset(execute, name, session.actor.name, desk.clock())
-    return to("/manage")
+    with service.store.transaction() as execute:
+        close_dataset(execute, name, session.actor.name, service.clock())
+    return redirect("/manage")
 
 
 @router.get("/history")
-def history(session: Here, desk: At, skip: Skip = 0) -> HTMLResponse:
+def history(session: CurrentSession, service: CurrentService, skip: Skip = 0) -> HTMLResponse:
     """Show the newest events and heads, and whether both histories verify."""
     session.actor.require("curator", "auditor")
-    with desk.store.snapshot() as execute:
+    with service.store.snapshot() as execute:
         events = read_events(execute, _EVENTS + 1, skip)
-    check, newest = desk.checks.look(), visible_heads(desk.store, desk.clock(), 5)
+    check, newest = service.checks.newest(), visible_heads(service.store, service.clock(), 5)
     when = clock_text(time_text(check.at))
     words, look = f"A history does not verify: {check.problem}", "warning"
     if not check.problem:
-        told = newest[0].entries if newest else 0
-        words = f"Both histories verify: {told} public entries, {check.events} events"
+        public = newest[0].entries if newest else 0
+        words = f"Both histories verify: {public} public entries, {check.events} events"
         look = "promise"
     export = element("a", "Export everything (one JSON object a line)", href="/audit.ndjson")
     heads = [
@@ -206,16 +216,16 @@ def history(session: Here, desk: At, skip: Skip = 0) -> HTMLResponse:
 
 
 @router.get("/audit.ndjson")
-def audit(session: Here, desk: At) -> Response:
+def audit(session: CurrentSession, service: CurrentService) -> Response:
     """Export ledger and events."""
     session.actor.require("curator", "auditor")
-    return audit_lines(desk)
+    return audit_lines(service)
 
 
-def _waiting(row: RequestRow, session: Session, desk: At) -> Markup:
+def _waiting(row: RequestRow, session: Session, service: CurrentService) -> Markup:
     plan, stated = "", {}
     try:
-        _, settled = desk.settle(row.asked)
+        _, settled = service.settle(row.asked)
     except PrivateAteError as error:  # of an earlier version, which answered it
         stated = {"cannot be answered": str(error)}
     else:
@@ -237,7 +247,7 @@ def _waiting(row: RequestRow, session: Session, desk: At) -> Markup:
         command = f"private-ate serve approve FOLDER {row.id} --plan {plan} --curator NAME"
         here = element("p", "Approve it on the worker's side: ", element("code", command))
         parts += [
-            approve if desk.manages else here,
+            approve if service.manages else here,
             form(f"/requests/{row.id}/refuse", session, reasons, button("Refuse", quiet=True)),
         ]
     return element("section", *parts, class_="card")
@@ -259,11 +269,11 @@ def file_words(problem: str | None) -> str:
     return problem or "as declared"
 
 
-def _troubles(desk: Desk) -> list[Markup]:
+def _troubles(service: Service) -> list[Markup]:
     """Return a warning for each data set whose file is not as declared."""
     return [
         element("p", f"Data set {name}: {problem}.", class_="warning")
-        for name, problem in desk.looks().items()
+        for name, problem in service.file_problems().items()
         if problem
     ]
 
@@ -288,7 +298,7 @@ def _dataset_form(
     return form(
         "/manage", session, *heading,
         entry("name", "Name", required="required"),
-        entry("population", "Population", "The people; their budget is shared by all their data "
+        entry("population", "Population", "The persons; their budget is shared by all their data "
               "sets.", required="required"),
         entry("epsilon", "Total ε of a new population", "Leave empty if the population is there. "
               "Never raised afterwards.", inputmode="decimal"),

@@ -1,31 +1,36 @@
-"""The frame of every page: head, navigation, forms; everything escaped, nothing that runs."""
+"""The layout of every page: head, navigation, forms, style, errors; all escaped, no script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from private_ate.errors import ArgumentError
 from private_ate.report.markup import STYLE, Markup, element, join
-from private_ate.service.store.people import Actor, Session
+from private_ate.service.store.users import Actor, Session
 
 __all__ = [
-    "SHEET",
     "button",
     "checkbox",
     "choice",
     "clock_text",
+    "error_page",
     "field",
     "form",
     "may_change",
     "query_form",
     "read_whole",
+    "redirect",
     "respond",
+    "router",
     "show_table",
     "turn_pages",
 ]
+
+router = APIRouter(include_in_schema=False)
 
 _LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "analyst": (("/", "Data sets"), ("/requests", "My requests")),
@@ -34,14 +39,14 @@ _LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         ("/queue", "Queue"),
         ("/requests", "Requests"),
         ("/manage", "Manage"),
-        ("/tokens", "People"),
+        ("/tokens", "Users"),
         ("/history", "History"),
     ),
     "auditor": (("/", "Data sets"), ("/requests", "Requests"), ("/history", "History")),
 }
 
 _WIDE: Final = 5  # columns of a table that a phone has no room for
-SHEET: Final = (
+_SHEET: Final = (
     STYLE
     + """
 .top { border-bottom: 1px solid var(--line); background: var(--pale); }
@@ -216,7 +221,7 @@ def turn_pages(path: str, skip: int, size: int, *, more: bool) -> Markup:
 
 
 def clock_text(moment: str) -> str:
-    """Return a time of ISO 8601 as people read it, to the second."""
+    """Return a time of ISO 8601 in words, to the second."""
     return f"{moment[:19].replace('T', ' ')} UTC"
 
 
@@ -232,3 +237,35 @@ def read_whole(fields: Mapping[str, str], name: str) -> int:
         msg = f"{name} is a whole number"
         raise ArgumentError(msg, parameter=name)
     return int(text)
+
+
+def redirect(path: str) -> RedirectResponse:
+    """Send a browser on after a form."""
+    return RedirectResponse(path, 303)
+
+
+def error_page(request: Request, status: int, detail: str) -> Response:
+    """Show an error; who has no session is sent to the login page."""
+    if status == 401 and request.method == "GET":
+        return redirect("/login")
+    first = detail if "_" in detail.split(maxsplit=1)[0] else f"{detail[0].upper()}{detail[1:]}"
+    words = element("p", f"{first}.", class_="warning", role="alert")
+    again = "Go back in your browser to correct it, or " if request.method == "POST" else ""
+    back = element("p", again, element("a", "go to the data sets", href="/"), ".")
+    return respond("That did not work", words, back, status=status)
+
+
+@router.get("/style.css")
+def style() -> Response:
+    """Serve the one style sheet."""
+    return Response(_SHEET, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+
+
+@router.get("/favicon.ico")
+def icon() -> Response:
+    """Serve the picture that browsers ask for: a balance."""
+    bar = element("path", d="M3 5h10M8 3v10M5 13h6", stroke="#0b4f8a", fill="none")
+    pans = element("path", d="M1 9l2-4 2 4zM11 9l2-4 2 4z", fill="#0b4f8a")
+    picture = element("svg", bar, pans, xmlns="http://www.w3.org/2000/svg", viewBox="0 0 16 16")
+    keep = {"Cache-Control": "max-age=86400"}
+    return Response(picture, media_type="image/svg+xml", headers=keep)

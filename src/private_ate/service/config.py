@@ -1,4 +1,4 @@
-"""A service's folder: what both processes are told, and what only the worker may read.
+"""A service's folder: the settings of both processes, and those that only the worker may read.
 
 ``service.toml`` is for both, ``worker.toml`` with the folder of records and the key of their
 digests for the worker alone. A store that lacks the newest published head is never opened.
@@ -18,9 +18,9 @@ from private_ate.arguments import parse_memory, real_number, truth_value, whole_
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.privacy.ledger.store import Store
-from private_ate.service.desk import Desk, now
-from private_ate.service.heads import publish_heads, require_heads
+from private_ate.service.chain_heads import publish_heads, require_heads
 from private_ate.service.limits import Limits
+from private_ate.service.operations import Service, now
 from private_ate.service.policy import Policy
 from private_ate.service.sources import name_of, open_source
 from private_ate.service.store.catalogue import (
@@ -29,12 +29,12 @@ from private_ate.service.store.catalogue import (
     add_population,
     usual_policy,
 )
-from private_ate.service.store.people import add_user, issue_token
 from private_ate.service.store.tables import connect, create
+from private_ate.service.store.users import add_user, issue_token
 
-__all__ = ["Place", "add_file", "make_place", "open_place", "read_place", "write_secret"]
+__all__ = ["Config", "add_file", "create_service", "open_service", "read_config", "write_secret"]
 
-_SERVICE: Final = """# What both processes are told.
+_SERVICE: Final = """# Settings of both processes.
 store = "{store}"
 heads = "heads.ndjson" # better on another disk: it shows that the store is no old copy
 tick = {tick} # seconds: answers appear at whole ticks after they were asked for
@@ -59,7 +59,7 @@ addresses = []
 secret_file = ""
 """
 _WORKER: Final = """# For the worker alone: chmod 600, owned by its user.
-store = "" # the worker's own way into the database, if the web has another
+store = "" # the worker's own address of the database, if the web has another
 data = "data" # the folder of the records; the web process needs no right to it
 key_file = "worker.key"
 memory = "8GB" # of one job
@@ -69,8 +69,8 @@ _KNOWN: Final = {"store", "heads", "tick", "grace", "limits", "web"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The settings of a folder."""
+class Config:
+    """The settings of both processes."""
 
     folder: Path
     store: str
@@ -84,12 +84,12 @@ class Place:
         """Read what only the worker may."""
         return _toml(self.folder / "worker.toml")
 
-    def behind(self) -> Place:
-        """Return the place as the worker's side sees it: with its own way into the store."""
+    def for_worker(self) -> Config:
+        """Return the settings on the worker's side: with its own address of the store."""
         return replace(self, store=str(self.worker().get("store", "")) or self.store)
 
 
-def make_place(  # one value per decision
+def create_service(  # one value per decision
     folder: Path,
     *,
     store: str = "",
@@ -115,22 +115,22 @@ def make_place(  # one value per decision
     _shared_file(folder / "service.toml").write_text(text, "utf-8")
     write_secret(folder / "worker.toml", _WORKER)
     write_secret(folder / "worker.key", secrets.token_hex(32) + "\n")
-    place = read_place(folder)
-    _shared_file(place.heads)
-    if "://" not in place.store:
-        _shared_file(Path(place.store))  # SQLite gives its journal the same mode
-    made = create(place.store)
+    config = read_config(folder)
+    _shared_file(config.heads)
+    if "://" not in config.store:
+        _shared_file(Path(config.store))  # SQLite gives its journal the same mode
+    made = create(config.store)
     try:
         with made.transaction() as execute:
             add_user(execute, curator, "curator", "setup", now())
             token = issue_token(execute, curator, "setup", now())
-        publish_heads(made, place.heads)
+        publish_heads(made, config.heads)
     finally:
         made.close()
     return token
 
 
-def read_place(folder: Path) -> Place:
+def read_config(folder: Path) -> Config:
     """Read a folder's settings."""
     plain = _toml(folder / "service.toml")
     unknown = sorted(set(plain) - _KNOWN)
@@ -142,7 +142,7 @@ def read_place(folder: Path) -> Place:
     store = str(plain.get("store", "service.db"))
     if "://" not in store:
         store = str(folder / store)
-    return Place(
+    return Config(
         folder, store, folder / str(plain.get("heads", "heads.ndjson")),
         real_number("tick", plain.get("tick", 60.0), 0.1, 86400.0),
         real_number("grace", plain.get("grace", 10.0), 0.0, 86400.0),
@@ -151,18 +151,18 @@ def read_place(folder: Path) -> Place:
 
 
 @contextmanager
-def open_place(place: Place) -> Iterator[tuple[Store, Desk]]:
+def open_service(config: Config) -> Iterator[tuple[Store, Service]]:
     """Open a folder's store; one that lacks the newest published head is refused."""
-    with connect(place.store) as store:
-        require_heads(store, place.heads)
-        manages = truth_value("manages", place.web.get("manages", True))
-        yield store, Desk(
-            store, place.tick, place.grace, manages=manages, limits=place.limits
+    with connect(config.store) as store:
+        require_heads(store, config.heads)
+        manages = truth_value("manages", config.web.get("manages", True))
+        yield store, Service(
+            store, config.tick, config.grace, manages=manages, limits=config.limits
         )  # fmt: skip
 
 
 def add_file(  # noqa: PLR0913  # one value per fact about a data set
-    place: Place,
+    config: Config,
     store: Store,
     source: str,
     domain: Domain,
@@ -177,7 +177,7 @@ def add_file(  # noqa: PLR0913  # one value per fact about a data set
     """Register a file of the worker's folder: reads its header and counts its rows."""
     from private_ate.data.streams import MEMORY_LIMIT, open_schema, open_table
 
-    folder = place.folder / str(place.worker()["data"])
+    folder = config.folder / str(config.worker()["data"])
     file = open_source(folder, source)
     if file is None:
         msg = (
@@ -199,24 +199,24 @@ def add_file(  # noqa: PLR0913  # one value per fact about a data set
         if epsilon is not None:
             add_population(execute, population, level, epsilon, "0", "setup")
         add_dataset(execute, new, "setup")
-    publish_heads(store, place.heads)
+    publish_heads(store, config.heads)
 
 
-def worker_bench(place: Place) -> dict[str, Any]:
-    """Return what the worker's bench is made of, checked."""
-    plain = place.worker()
-    data = place.folder / str(plain.get("data", "data"))
+def worker_settings(config: Config) -> dict[str, Any]:
+    """Return the worker's settings, checked."""
+    plain = config.worker()
+    data = config.folder / str(plain.get("data", "data"))
     if not data.is_dir():
         msg = "the worker's folder of records is not there; see worker.toml"
         raise ArgumentError(msg)
     try:
-        key = (place.folder / str(plain.get("key_file", ""))).read_text("utf-8").strip()
+        key = (config.folder / str(plain.get("key_file", ""))).read_text("utf-8").strip()
         bytes.fromhex(key)
     except (OSError, ValueError) as cause:
         msg = "the worker's key cannot be read; see worker.toml"
         raise ArgumentError(msg) from cause
     return {
-        "store": place.store, "data": data, "key": key, "heads": place.heads, "tick": place.tick,
+        "store": config.store, "data": data, "key": key, "heads": config.heads, "tick": config.tick,
         "memory": parse_memory(plain.get("memory", "8GB")),
         "seconds": whole_number("seconds", plain.get("seconds", 3600), 1, 10**7),
     }  # fmt: skip

@@ -13,8 +13,7 @@ from private_ate.effects import (
     risk_ratio_interval,
 )
 from private_ate.report.markup import Markup, element
-from private_ate.report.numbers import number_text
-from private_ate.report.words import percent, sampling_words, uncertainty
+from private_ate.report.phrasing import number_text, percent, sampling_words, uncertainty
 from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from private_ate.release.ratios import NumberNeeded
 
 
-def glance_table(
+def summary_table(
     release: Release, *, analyst: str = "", spent_before: float | None = None
 ) -> Markup:
     """Return the table of facts below the number."""
     rows = [
         *_source(release, analyst),
-        *_people(release),
+        *_units(release),
         *_means(release),
         *ratio_rows(release),
         *_budget(release, spent_before),
@@ -52,15 +51,15 @@ def _source(release: Release, analyst: str) -> Iterator[tuple[str, str]]:
     yield "method", f"{release.method}, {release.level} level, private-ate {release.version}"
 
 
-def _people(release: Release) -> Iterator[tuple[str, str]]:
+def _units(release: Release) -> Iterator[tuple[str, str]]:
     facts = release.facts
     text = f"{release.n:,}"
-    arms, worth = facts.arms, facts.effective_arms
+    arms, effective = facts.arms, facts.effective_arms
     if arms is not None:
         control, treated = _labels(release)
         text += f": {arms.treated:,} {treated}, {arms.control:,} {control}"
-        if worth is not None:
-            text += f"; worth {worth.treated:,.0f} and {worth.control:,.0f} of equal weight"
+        if effective is not None:
+            text += f"; worth {effective.treated:,.0f} and {effective.control:,.0f} of equal weight"
     yield "units", text
     yield "speaks of", facts.population or "all n units (ATE)"
     if facts.sampling is not None:

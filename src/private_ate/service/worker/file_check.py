@@ -10,10 +10,10 @@ from private_ate.data.files import DataFile, file_of, read_schema, require_count
 from private_ate.errors import PrivateAteError
 from private_ate.service.store.catalogue import Dataset
 
-__all__ = ["look_at"]
+__all__ = ["file_problem"]
 
 
-def look_at(file: DataFile | None, dataset: Dataset) -> str:
+def file_problem(file: DataFile | None, dataset: Dataset) -> str:
     """Return a sentence on what keeps a file from being as declared; empty if nothing does."""
     if file is None:
         return "there is no file of this name below the worker's folder"

@@ -93,7 +93,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class TokenNote:
-    """What may be told of a token: never its secret."""
+    """A token without its secret."""
 
     id: str
     owner: str
@@ -137,7 +137,7 @@ def add_user(execute: Execute, name: str, role: str, actor: str, now: int) -> No
 
 
 def revoke_user(execute: Execute, name: str, actor: str, now: int) -> None:
-    """Revoke a user with all tokens and sessions; nobody revokes herself, who might be the last."""
+    """Revoke a user with all tokens and sessions; no curator revokes the own account."""
     if name == actor:
         msg = "another curator revokes you"
         raise Conflict(msg)
@@ -179,7 +179,7 @@ def are_two_persons(execute: Execute, names: Collection[str]) -> bool:
 
 
 def _can_act_for(name: str, issuers: Mapping[str, set[str]]) -> set[str]:
-    """Return a curator with all who issued to her, or to one of them."""
+    """Return a curator with all who issued to this curator, or to one of them."""
     found, fresh = {name}, {name}
     while fresh:
         fresh = {issuer for one_of_them in fresh for issuer in issuers.get(one_of_them, ())} - found
@@ -220,7 +220,7 @@ def revoke_token(execute: Execute, name: str, actor: str, now: int) -> None:
 
 
 def list_tokens(execute: Execute) -> list[TokenNote]:
-    """Return what may be told of all tokens."""
+    """Return all tokens without their secrets."""
     found = rows_of(
         execute,
         "SELECT t.id, t.owner, u.role, t.scope, t.created, t.expires, t.revoked "

@@ -1,7 +1,7 @@
 """Group commit: what comes in while a transaction is written waits, and is written together.
 
 A durable commit waits for the disk, whatever it holds. Each piece of work has a savepoint of its
-own, so that a refusal undoes that piece alone; nobody is told of success before all is on disk.
+own, so that a refusal undoes that piece alone; success is reported only when all is on disk.
 """
 
 from __future__ import annotations
