@@ -53,7 +53,9 @@ def draws_calibrated(study, target, epsilon, draws, entropy):
     point = choose_cap(design, points, staircase_variance(float(request.epsilon)), spread)
     weights = settle(public, design, [point])
     kept, _ = release_clip(study, plan_clip(study.domain.bounds, options), request, noise)
-    control, treated = add_outcomes(study, weights, lambda block: kept.centre(outcomes_of(block)))
+    (control,), (treated,) = add_outcomes(
+        study, weights, lambda block: (kept.centre(outcomes_of(block)),)
+    )
     largest = max(weights.largest) << 30
     value = treated - control
     unit = study.domain.bounds.width / study.size / 2**55

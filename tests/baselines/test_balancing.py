@@ -58,10 +58,12 @@ def test_slopes_and_bends_are_derivatives_and_stay_within_their_bounds(estimand,
     assert np.all(np.diff(found.slope) >= -1e-12)  # convex
     assert np.abs(found.slope).max() <= bounds.slope * (1 + 1e-12)
     assert np.diff(found.slope).max() / step <= float(bounds.curvature) * (1 + 1e-9)
-    assert found.bend.max() <= float(bounds.curvature) * (1 + 1e-9)
+    assert found.curvature.max() <= float(bounds.curvature) * (1 + 1e-9)
     knot = math.log(9)
     smooth = np.abs(np.abs(points) - knot) > 2 * step
-    assert np.gradient(found.slope, step)[smooth] == pytest.approx(found.bend[smooth], abs=0.06)
+    assert np.gradient(found.slope, step)[smooth] == pytest.approx(
+        found.curvature[smooth], abs=0.06
+    )
 
 
 def test_bounds_of_the_losses_are_those_of_the_proof():

@@ -110,9 +110,9 @@ def test_a_weight_that_counts_for_more_than_its_share_is_found(monkeypatch):
 def test_a_share_that_is_told_without_noise_is_found(monkeypatch):
     honest = observed_means.release_observed_means
 
-    def peeking(sums, kept, size, *, epsilon, rows, noise):
-        exact = sums.treated.weight / (1 << 24) / size
-        released = honest(sums, kept, size, epsilon=epsilon, rows=rows, noise=noise)
+    def peeking(sums, largest, kept, size, *, epsilon, rows, noise):
+        exact = sums[1][1] / (1 << 24) / size
+        released = honest(sums, largest, kept, size, epsilon=epsilon, rows=rows, noise=noise)
         return replace(released, treated=replace(released.treated, share=exact))
 
     monkeypatch.setattr("private_ate.estimators.calibrated.method.release_observed_means", peeking)

@@ -86,7 +86,7 @@ def weigh_again(study, request):
         inside = study.arm == arm.problem.code
         rows = arm.problem.features.map(study.covariates.T)
         left = weights[inside] @ rows[inside] - rows.sum(axis=0)
-        missed = 0.12 * arm.problem.features.sure
+        missed = 0.12 * arm.problem.features.evidence
         imbalance += float(left @ left) + missed**2 * arm.problem.missed
     assert math.isclose(weights[study.treatment].sum(), study.size, rel_tol=1e-9)
     return weights, imbalance

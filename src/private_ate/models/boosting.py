@@ -1,4 +1,4 @@
-"""Boosted trees that tell which rows are in an arm, and the leaves that rows fall into.
+"""Boosted trees that predict which rows are in an arm, and the leaves that rows fall into.
 
 Logistic boosting in the usual form (Friedman 2001) on the trees of `models.trees`. All inputs are
 public at label level, which is the only place that uses it. No random numbers: the same rows give

@@ -46,7 +46,7 @@ def fit_logistic(study: Study, ridge: float) -> LogisticFit:
     """Fit by damped Newton until the gradient norm is at most 1e-10; for public columns.
 
     Large studies start from the fit of an evenly spaced subset of their rows, which then also
-    tells how the Hessian changes from step to step: one full Hessian and few gradients suffice.
+    shows how the Hessian changes from step to step: one full Hessian and few gradients suffice.
     """
     start = np.zeros(study.dimension + 1)
     stride = study.size // _FEW

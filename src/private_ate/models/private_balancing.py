@@ -6,7 +6,7 @@ With f = z·w and p = σ(f), the derivatives of a treated and of a control row's
 
 so that the gradient vanishes exactly where the weighted sums of z agree in both arms. Beyond
 |f| = log((1 − η)/η) a loss goes on along its tangent: it stays convex, and one row's slope and
-bend are bounded. Proof: section 12 of docs/proofs/baselines.md.
+curvature are bounded. Proof: section 12 of docs/proofs/baselines.md.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _NO_HESSIAN: Floats = np.zeros((0, 0))
 
 @dataclass(frozen=True, slots=True)
 class RowLoss:
-    """Loss, slope and bend of rows by their predictors, shape (m,) each."""
+    """Loss, slope and curvature of rows by their predictors, shape (m,) each."""
 
     value: Floats
     slope: Floats
-    bend: Floats
+    curvature: Floats
 
 
 def steepness_of(estimand: Balanced, truncation: float) -> Steepness:
-    """Return what one row's loss can do: its slope is at most 1/η (ATE) or (1 − η)/η."""
+    """Return bounds on one row's loss: its Lipschitz constant is 1/η (ATE) or (1 − η)/η."""
     least = Fraction(truncation)
     odds = (1 - least) / least
     return Steepness(math.ceil(1 + odds if estimand == "ate" else odds), odds, None)
@@ -65,8 +65,8 @@ def row_losses(estimand: Balanced, predictors: Floats, treated: Bits, truncation
             assert_never(estimand)
     slope = sign * (curved * growing + straight)
     value = curved * growing + straight * sign * inside + slope * (predictors - inside)
-    bend = curved * growing * (np.abs(predictors) <= knot)
-    return RowLoss(value, slope, bend)
+    curvature = curved * growing * (np.abs(predictors) <= knot)
+    return RowLoss(value, slope, curvature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class BalancingObjective(PrivateFit):
 
     @property
     def steepness(self) -> Steepness:
-        """How steep and how bent the loss of one row can be."""
+        """Bounds on the slope and the curvature of one row's loss."""
         return steepness_of(self.estimand, self.truncation)
 
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
@@ -107,7 +107,7 @@ def _kernel(
         loss, gradient = float(found.value @ present), features @ (found.slope * present)
         if not curved:
             return LossSums(block.arm.size, loss, gradient, _NO_HESSIAN)
-        features *= np.sqrt(found.bend) * present  # in place: no second large array
+        features *= np.sqrt(found.curvature) * present  # in place: no second large array
         return LossSums(block.arm.size, loss, gradient, features @ features.T)
 
     return kernel

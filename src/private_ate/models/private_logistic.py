@@ -102,7 +102,7 @@ class PrivateFit(ABC):
 
     @property
     def steepness(self) -> Steepness:
-        """How steep and how bent the loss of one row can be: as the logistic loss is."""
+        """Bounds on the slope and the curvature of one row's loss: those of the logistic loss."""
         return LOGISTIC
 
     @abstractmethod
@@ -213,7 +213,7 @@ class PrivateFit(ABC):
 class LogisticObjective(PrivateFit):
     """The logistic loss of a model of treatment or of outcomes on scaled covariates.
 
-    With ``arm`` the model of treatment tells that arm from all others.
+    With ``arm`` the model is one of that arm against all others.
     """
 
     model: Model

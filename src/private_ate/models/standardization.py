@@ -72,7 +72,7 @@ def release_scaling(  # a study, its noise and public parameters
     ``members`` is the noisy number of rows that take part, where some may not. Neighbours:
     ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every coordinate of the
     sum adds values in [−1, 1], rounded to the grid one by one; a row that takes no part adds
-    zero, one with a sampling weight something between. Cost: ε, by the L∞ law. Proof:
+    zero, one with a sampling weight something between. Cost: ε, by the L∞ mechanism. Proof:
     docs/proofs/orthogonal.md.
     """
     bits = noise_bits(2 * changes, epsilon)

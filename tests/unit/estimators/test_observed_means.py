@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from private_ate.estimators.calibrated.clipping import DECLARED_RANGE, OutcomeRange
-from private_ate.estimators.calibrated.observed_means import (
-    ObservedArms,
-    ObservedSums,
-    observe_arm,
-    release_observed_means,
-)
+from private_ate.estimators.calibrated.observed_means import release_observed_means
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS, WEIGHT_BITS, quantize_weights
+from private_ate.privacy.sums import OUTCOME_STEPS, quantize_weights, weighted_sum
 
 SIZE = 500
 
@@ -23,13 +18,15 @@ def arm(share, mean, weight=2.0, rows=SIZE // 2):
     """Return the sums of an arm of equal weights and equal outcomes, some of them missing."""
     steps = quantize_weights(np.full(rows, weight))
     centred = np.full(rows, round(mean * OUTCOME_STEPS), dtype=np.int32)
-    return observe_arm(steps, centred, np.arange(rows) < round(share * rows))
+    seen = (np.arange(rows) < round(share * rows)).astype(np.int64)
+    return weighted_sum(steps, centred * seen), weighted_sum(steps, seen)
 
 
 def released(sums, epsilon, seed=0, kept=DECLARED_RANGE, rows=1):
-    noise = Noise(SeededEntropy(seed))
+    noise, largest = Noise(SeededEntropy(seed)), (int(quantize_weights(np.array([2.0]))[0]),) * 2
+    treated, control = sums
     return release_observed_means(
-        ObservedArms(*sums), kept, SIZE, epsilon=Fraction(epsilon), rows=rows, noise=noise
+        (control, treated), largest, kept, SIZE, epsilon=Fraction(epsilon), rows=rows, noise=noise
     )
 
 
@@ -88,12 +85,3 @@ def test_an_odd_range_splits_into_a_longer_and_a_shorter_half():
     ends = kept.centre(np.array([0, 7], dtype=np.int32))
 
     assert int(np.abs(ends).max()) + kept.width // 2 == kept.width
-
-
-def test_sums_of_blocks_add_up():
-    whole = arm(0.5, 0.25)
-    parts = [arm(0.5, 0.25, rows=SIZE // 4) for _ in range(2)]
-    largest = ObservedSums(0, 0, 5 << WEIGHT_BITS)
-
-    assert (parts[0] + parts[1]).outcomes == pytest.approx(whole.outcomes, rel=0.02)
-    assert (whole + largest).largest == 5 << WEIGHT_BITS

@@ -25,19 +25,9 @@ from private_ate.privacy.sums import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = [
-    "DECLARED_RANGE",
-    "WIDE_DEVIATIONS",
-    "CentredRange",
-    "ClipNotes",
-    "ClipPlan",
-    "OutcomeRange",
-    "outcomes_of",
-    "release_centred_range",
-    "release_clip",
-    "release_range",
-    "wide_range",
-]
-
+    "DECLARED_RANGE", "WIDE_DEVIATIONS", "CentredRange", "ClipNotes", "ClipPlan", "OutcomeRange",
+    "outcomes_of", "release_centred_range", "release_clip", "release_range", "wide_range",
+]  # fmt: skip
 
 _CELL_BITS: Final = 14  # candidates for either bound: the edges of 2¹⁴ equal cells
 _CELLS: Final = 1 << _CELL_BITS
@@ -77,16 +67,6 @@ class OutcomeRange:
 DECLARED_RANGE: Final = OutcomeRange(0, OUTCOME_STEPS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Histogram:
-    """How many outcomes fall into each cell of the declared range."""
-
-    counts: Integers
-
-    def __add__(self, other: _Histogram) -> _Histogram:
-        return _Histogram(self.counts + other.counts)
-
-
 def release_range(study: Study, epsilon: Fraction, rows: int, noise: Noise) -> OutcomeRange:
     """Choose a range that leaves about ``min(52/ε, n/20)`` outcomes outside on either side.
 
@@ -100,7 +80,7 @@ def release_range(study: Study, epsilon: Fraction, rows: int, noise: Noise) -> O
     outcomes beyond an edge and the wanted number; a person's m rows move every score by at most m.
     Cost: ε, half for either bound. Proof: docs/proofs/calibrated.md.
     """
-    counts = study.fold(_histogram_kernel(), title="outcome range").counts
+    counts = study.fold(_histogram_kernel(), title="outcome range")
     side = epsilon / 2
     wanted = min(round(26 / float(side)), study.size // 20)
     above = [int(total) for total in np.append(counts[::-1].cumsum()[::-1], 0)]  # at or above edge
@@ -154,7 +134,7 @@ def release_centred_range(
     they move by at most 2m. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
     bits = min(_CELL_BITS, max(1, (16 * OUTCOME_STEPS // width - 1).bit_length()))
-    counts = study.fold(_histogram_kernel(bits), title="outcome range").counts
+    counts = study.fold(_histogram_kernel(bits), title="outcome range")
     below = [int(total) for total in np.append(0, counts.cumsum())]
     counting = epsilon * _COUNTING
     unit = 2 if study.domain.outcome.missing == "private" else 1
@@ -168,24 +148,16 @@ def release_centred_range(
     center = (2 * cell + 1) << (OUTCOME_BITS - bits - 1)
     low = min(max(center - width // 2, 0), OUTCOME_STEPS - width)
     kept = OutcomeRange(low, low + width)
-    outside = study.fold(_beyond_kernel(kept), title="outcome range").total
+    outside = study.fold(_beyond_kernel(kept), title="outcome range")
     halves = noise.laplace("outcomes beyond", [outside], sensitivity=rows, epsilon=counting)[0]
     beyond = min(max(round(halves / 2), 0), study.size)
     return CentredRange(kept, beyond, -math.log(0.05) * rows / float(counting))
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
-    total: int
-
-    def __add__(self, other: _Count) -> _Count:
-        return _Count(self.total + other.total)
-
-
-def _beyond_kernel(kept: OutcomeRange) -> Callable[[Block], _Count]:
-    def kernel(block: Block) -> _Count:
+def _beyond_kernel(kept: OutcomeRange) -> Callable[[Block], int]:
+    def kernel(block: Block) -> int:
         outcome = _outcomes(block)
-        return _Count(int(np.count_nonzero((outcome < kept.low) | (outcome > kept.high))))
+        return int(np.count_nonzero((outcome < kept.low) | (outcome > kept.high)))
 
     return kernel
 
@@ -204,11 +176,13 @@ def _outcomes(block: Block) -> npt.NDArray[np.int32]:
     return outcomes if block.observed is None else outcomes[block.observed]
 
 
-def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], _Histogram]:
-    def kernel(block: Block) -> _Histogram:
+def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], Integers]:
+    """Return a kernel that counts the outcomes in equal cells of the declared range."""
+
+    def kernel(block: Block) -> Integers:
         last = (1 << bits) - 1
         cells = np.clip(_outcomes(block) >> (OUTCOME_BITS - bits), 0, last)
-        return _Histogram(np.bincount(cells, minlength=last + 1).astype(np.int64))
+        return np.bincount(cells, minlength=last + 1).astype(np.int64)
 
     return kernel
 

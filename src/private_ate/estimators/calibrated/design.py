@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,9 @@ from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.study import Block, MatchingStudy, RowWeights, Summable
 
-__all__ = ["ArmProblem", "Design", "Learned", "fold_with_base", "members_of", "pose"]
+__all__ = [
+    "ArmProblem", "Design", "Learned", "Sums", "fold_with_base", "members_of", "pose",
+]  # fmt: skip
 
 S = TypeVar("S", bound=Summable)
 
@@ -101,7 +103,7 @@ class ArmProblem:
         """What non-linear terms moved, at a full share: ``‖F'u − g‖²/b`` over these terms."""
         if self.features.share == 0:
             return 0.0
-        moved = (self.before - self.target)[self.features.straight :]
+        moved = (self.before - self.target)[self.features.linear :]
         return float(moved @ moved) / self.features.share
 
 
@@ -183,6 +185,16 @@ class Design:
         return _units(block, self.mean_weight)
 
 
+@dataclass(frozen=True, slots=True)
+class Sums(Generic[S]):
+    """Several sums over rows, such as one for each arm in the order of the codes."""
+
+    of: tuple[S, ...]
+
+    def __add__(self, other: Sums[S]) -> Sums[S]:
+        return Sums(tuple(one + more for one, more in zip(self.of, other.of, strict=True)))
+
+
 def members_of(block: Block) -> Bits:
     """Return which rows of a public block carry weight in their arm."""
     carries = np.ones(block.arm.size, dtype=np.bool_)
@@ -232,23 +244,16 @@ def pose(public: MatchingStudy, request: Request, learned: Learned | None = None
     questions = _ask(sample, request, len(found.everyone.counts)) if learned is None else (
         learned.questions
     )  # fmt: skip
-    sums = fold_with_base(public, base, _target_kernel(questions, request, public, learned, mean))
+    kernel = _target_kernel(questions, request, public, learned, mean)
+    sums = fold_with_base(public, base, kernel).of
     arms = tuple(
-        _problem(code, questions[code], found.members[code], public.size, sums, request)
-        for code in range(len(questions))
+        _problem(code, questions[code], found.members[code], public.size, one, request)
+        for code, one in enumerate(sums)
     )
-    moments = sums.moments / sums.mass[:, None, None]
+    mass = np.array([one.mass for one in sums])
+    moments = np.stack([one.moments for one in sums]) / mass[:, None, None]
     return Design(
-        arms,
-        public.size,
-        found,
-        sample,
-        base,
-        learned,
-        moments,
-        float(sums.whom[0]),
-        mean,
-        sums.mass,
+        arms, public.size, found, sample, base, learned, moments, sums[0].whom, mean, mass
     )
 
 
@@ -256,11 +261,11 @@ def _ask(sample: SampleRows, request: Request, arms: int) -> tuple[FeatureMap, .
     """Learn features from a 0/1 question per arm; two arms that carry all rows share one."""
     options = request.options
     plain = isinstance(options, CalibratedOptions) and options.terms == "plain"
-    straight = plain or request.design == "randomized" or request.target == "track"
+    linear = plain or request.design == "randomized" or request.target == "track"
 
     def learn(code: int) -> FeatureMap:
         member = ((sample.arm == code) & sample.carries).astype(np.float64)
-        return learn_features(sample.covariates, member, straight=straight)
+        return learn_features(sample.covariates, member, linear=linear)
 
     if arms == 2 and sample.carries.all():
         return (learn(1),) * 2
@@ -268,26 +273,28 @@ def _ask(sample: SampleRows, request: Request, arms: int) -> tuple[FeatureMap, .
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums over rows; the first index of every array is the arm."""
+class _ArmSums:
+    """Sums over one arm's rows, but of q over all rows; s is a sampling weight over the mean."""
 
-    whom: Floats  # Σ q over all rows, or over the arm's where matching is followed
-    target: tuple[Floats, ...]  # Σ q f
-    near: Floats  # Σ u over the members
-    units: Floats  # Σ s, Σ s² over the members, shape (K, 2), of sampling weights over the mean
-    largest: Floats  # of s
-    before: tuple[Floats, ...]  # Σ u f
-    moments: Floats  # Σ s x and Σ s x² over all rows of the arm, shape (K, 2, d)
-    mass: Floats  # Σ s over them
+    whom: float  # Σ q over all rows, or over the arm's where matching is followed
+    target: Floats  # Σ q f over the same rows
+    near: float  # Σ u over the members
+    before: Floats  # Σ u f over them
+    units: float  # Σ s over them
+    squares: float  # Σ s² over them
+    largest: float  # of s
+    moments: Floats  # Σ s x and Σ s x² over all rows of the arm, shape (2, d)
+    mass: float  # Σ s over them
 
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
+    def __add__(self, other: _ArmSums) -> _ArmSums:
+        return _ArmSums(
             self.whom + other.whom,
-            tuple(map(np.add, self.target, other.target)),
+            self.target + other.target,
             self.near + other.near,
+            self.before + other.before,
             self.units + other.units,
-            np.maximum(self.largest, other.largest),
-            tuple(map(np.add, self.before, other.before)),
+            self.squares + other.squares,
+            max(self.largest, other.largest),
             self.moments + other.moments,
             self.mass + other.mass,
         )
@@ -299,14 +306,14 @@ def _target_kernel(
     public: MatchingStudy,
     learned: Learned | None,
     mean: float,
-) -> Callable[[Block, Floats | None], _Sums]:
+) -> Callable[[Block, Floats | None], Sums[_ArmSums]]:
     labels = public.domain.treatment.coded
     among = None if request.among is None else labels.index(request.among)
     among = {"att": 1, "atc": 0}.get(request.estimand, among)
 
-    def kernel(block: Block, base: Floats | None) -> _Sums:
+    def kernel(block: Block, base: Floats | None) -> Sums[_ArmSums]:
         carries, near = members_of(block), _near(block, base, learned)
-        units = _units(block, mean)
+        units, squares = _units(block, mean), block.covariates**2
         counted = np.ones(block.arm.size) if block.weights is None else block.weights
         if among is not None:
             counted = counted * (block.arm == among)
@@ -314,8 +321,7 @@ def _target_kernel(
             chance = questions[1].probability(block.covariates)
             counted = counted * chance * (1 - chance)
         everyone, targets = np.arange(block.arm.size), dict[int, Floats]()
-        squares = block.covariates**2
-        parts: list[list[object]] = [[] for _ in range(8)]
+        found = []
         for code, features in enumerate(questions):
             inside = np.flatnonzero(block.arm == code)
             held = inside[carries[inside]]
@@ -326,37 +332,31 @@ def _target_kernel(
                 if id(features) not in targets:
                     targets[id(features)] = features.add_up(block.covariates, everyone, counted)
                 wanted = targets[id(features)]
-            own_units = np.where(block.arm == code, units, 0.0)
-            values = (
-                whom.sum(), wanted, near[held].sum(),
-                np.array([units[held].sum(), units[held] @ units[held]]),
-                units[held].max(initial=0.0), features.add_up(block.covariates, held, near[held]),
-                np.stack([own_units @ block.covariates, own_units @ squares]),
-                own_units.sum(),
+            of_arm, of_members = np.where(block.arm == code, units, 0.0), units[held]
+            found.append(
+                _ArmSums(
+                    float(whom.sum()), wanted, float(near[held].sum()),
+                    features.add_up(block.covariates, held, near[held]),
+                    float(of_members.sum()), float(of_members @ of_members),
+                    float(of_members.max(initial=0.0)),
+                    np.stack([of_arm @ block.covariates, of_arm @ squares]), float(of_arm.sum()),
+                )
             )  # fmt: skip
-            for part, value in zip(parts, values, strict=True):
-                part.append(value)
-        whole, target, first, second, largest, before, moments, mass = parts
-        return _Sums(
-            np.array(whole), tuple(target), np.array(first), np.array(second), np.array(largest),  # type: ignore[arg-type]
-            tuple(before), np.stack(moments), np.array(mass),  # type: ignore[arg-type]
-        )  # fmt: skip
+        return Sums(tuple(found))
 
     return kernel
 
 
 def _problem(
-    code: int, features: FeatureMap, members: int, rows: int, sums: _Sums, request: Request
+    code: int, features: FeatureMap, members: int, rows: int, sums: _ArmSums, request: Request
 ) -> ArmProblem:
     total = float(rows)
     # Matching's weights are followed as they are; their sums are the target.
-    scale = 1.0 if request.target == "track" else total / float(sums.whom[code])
-    level = total / float(sums.near[code])
-    first, second = sums.units[code].tolist()
-    largest = float(sums.largest[code])
+    scale = 1.0 if request.target == "track" else total / sums.whom
+    level = total / sums.near
     return ArmProblem(
-        code, features, members, total, scale * sums.target[code], level,
-        level * sums.before[code], first**2 / second, largest, total * largest / first,
+        code, features, members, total, scale * sums.target, level, level * sums.before,
+        sums.units**2 / sums.squares, sums.largest, total * sums.largest / sums.units,
     )  # fmt: skip
 
 

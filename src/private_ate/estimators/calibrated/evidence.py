@@ -22,8 +22,8 @@ PRODUCTS: Final = 20  # that trees may split on and that the line with products 
 KNOTS: Final = (0.2, 0.4, 0.6, 0.8)  # quantiles of the line's index at which its spline may turn
 # Standard errors of held-out gain at which evidence begins to count, and counts fully: families
 # with a straight line stay below 0.6, two-condition rules have 0 at n = 1,000 and 5 at 10,000.
-_DOUBTED, _CERTAIN = 1.0, 5.0
-_FLOOR: Final = 0.1  # added to the gain's deviation: small where nothing tells the arm
+_NO_EVIDENCE, _FULL_EVIDENCE = 1.0, 5.0
+_FLOOR: Final = 0.1  # added to the gain's deviation: small where nothing predicts the arm
 _FOLDS: Final = 5
 _FEWEST: Final = 200  # rows below which held-out gains are too noisy to count
 _ALL_FOLDS, _TWO_FOLDS = 4_000, 10_000  # rows up to which all folds, and two of them, are used
@@ -34,7 +34,7 @@ _CLIP: Final = 30.0
 
 
 def evidence_of(columns: Floats, target: Floats) -> float:
-    """Return how far non-linear terms tell a 0/1 target beyond a line, from 0 to 1.
+    """Return the evidence that non-linear terms predict a 0/1 target better than a line, 0 to 1.
 
     ``columns`` are standardised covariates, shape (n, d).
     """
@@ -57,7 +57,7 @@ def evidence_of(columns: Floats, target: Floats) -> float:
     # A fitted coefficient gains 1/(2n) on the rows that it is fitted on.
     free = (stacked.shape[1] - 2) / 2 / held.size
     errors = (gain.mean() - free) / ((gain.std() + _FLOOR) / np.sqrt(held.size))
-    return float(np.clip((errors - _DOUBTED) / (_CERTAIN - _DOUBTED), 0.0, 1.0))
+    return float(np.clip((errors - _NO_EVIDENCE) / (_FULL_EVIDENCE - _NO_EVIDENCE), 0.0, 1.0))
 
 
 def _hold_out(

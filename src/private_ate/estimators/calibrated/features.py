@@ -29,7 +29,7 @@ from private_ate.estimators.calibrated.evidence import (
 if TYPE_CHECKING:
     from private_ate.models.boosting import BoostedTrees
 
-__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "Weighed", "learn_features", "weights_at"]
+__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "PricedRows", "learn_features", "weights_at"]
 
 LINES: Final = 1.0  # share of the covariates
 UNEXPLAINED: Final = 0.3
@@ -44,7 +44,7 @@ _ROWS_PER_PRODUCT: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class PricedRows:
     """Some rows at a dual point: prices ``f·λ + μ`` and weights, shape (m,); ``Σ w f`` if asked."""
 
     price: Floats
@@ -80,7 +80,7 @@ class FeatureMap:
         The mean of the directions.
     dimension : int
         The number of covariates (d), those included that do not vary.
-    share, sure, scarce : float
+    share, evidence, scarce : float
         The share b of non-linear terms, the evidence for them, and the share of the rows' leaves
         in which one arm is rare.
     """
@@ -100,7 +100,7 @@ class FeatureMap:
     middle: Floats = field(repr=False)
     dimension: int
     share: float = 0.0
-    sure: float = 0.0
+    evidence: float = 0.0
     scarce: float = 0.0
 
     @property
@@ -109,7 +109,7 @@ class FeatureMap:
         return int(self.mean.size + self.middle.size)
 
     @property
-    def straight(self) -> int:
+    def linear(self) -> int:
         """How many features are covariates or the line's probability; the rest is non-linear."""
         return int(self.columns.size) + 1
 
@@ -165,7 +165,7 @@ class FeatureMap:
         adding: bool,
         lift: float = 0.0,
         cut: float = 0.0,
-    ) -> Weighed:
+    ) -> PricedRows:
         """Return prices, weights and, if asked, their sums of some rows of a block at (λ, μ).
 
         ``near`` and ``units`` are those of the rows. Of a weight w, ``(1 − cut)(w + lift(A − w))``
@@ -181,14 +181,14 @@ class FeatureMap:
             terms = self.dense(covariates[rows])
             price = terms @ slopes + constant
             weights = weights_at(price, near, units, cap, least)
-            return Weighed(price, weights, self._centred(weights, weights @ terms))
+            return PricedRows(price, weights, self._centred(weights, weights @ terms))
         price, weights = np.full(rows.size, constant), np.empty(rows.size)
         values = np.take_along_axis(self.table @ directions, self.trees.node.astype(np.intp), 1)
         sums = self._pass_over(
             covariates, rows, slopes, values, near, units / UNEXPLAINED, least, cap, price, weights,
             adding=adding,
         )  # fmt: skip
-        return Weighed(price, weights, sums)
+        return PricedRows(price, weights, sums)
 
     def add_up(self, covariates: Floats, rows: Indices, weights: Floats) -> Floats:
         """Return ``Σ w f`` over some rows of a block, shape (p,)."""
@@ -269,10 +269,10 @@ def _split_columns(terms: Floats, width: int, products: int) -> Floats:
     return np.concatenate([terms[:, :width].T, terms[:, width + 1 : last].T])
 
 
-def learn_features(covariates: Floats, member: Floats, *, straight: bool) -> FeatureMap:
+def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> FeatureMap:
     """Learn from public rows what the weights of an arm balance.
 
-    ``member`` is 1 for rows of the arm that have an outcome. ``straight`` leaves out everything
+    ``member`` is 1 for rows of the arm that have an outcome. ``linear`` leaves out everything
     but covariates and the line's probability: in a trial no shape of the covariates can bias.
     """
     deviation = covariates.std(axis=0)
@@ -287,17 +287,17 @@ def learn_features(covariates: Floats, member: Floats, *, straight: bool) -> Fea
         np.zeros(0), np.zeros(0), None, np.zeros((0, 0, 0)), np.zeros(0),
         covariates.shape[1],
     )  # fmt: skip
-    if straight:
+    if linear:
         return _scaled(plain, plain.dense(covariates))
-    sure = evidence_of(standard, member)
-    share = BLIND + (1 - BLIND) * sure
+    evidence = evidence_of(standard, member)
+    share = BLIND + (1 - BLIND) * evidence
     keep = max(PRODUCTS, min(member.size // _ROWS_PER_PRODUCT, _MOST_PRODUCTS))
     left, right = telling_products(standard, member, keep)
     wide = [np.unique(column[:2000]).size > 2 for column in standard.T]
     knots = np.unique(np.quantile(design @ line, KNOTS))
     terms = replace(
         plain, left=left, right=right, squares=np.flatnonzero(wide), knots=knots,
-        share=share, sure=sure,
+        share=share, evidence=evidence,
     )  # fmt: skip
     dense = terms.dense(covariates)
     split = _split_columns(dense, columns.size, left.size)
@@ -321,7 +321,7 @@ def _with_leaves(terms: FeatureMap, split: Floats, member: Floats) -> FeatureMap
     """Grow trees in sample and balance the leading directions of their leaf kernel.
 
     The kernel of two rows is the share of trees in which they share a leaf; its eigenvalues are
-    squared before directions get their share, so that a few shapes that all trees tell count most.
+    squared before directions get their share, so that a few shapes that all trees find count most.
     """
     from private_ate.models.boosting import boost, gather_leaves, leaf_pairs, leaf_weights
 

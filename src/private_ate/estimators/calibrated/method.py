@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypedDict
 
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.domain import Domain, Interval
-from private_ate.effects.estimate import ArmEstimate, Estimate
+from private_ate.domain import Interval
+from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.calibrated.clipping import (
     OutcomeRange,
@@ -27,14 +26,18 @@ from private_ate.estimators.calibrated.clipping import (
     release_clip,
 )
 from private_ate.estimators.calibrated.design import Design, Learned, pose
-from private_ate.estimators.calibrated.facts import (
+from private_ate.estimators.calibrated.effects import (
+    estimate_contrast,
+    estimate_quantities,
+    means_and_ratios,
+)
+from private_ate.estimators.calibrated.notes import (
     RATIO_NOTE,
     few_units_of,
     settings_of,
     warnings_of,
 )
 from private_ate.estimators.calibrated.observed_means import (
-    ObservedMeans,
     add_observed,
     release_observed_means,
 )
@@ -44,14 +47,13 @@ from private_ate.estimators.calibrated.options import (
     plan_clip,
 )
 from private_ate.estimators.calibrated.private import (
-    WHOLE_STEPS,
+    Errors,
     Form,
     NoiseRule,
     add_outcomes,
-    contrast,
     draws_of,
-    means,
-    release_sums,
+    forms_of,
+    release_quantities,
 )
 from private_ate.estimators.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
 from private_ate.estimators.calibrated.variance import (
@@ -62,15 +64,14 @@ from private_ate.estimators.calibrated.variance import (
 from private_ate.estimators.calibrated.weights import PublicWeights, weigh
 from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
-from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.settings import ABSENT, ArmNumbers
 from private_ate.study import MatchingStudy
 
 __all__ = [
-    "Budget", "error_variances", "estimate_calibrated", "estimate_rows", "forms_of",
-    "imbalance_weight", "learn_from_all", "plan_budget",
+    "Budget", "error_variances", "estimate_calibrated", "estimate_rows", "imbalance_weight",
+    "learn_from_all", "plan_budget",
 ]  # fmt: skip
 
 _MOST_EXPLAINED = 4.0  # times its variance among like rows, an outcome's whole variance
@@ -103,7 +104,7 @@ def estimate_rows(
 
     Neighbours: one person's outcomes replaced. Cost: ε: tighter bounds, the variance and the sums
     have shares of it that add up. Sensitivity: see `release_clip`, `release_pair_variance` and
-    `release_sums`; no other step looks at an outcome.
+    `release_quantities`; no other step looks at an outcome.
     """
     options = options_of(request, CalibratedOptions, "calibrated")
     domain, rows = study.domain, request.rows_per_person
@@ -124,47 +125,42 @@ def estimate_rows(
     weights = weigh(public, design, draws, budget.noise_variance, spread)
     settings = settings_of(study, request, weights, clip_notes, pays=bool(budget.variance))
     warnings = warnings_of(public, weights, request)
-    known = _PublicHalf(weights, budget, kept, warnings)
     if isinstance(settings, CalibratedSettings) and is_private:
-        return _estimate_ratios(study, request, known, settings, sampling, noise)
-    quantities = _release_quantities(study, known, guess, sampling, rows, noise)
+        half = _PublicHalf(weights, budget, kept, sampling, settings, warnings)
+        return _estimate_ratios(study, request, half, noise)
+    quantities = release_quantities(
+        [
+            total
+            for (total,) in add_outcomes(
+                study, weights, lambda block: (kept.centre(outcomes_of(block)),)
+            )
+        ],
+        [largest * kept.width for largest in weights.largest],
+        budget.forms, _errors_of(weights, guess, sampling, domain.bounds),
+        bounds=domain.bounds, middle=_middle(kept, domain.bounds), size=study.size,
+        epsilon=budget.sums, rows=rows, noise=noise,
+    )  # fmt: skip
     settings = replace(settings, budget={one.step: float(one.epsilon) for one in noise.spends})
     if isinstance(settings, CalibratedArmsSettings):
         notes = settings.notes if isinstance(settings.notes, tuple) else ()
         notes = (*few_units_of(study, weights, quantities), *notes)
         settings = replace(settings, notes=notes or ABSENT)
-        arms = tuple(
-            ArmEstimate(level, level.value, arm.problem.members, weighted=not arm.is_constant)
-            for arm, level in zip(weights.arms, quantities, strict=True)
-        )
-        return estimate_from_arms(
-            arms, domain, request, settings, rule="convolved", warnings=warnings
-        )
-    if len(quantities) == 2:
-        levels = [one.value for one in quantities]
-        settings = replace(settings, **_means_and_ratios(levels, domain))
-        quantities = (_difference(*quantities),)
-    return _estimate_contrast(quantities[0], design, domain, request, settings, warnings)
+    return estimate_quantities(quantities, weights, domain, request, settings, warnings)
 
 
-def learn_from_all(public: MatchingStudy, request: Request, cells: int) -> Learned:
+def learn_from_all(public: MatchingStudy, request: Request, subgroups: int) -> Learned:
     """Return features and weights of all rows that the rows of so many subgroups take over.
 
-    The noise of rolled-up totals is that of all cells, so that the cap reckons with it.
+    The noise of rolled-up totals is that of all subgroups, so that the cap reckons with it.
     """
     options = options_of(request, CalibratedOptions, "calibrated")
     design = pose(public, request)
     budget = plan_budget(design, public.domain.bounds, request, options, request.outcomes)
     weights = weigh(
-        public, design, draws_of(budget.forms), cells * budget.noise_variance,
+        public, design, draws_of(budget.forms), subgroups * budget.noise_variance,
         outcome_share(public.domain.bounds, options),
     )  # fmt: skip
     return Learned(design.questions, weights.of)
-
-
-def forms_of(arms: int, options: CalibratedOptions) -> tuple[Form, ...]:
-    """Return what is released: of two arms their contrast, else or if asked for every mean."""
-    return contrast() if arms == 2 and not options.means else means(arms)
 
 
 def plan_budget(
@@ -182,9 +178,8 @@ def plan_budget(
     Weights that follow matching are for comparison with it and have no interval of their own.
     """
     clip = plan_clip(bounds, options)
-    if has_private_gaps:  # both means are released anyway
-        options = replace(options, means=False)
-    forms = forms_of(len(design.arms), options)
+    # Where who lacks an outcome is private, both means are released anyway.
+    forms = forms_of(len(design.arms), means=options.means and not has_private_gaps)
     rows, share = request.rows_per_person, Fraction(0)
     whole = request.epsilon if epsilon is None else epsilon
     left = whole * (1 - clip.share)
@@ -224,163 +219,81 @@ def imbalance_weight(guess: float, variances: Floats) -> Floats:
     return np.asarray(np.minimum(guess**2, _MOST_EXPLAINED * variances))
 
 
+def _errors_of(
+    weights: PublicWeights, guess: float, sampling: PairVariance | None, bounds: Interval
+) -> Errors:
+    """Return the errors of forms in squared units of the outcome; none without a variance."""
+    if sampling is None:
+        return lambda _: ((), 0.0)
+    errors = error_variances(weights, guess, sampling.likely_values())
+    unit = (bounds.width / weights.design.rows) ** 2
+
+    def of_arms(arms: Sequence[int]) -> tuple[tuple[float, ...], float]:
+        likely = np.sum([errors[arm][0] for arm in arms], axis=0)
+        return tuple((unit * likely).tolist()), unit * sum(errors[arm][1] for arm in arms)
+
+    return of_arms
+
+
 @dataclass(frozen=True, slots=True)
 class _PublicHalf:
-    """What is known before the sums are released, given what was released before."""
+    """What is known of two arms before their sums are released."""
 
     weights: PublicWeights
     budget: Budget
     kept: OutcomeRange
+    sampling: PairVariance | None
+    settings: CalibratedSettings
     warnings: tuple[str, ...]
 
 
-def _release_quantities(
-    study: MatchingStudy,
-    half: _PublicHalf,
-    guess: float,
-    sampling: PairVariance | None,
-    rows: int,
-    noise: Noise,
-) -> tuple[Quantity, ...]:
-    """Release the forms of the budget as quantities in units of the outcome."""
-    bounds, weights, kept, budget = study.domain.bounds, half.weights, half.kept, half.budget
-    unit = bounds.width / study.size
-    released = release_sums(
-        add_outcomes(study, weights, lambda block: kept.centre(outcomes_of(block))),
-        [largest * kept.width for largest in weights.largest],
-        budget.forms,
-        unit=unit / WHOLE_STEPS, epsilon=budget.sums, rows=rows, noise=noise,
-    )  # fmt: skip
-    middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
-    errors = [] if sampling is None else error_variances(weights, guess, sampling.likely_values())
-    found = []
-    for form, one in zip(budget.forms, released, strict=True):
-        arms = [arm for arm, sign in enumerate(form) if sign]
-        ends = (bounds.low, bounds.high) if len(arms) == 1 else (-bounds.width, bounds.width)
-        value = one.value + (middle if len(arms) == 1 else 0.0)
-        variances: tuple[float, ...] = ()
-        bias = 0.0
-        if errors:
-            likely = sum((errors[arm][0] for arm in arms), start=np.zeros(errors[0][0].size))
-            variances = tuple((unit**2 * likely).tolist())
-            bias = unit**2 * sum(errors[arm][1] for arm in arms)
-        found.append(
-            Quantity(
-                min(max(value, ends[0]), ends[1]), (one.noise,), variances, bias,
-                tuple(map(float, form)),
-            )
-        )  # fmt: skip
-    return tuple(found)
-
-
-def _difference(control: Quantity, treated: Quantity) -> Quantity:
-    """Return the contrast of two released means."""
-    likely = tuple(np.add(control.variances, treated.variances).tolist())
-    return Quantity(
-        treated.value - control.value, (*treated.noise, *control.noise), likely,
-        control.bias + treated.bias,
-    )  # fmt: skip
-
-
-def _estimate_contrast(
-    effect: Quantity,
-    design: Design,
-    domain: Domain,
-    request: Request,
-    settings: CalibratedSettings,
-    warnings: tuple[str, ...],
-) -> Estimate:
-    """Return the estimate of two arms with the intervals of its one quantity."""
-    effect = effect.with_intervals(request.coverage, "convolved", domain.bounds.width)
-    return replace(
-        Estimate.of(effect, settings),
-        warnings=warnings,
-        population=design.population if request.estimand == "ato" else None,
-    )
-
-
-class _Means(TypedDict, total=False):
-    """Both means and their ratios, where they were asked for and make sense."""
-
-    means: ArmNumbers
-    risk_ratio: float | None
-    odds_ratio: float | None
-
-
-def _means_and_ratios(levels: Sequence[float], domain: Domain) -> _Means:
-    """Report both means and, for a declared binary outcome, the ratios that follow for free."""
-    control, treated = levels
-    shown = ArmNumbers(treated, control)
-    if not domain.bounds.is_binary:
-        return {"means": shown}
-    odds = control * (1 - treated)
-    return {
-        "means": shown,
-        "risk_ratio": treated / control if control > 0 else None,
-        "odds_ratio": treated * (1 - control) / odds if odds > 0 else None,
-    }
-
-
 def _estimate_ratios(
-    study: MatchingStudy,
-    request: Request,
-    half: _PublicHalf,
-    settings: CalibratedSettings,
-    sampling: PairVariance | None,
-    noise: Noise,
+    study: MatchingStudy, request: Request, half: _PublicHalf, noise: Noise
 ) -> Estimate:
     """Release both arms' means over private sets of rows: ratios of two noisy sums each."""
     domain, bounds, options = study.domain, study.domain.bounds, request.options
-    weights, kept = half.weights, half.kept
+    weights, kept, sampling = half.weights, half.kept, half.sampling
     released = release_observed_means(
-        add_observed(study, weights, kept), kept, study.size,
+        add_observed(study, weights, kept), weights.largest, kept, study.size,
         epsilon=half.budget.sums, rows=request.rows_per_person, noise=noise,
     )  # fmt: skip
     value = min(max(bounds.width * released.effect, -bounds.width), bounds.width)
-    reach = bounds.width * released.noise_half(request.coverage)
-    interval: tuple[float, float] | None = None
+    reach, interval = bounds.width * released.noise_half(request.coverage), None
     variances: tuple[float, ...] = ()
     bias = 0.0
     if sampling is not None:
         shares = (released.control.share, released.treated.share)
-        likely = sampling.given_seen(_paired_share(weights.design, shares)).likely_values()
-        errors = error_variances(weights, sampling.guess, likely, shares)
-        squares = errors[0][0] + errors[1][0]
-        wide = bounds.width * released.half_width(request.coverage, np.sqrt(squares) / study.size)
-        unit = (bounds.width / study.size) ** 2
+        seen = sampling.given_seen(_paired_share(weights.design, shares))
+        errors = error_variances(weights, sampling.guess, seen.likely_values(), shares)
+        squares, unit = errors[0][0] + errors[1][0], (bounds.width / study.size) ** 2
         variances, bias = tuple((unit * squares).tolist()), unit * (errors[0][1] + errors[1][1])
+        wide = bounds.width * released.half_width(request.coverage, np.sqrt(squares) / study.size)
         interval = max(value - wide, -bounds.width), min(value + wide, bounds.width)
-    # Each arm's noisy mean is released here in any case; of a binary outcome both are shown.
-    shown = _Means()
-    if bounds.is_binary or (isinstance(options, CalibratedOptions) and options.means):
-        shown = _means_and_ratios(_levels(released, kept, domain), domain)
-    notes = settings.notes if isinstance(settings.notes, tuple) else ()
+    notes = half.settings.notes if isinstance(half.settings.notes, tuple) else ()
     settings = replace(
-        settings,
+        half.settings,
         budget={one.step: float(one.epsilon) for one in noise.spends},
         observed_share=ArmNumbers(released.treated.share, released.control.share),
         notes=(*notes, RATIO_NOTE),
-        **shown,
     )
+    # Each arm's noisy mean is released here in any case; of a binary outcome both are shown.
+    if bounds.is_binary or (isinstance(options, CalibratedOptions) and options.means):
+        middle = _middle(kept, bounds)
+        levels = [
+            min(max(middle + bounds.width * arm.mean, bounds.low), bounds.high)
+            for arm in (released.control, released.treated)
+        ]
+        settings = replace(settings, **means_and_ratios(levels, domain))
     effect = Quantity(
         value, (), variances, bias,
         interval=interval, noise_interval=(value - reach, value + reach),
     )  # fmt: skip
-    return replace(
-        Estimate.of(effect, settings),
-        warnings=half.warnings,
-        population=weights.design.population if request.estimand == "ato" else None,
-    )
+    return estimate_contrast(effect, weights.design, request, settings, half.warnings)
 
 
-def _levels(released: ObservedMeans, kept: OutcomeRange, domain: Domain) -> list[float]:
-    """Return both means in units of the outcome, the reference first."""
-    bounds = domain.bounds
-    middle = bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
-    return [
-        min(max(middle + bounds.width * arm.mean, bounds.low), bounds.high)
-        for arm in (released.control, released.treated)
-    ]
+def _middle(kept: OutcomeRange, bounds: Interval) -> float:
+    """Return what outcomes are counted from, in their own units."""
+    return bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
 
 
 def _paired_share(design: Design, shares: Sequence[float]) -> float:

@@ -7,7 +7,8 @@ observed weight are released together, and their ratio is the arm's mean.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -16,86 +17,33 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from private_ate.arrays import Bits, Floats, Integers
+from private_ate.arrays import Floats
 from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
-from private_ate.estimators.calibrated.design import fold_with_base
+from private_ate.estimators.calibrated.private import add_outcomes
 from private_ate.estimators.calibrated.weights import PublicWeights
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
+from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.study import Block, MatchingStudy
 
-__all__ = [
-    "ArmMean",
-    "ObservedArms",
-    "ObservedMeans",
-    "ObservedSums",
-    "add_observed",
-    "observe_arm",
-    "observed_rows",
-    "release_observed_means",
-]
-
+__all__ = ["ArmMean", "ObservedMeans", "add_observed", "release_observed_means"]
 
 _LEAST_SHARE: Final = 0.02  # of the weight: less than this is not divided by
 _LEAST_SCALES: Final = 2.0  # nor less than so many scales of its noise
 _REPLAYS: Final = 1 << 15
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedSums:
-    """Exact integers of one arm: ``Σ wR(y − middle)``, ``Σ wR`` and the largest weight."""
+def add_observed(
+    study: MatchingStudy, weights: PublicWeights, kept: OutcomeRange
+) -> tuple[tuple[int, ...], ...]:
+    """Return ``Σ wR(y − middle)`` and ``Σ wR`` of every arm, R being 1 for an observed outcome."""
 
-    outcomes: int
-    weight: int
-    largest: int
+    def values(block: Block) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        seen = np.ones(block.arm.size, dtype=np.int64)
+        if block.observed is not None:
+            seen = block.observed.astype(np.int64)
+        return kept.centre(outcomes_of(block)) * seen, seen
 
-    def __add__(self, other: ObservedSums) -> ObservedSums:
-        return ObservedSums(
-            self.outcomes + other.outcomes,
-            self.weight + other.weight,
-            max(self.largest, other.largest),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedArms:
-    """What the rows with an outcome add up to in both arms."""
-
-    treated: ObservedSums
-    control: ObservedSums
-
-    def __add__(self, other: ObservedArms) -> ObservedArms:
-        return ObservedArms(self.treated + other.treated, self.control + other.control)
-
-
-def observed_rows(block: Block) -> Bits:
-    """Say who has an outcome; everybody, where the study holds no such column."""
-    return np.ones(block.arm.size, np.bool_) if block.observed is None else block.observed
-
-
-def add_observed(study: MatchingStudy, weights: PublicWeights, kept: OutcomeRange) -> ObservedArms:
-    """Add up both arms, with weights that know nothing of who is observed."""
-
-    def kernel(block: Block, base: Floats | None) -> ObservedArms:
-        centred, observed = kept.centre(outcomes_of(block)), observed_rows(block)
-        everybody = replace(block, observed=None)
-        control, treated = (
-            observe_arm(steps, centred[rows], observed[rows])
-            for rows, steps in weights.steps(everybody, base)
-        )
-        return ObservedArms(treated, control)
-
-    return fold_with_base(study, weights.design.base, kernel, title="outcomes")
-
-
-def observe_arm(steps: Integers, centred: npt.NDArray[np.int32], observed: Bits) -> ObservedSums:
-    """Add up one arm's rows; one without an outcome adds nothing, and its weight counts as used."""
-    seen = observed.astype(np.int64)
-    return ObservedSums(
-        weighted_sum(steps, centred * seen),
-        weighted_sum(steps, seen),
-        int(steps.max(initial=0)),
-    )
+    return add_outcomes(study, weights, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +97,8 @@ class ObservedMeans:
 
 
 def release_observed_means(
-    sums: ObservedArms,
+    sums: Sequence[tuple[int, ...]],
+    largest: Sequence[int],
     kept: OutcomeRange,
     size: int,
     *,
@@ -158,6 +107,8 @@ def release_observed_means(
     noise: Noise,
 ) -> ObservedMeans:
     """Release each arm's weighted sum of observed outcomes and its observed weight.
+
+    ``largest`` are the arms' largest integer weights in use.
 
     Neighbours: one person's outcomes replaced, or missing in one of both tables; the weights are
     public. The weight is counted in steps of the shorter half of the range: an outcome that
@@ -168,21 +119,19 @@ def release_observed_means(
     Proof: docs/proofs/calibrated.md.
     """
     shorter = max(kept.width // 2, 1)
-    arms = (sums.treated, sums.control)
-    sensitivities = [max(1, rows * arm.largest * kept.width) for arm in arms]
+    sensitivities = [max(1, rows * weight * kept.width) for weight in largest]
+    arms = (1, 0)  # the treated first
     noisy = noise.laplace_disjoint(
         "observed sums",
-        [value for arm in arms for value in (arm.outcomes, shorter * arm.weight)],
-        sensitivities=[size for size in sensitivities for _ in range(2)],
+        [value for arm in arms for value in (sums[arm][0], shorter * sums[arm][1])],
+        sensitivities=[sensitivities[arm] for arm in arms for _ in range(2)],
         epsilon=epsilon,
     )
-    means = [
-        _divide(
-            noisy[2 * arm], noisy[2 * arm + 1], sensitivities[arm], shorter, kept, size, epsilon
-        )
-        for arm in (0, 1)
-    ]
-    return ObservedMeans(means[0], means[1])
+    treated, control = (
+        _divide(noisy[at], noisy[at + 1], sensitivities[arm], shorter, kept, size, epsilon)
+        for arm, at in zip(arms, (0, 2), strict=True)
+    )
+    return ObservedMeans(treated, control)
 
 
 def _divide(  # two numbers and their public scales

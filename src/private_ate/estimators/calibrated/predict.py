@@ -18,13 +18,13 @@ from private_ate.effects.predictions import Prediction
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.assumptions import Assumptions, Predict
 from private_ate.estimators.calibrated.design import Design, Learned, pose
-from private_ate.estimators.calibrated.method import forms_of, imbalance_weight, plan_budget
+from private_ate.estimators.calibrated.method import imbalance_weight, plan_budget
 from private_ate.estimators.calibrated.options import (
     CalibratedOptions,
     outcome_share,
     plan_clip,
 )
-from private_ate.estimators.calibrated.private import NoiseRule, draws_of
+from private_ate.estimators.calibrated.private import NoiseRule, draws_of, forms_of
 from private_ate.estimators.calibrated.variance import PairVariance, pair_scale
 from private_ate.estimators.calibrated.weights import (
     CapPoint,
@@ -64,7 +64,7 @@ def predictor(assumed: Assumptions, request: Request) -> Predict:
     @lru_cache(maxsize=64)
     def foreseen(rows: int) -> _Foreseen:
         design = pose(public.draw(rows).public(), request, learned)
-        draws = draws_of(forms_of(len(design.arms), options))
+        draws = draws_of(forms_of(len(design.arms), means=False))
         return _Foreseen(design, tuple(tuple(try_caps(design, arms)) for arms in draws))
 
     def predict(rows: int, epsilon: float) -> tuple[Prediction, ...]:
@@ -80,18 +80,18 @@ def predictor(assumed: Assumptions, request: Request) -> Predict:
             known = replace(known, scale=known.scale / more)
             likely, weighed = known.likely_values(), known.corrected_guess()
         rule = NoiseRule.of(request.rows_per_person, len(budget.forms), budget.sums, outcomes)
-        law = rule.law(budget.sums, outcomes)
+        distribution = rule.distribution(budget.sums, outcomes)
         predictions = []
         for form, path in zip(budget.forms, found.paths, strict=True):
             point = choose_cap(design, path, budget.noise_variance / more, weighed)
-            noise = NoiseDistribution.of_sum(law, rule.rows * kept * point.cap * unit)
+            noise = NoiseDistribution.of_sum(distribution, rule.rows * kept * point.cap * unit)
             squares = more * sum(one.sums.squares for one in point.solutions)
             left = more * _imbalance(design, point)
             moved = imbalance_weight(spread, likely) * left
             shown = tuple((unit**2 * (likely * squares + moved)).tolist())
             bias = unit**2 * float(moved.mean())
-            thought = float(imbalance_weight(spread, np.array([alike]))[0])
-            sampling = unit**2 * (alike * squares + thought * left)
+            expected = float(imbalance_weight(spread, np.array([alike]))[0])
+            sampling = unit**2 * (alike * squares + expected * left)
             quantity = Quantity(0.0, (noise,), shown, bias, tuple(map(float, form)))
             predictions.append(Prediction(quantity, sampling, f"cap {point.cap:.3g}"))
         return tuple(predictions)

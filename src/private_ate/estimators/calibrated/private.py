@@ -8,14 +8,16 @@ sum. No arm is in two forms, so that an outcome moves one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Floats
-from private_ate.estimators.calibrated.design import fold_with_base
+from private_ate.domain import Interval
+from private_ate.effects.quantities import Quantity
+from private_ate.estimators.calibrated.design import Sums, fold_with_base
 from private_ate.estimators.calibrated.weights import PublicWeights
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
@@ -24,39 +26,29 @@ from private_ate.privacy.sums import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [
-    "WHOLE_STEPS", "Form", "NoiseRule", "ReleasedSum", "add_outcomes", "contrast", "draws_of",
-    "means", "release_sums",
+    "WHOLE_STEPS", "Errors", "Form", "NoiseRule", "add_outcomes", "draws_of", "forms_of",
+    "release_quantities",
 ]  # fmt: skip
 
 Form = tuple[int, ...]
 """A linear form: -1, 0 or 1 for every arm in the order of the codes."""
 
+Errors = Callable[[Sequence[int]], tuple[tuple[float, ...], float]]
+"""Equally likely sampling variances of a form of some arms, and how much of them is bias."""
+
 WHOLE_STEPS = 1 << (OUTCOME_BITS + WEIGHT_BITS)  # a weight of one times the whole outcome range
 
 
-def contrast() -> tuple[Form, ...]:
-    """Return the one form of two arms: the second less the first."""
-    return ((-1, 1),)
-
-
-def means(arms: int) -> tuple[Form, ...]:
-    """Return a form for the sum of every arm."""
+def forms_of(arms: int, *, means: bool) -> tuple[Form, ...]:
+    """Return what is released: of two arms their contrast, else or if asked for every mean."""
+    if arms == 2 and not means:
+        return ((-1, 1),)
     return tuple(tuple(int(arm == code) for arm in range(arms)) for code in range(arms))
 
 
 def draws_of(forms: Sequence[Form]) -> tuple[tuple[int, ...], ...]:
     """Return the arms that share each draw of noise."""
     return tuple(tuple(arm for arm, sign in enumerate(form) if sign) for form in forms)
-
-
-@dataclass(frozen=True, slots=True)
-class _ArmTotals:
-    """Exact integer sums over outcomes of each arm."""
-
-    totals: tuple[int, ...]
-
-    def __add__(self, other: _ArmTotals) -> _ArmTotals:
-        return _ArmTotals(tuple(map(int.__add__, self.totals, other.totals)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,53 +71,55 @@ class NoiseRule:
 
     def variance(self, epsilon: Fraction, outcomes: int) -> float:
         """Return the variance of a form's noise in squared one-row sensitivities."""
-        return self.rows**2 * self.law(epsilon, outcomes).variance
+        return self.rows**2 * self.distribution(epsilon, outcomes).variance
 
-    def law(self, epsilon: Fraction, outcomes: int) -> SumLaw:
+    def distribution(self, epsilon: Fraction, outcomes: int) -> SumLaw:
         """Return the distribution of a form's noise, for what one move changes."""
         return SumLaw.of(outcomes, epsilon, self.moves)
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedSum:
-    """A released form in units of the outcome, and its noise."""
-
-    value: float
-    noise: NoiseDistribution
 
 
 def add_outcomes(
     study: MatchingStudy,
     weights: PublicWeights,
-    values: Callable[[Block], npt.NDArray[np.integer]],
-) -> tuple[int, ...]:
-    """Return ``Σ w·value`` of every arm, exactly; ``values`` are integers below 2³¹ in size.
+    values: Callable[[Block], Sequence[npt.NDArray[np.integer]]],
+) -> tuple[tuple[int, ...], ...]:
+    """Return ``Σ w·value`` of every arm for each of the values, exactly.
 
-    Rows whose outcome is publicly missing carry no weight.
+    ``values`` are integers below 2³¹ in size. Rows whose outcome is publicly missing carry no
+    weight; who lacks one privately is hidden from the weights.
     """
+    is_public = study.domain.outcome.missing == "public"
 
-    def kernel(block: Block, base: Floats | None) -> _ArmTotals:
-        integers = values(block)
-        return _ArmTotals(
-            tuple(weighted_sum(steps, integers[rows]) for rows, steps in weights.steps(block, base))
+    def kernel(block: Block, base: Floats | None) -> Sums[Sums[int]]:
+        columns = values(block)
+        shown = block if is_public else replace(block, observed=None)
+        return Sums(
+            tuple(
+                Sums(tuple(weighted_sum(steps, column[rows]) for column in columns))
+                for rows, steps in weights.steps(shown, base)
+            )
         )
 
-    return fold_with_base(study, weights.design.base, kernel, title="outcomes").totals
+    found = fold_with_base(study, weights.design.base, kernel, title="outcomes")
+    return tuple(arm.of for arm in found.of)
 
 
-def release_sums(
+def release_quantities(  # noqa: PLR0913  # sums, and the public numbers that scale them
     totals: Sequence[int],
     sensitivities: Sequence[int],
     forms: Sequence[Form],
+    errors: Errors,
     *,
-    unit: float,
+    bounds: Interval,
+    middle: float,
+    size: int,
     epsilon: Fraction,
     rows: int,
     noise: Noise,
-) -> tuple[ReleasedSum, ...]:
+) -> tuple[Quantity, ...]:
     """Release linear forms of the arms' sums with staircase noise; all forms share one ε.
 
-    ``unit`` is what one integer step is in units of the outcome.
+    Values were counted from ``middle``, in steps across the outcome's ``bounds``; ``size`` is n.
 
     Neighbours: one person's outcomes replaced; the weights are public. Sensitivity: an outcome is
     in the sum of one arm and hence in one form, which it moves by at most ``sensitivities`` of the
@@ -135,9 +129,8 @@ def release_sums(
     """
     rule = NoiseRule.of(rows, len(forms), epsilon, noise.outcomes)
     exact = [sum(sign * total for sign, total in zip(form, totals, strict=True)) for form in forms]
-    sizes = [
-        max(1, rule.rows * max(sensitivities[arm] for arm in arms)) for arms in draws_of(forms)
-    ]
+    draws = draws_of(forms)
+    sizes = [max(1, rule.rows * max(sensitivities[arm] for arm in arms)) for arms in draws]
     if len(forms) == 1:
         noisy = [noise.staircase("outcome sum", exact[0], sensitivity=sizes[0], epsilon=epsilon)]
     elif rule.moves == 1:
@@ -148,11 +141,16 @@ def release_sums(
         noisy = noise.staircase_by_arm(
             "outcome sums", exact, sensitivities=sizes, moves=rule.moves, epsilon=epsilon
         )
-    law = rule.law(epsilon, noise.outcomes)
-    # Answers come in half steps.
-    return tuple(
-        ReleasedSum(
-            float(Fraction(value, 2)) * unit, NoiseDistribution.of_sum(law, float(size) * unit)
-        )
-        for value, size in zip(noisy, sizes, strict=True)
-    )
+    distribution = rule.distribution(epsilon, noise.outcomes)
+    step = bounds.width / size / WHOLE_STEPS
+    found = []
+    for form, arms, answer, sensitivity in zip(forms, draws, noisy, sizes, strict=True):
+        value = float(Fraction(answer, 2)) * step  # answers come in half steps
+        if len(arms) == 1:
+            value = min(max(value + middle, bounds.low), bounds.high)
+        else:
+            value = min(max(value, -bounds.width), bounds.width)
+        added = NoiseDistribution.of_sum(distribution, float(sensitivity) * step)
+        variances, bias = errors(arms)
+        found.append(Quantity(value, (added,), variances, bias, tuple(map(float, form))))
+    return tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from private_ate.estimators.request import Estimand, Target
 from private_ate.settings import (
@@ -18,15 +18,7 @@ from private_ate.settings import (
     SubgroupsNote,
 )
 
-__all__ = [
-    "TRIMMED", "ArmsSamplingNote", "CalibratedArmsSettings", "CalibratedSettings",
-    "NoisyCount", "SamplingNote",
-]  # fmt: skip
-
-TRIMMED: Final = (
-    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
-    "units count less than the design says, which draws the effect towards that of the sample"
-)
+__all__ = ["CalibratedArmsSettings", "CalibratedSettings", "NoisyCount", "SamplingNote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,93 +49,63 @@ class SamplingNote:
         The largest weight as declared.
     largest : float
         The largest weight of a row over the mean of all.
-    worth : pair by arm
-        How many units of equal weight each arm is worth under sampling weights alone.
+    worth : pair by arm or mapping
+        The effective sample size of each arm under sampling weights alone.
     """
 
     column: str
     bound: float
     largest: float
-    worth: ArmNumbers
+    worth: ArmNumbers | Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class ArmsSamplingNote:
-    """Public sampling weights that are in force for several arms.
+class LabelSettings(Settings):
+    """What settings of the calibrated method mean, of two arms and of more.
+
+    Fields are those of the classes below, whose order is that of the JSON.
 
     Attributes
     ----------
-    column : str
-        The column that holds them.
-    bound : float
-        The largest weight as declared.
-    largest : float
-        The largest weight of a row over the mean of all.
-    worth : mapping
-        How many units of equal weight each arm is worth under sampling weights alone.
-    """
-
-    column: str
-    bound: float
-    largest: float
-    worth: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedSettings(Settings):
-    """Settings of the calibrated method.
-
-    Attributes
-    ----------
-    estimand : str
-        Whose average effect was asked for.
     target : str
         What the weights aim at: balance of the covariates, or tracking the matching estimate.
     neighbors : int or None
         Neighbours (N) of the matching that was tracked; null for target "balance".
-    weight_cap : float
-        The limit on the largest weight that suits ε.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    population : str
-        Whom the effect speaks of.
-    arms : pair by arm
+    weight_cap : float or mapping
+        The limit on the largest weight that suits ε; of three arms or more, of each.
+    arms : pair by arm or mapping
         Sizes of the arms, which are public at label level; without rows that were left out.
-    effective_arms : pair by arm
-        How many units of equal weight each arm is worth.
+    effective_arms : pair by arm or mapping
+        The effective sample size of each arm.
     balance : mapping
-        Standardised mean difference of each covariate, before and after weighting.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
+        Standardised mean difference of each covariate, before and after weighting; of three arms
+        or more the greatest over all pairs.
+    outcomes_beyond : number and its reach
+        How many outcomes lie beyond the range around a private centre, where there is one.
+    clipped_to : pair of float
+        The privately chosen outcome bounds, where asked for.
+    observed_share : pair by arm or mapping
+        The released share of weight with an outcome, where who lacks one is private.
     sampling_weights : object
-        Sampling weights, where they are declared.
+        Which sampling weights are in force; only where any are declared.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for. Numbers above then
+        speak of all of them: the largest cap, the worst balance.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedSettings(LabelSettings):
+    """Settings of the calibrated method with two arms.
+
+    Attributes
+    ----------
     means : pair by arm
         Mean outcomes if all were treated and if none were, where asked for.
     risk_ratio : float or None
         Ratio of both means of a declared binary outcome; null where it does not exist.
     odds_ratio : float or None
         Ratio of both odds of a declared binary outcome; null where it does not exist.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
-    outcomes_beyond : number and its reach
-        How many outcomes lie beyond the range around a private centre, where there is one.
-    clipped_to : pair of float
-        The privately chosen outcome bounds, where asked for.
-    left_out_outcome : int
-        Rows without an outcome that were left out, where who lacks one is public.
-    observed_share : pair by arm
-        The released share of weight with an outcome, where who lacks one is private.
-    subgroups : object
-        How effects in subgroups came about; only where they were asked for. Numbers above then
-        speak of all of them: the largest cap, the worst balance.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    notes : list of str
-        Warnings.
-    budget : mapping
-        ε of each step that saw private values.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("calibrated",)
@@ -176,56 +138,14 @@ class CalibratedSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedArmsSettings(ArmsSettings):
+class CalibratedArmsSettings(LabelSettings, ArmsSettings):
     """Settings of the calibrated method with three arms or more.
 
     Attributes
     ----------
-    target : str
-        What the weights aim at: balance of the covariates, or tracking the matching estimate.
-    neighbors : int or None
-        Neighbours (N) of the matching that was tracked; null for target "balance".
-    weight_cap : mapping
-        The limit on the largest weight that suits ε, of each arm.
-    confidence : float
-        Coverage of the intervals.
-    rows_per_person : int
-        How many rows one person may have.
-    population : str
-        Whom the effects speak of.
-    arms : mapping
-        Sizes of the arms, which are public at label level; without rows that were left out.
-    effective_arms : mapping
-        How many units of equal weight each arm is worth.
-    balance : mapping
-        Standardised mean difference of each covariate, before and after weighting: the greatest
-        over all pairs of arms.
     arm_balance : mapping
         The standardised mean of each covariate in each arm, less that of all units, before and
         after weighting; a pair's difference is that of its arms.
-    noise_interval_covers : str
-        What the noise intervals cover, and what not.
-    interval_covers : str
-        What the intervals cover, and what not; only where they were paid for.
-    outcomes_beyond : number and its reach
-        How many outcomes lie beyond the range around a private centre, where there is one.
-    clipped_to : pair of float
-        The privately chosen outcome bounds, where asked for.
-    left_out_outcome : int
-        Rows without an outcome that were left out, where who lacks one is public.
-    observed_share : mapping
-        The released share of weight with an outcome, where who lacks one is private.
-    sampling_weights : object
-        Which sampling weights are in force; only where any are declared.
-    subgroups : object
-        How effects in subgroups came about; only where they were asked for. Numbers above then
-        speak of all of them: the largest cap, the worst balance.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    notes : list of str
-        Warnings.
-    budget : mapping
-        ε of each step that saw private values.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("calibrated",)
@@ -247,7 +167,7 @@ class CalibratedArmsSettings(ArmsSettings):
     clipped_to: tuple[float, float] | Absent = ABSENT
     left_out_outcome: int | Absent = ABSENT
     observed_share: Mapping[str, float] | Absent = ABSENT
-    sampling_weights: ArmsSamplingNote | Absent = ABSENT
+    sampling_weights: SamplingNote | Absent = ABSENT
     subgroups: SubgroupsNote | Absent = ABSENT
     outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
     notes: tuple[str, ...] | Absent = ABSENT

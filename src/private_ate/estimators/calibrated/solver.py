@@ -20,7 +20,7 @@ from private_ate.arrays import Floats
 from private_ate.estimators.calibrated.features import UNEXPLAINED, weights_at
 
 __all__ = [
-    "Climb", "DualSums", "Solution", "curvature_of", "dual_sums", "maximize_dual",
+    "DualAscent", "DualSums", "Solution", "curvature_of", "dual_sums", "maximize_dual",
 ]  # fmt: skip
 
 TOLERANCE: Final = 1e-6  # of n, on the largest component of the gradient
@@ -82,10 +82,10 @@ def curvature_of(features: Floats, near: Floats, units: Floats, dual: Floats, ca
     return curvature
 
 
-class Climb:
-    """A climb of the concave dual by semismooth Newton steps with backtracking.
+class DualAscent:
+    """An ascent of the concave dual by semismooth Newton steps with backtracking.
 
-    It never sees a row: ``point`` is the dual that it wants evaluated next and ``hear`` takes the
+    It never sees a row: ``point`` is the dual that it wants evaluated next, ``take`` receives the
     sums there, so that several arms can share each pass over the rows. ``curvature`` returns second
     derivatives at a dual, from rows at hand. Where these are some of many rows (``learning``), they
     are asked for once and then corrected by what each step shows of all rows' (BFGS). It is over,
@@ -122,13 +122,13 @@ class Climb:
 
     @property
     def solution(self) -> Solution:
-        """Where the climb is, and the sums there."""
+        """Where it is, and the sums there."""
         return Solution(self._dual, self._sums)
 
-    def hear(self, sums: DualSums) -> None:
+    def take(self, sums: DualSums) -> None:
         """Take the sums at the point in question and decide about the next one."""
         if self._step == 0.0:
-            self._set_out(self._dual, sums)
+            self._advance(self._dual, sums)
             return
         candidate = self._dual + self._step * self._direction
         gain = 1e-4 * self._step * float(self._slope @ self._direction)
@@ -136,9 +136,9 @@ class Climb:
             self._step /= 2
             self.point = self._dual + self._step * self._direction
             return
-        self._set_out(candidate, sums)
+        self._advance(candidate, sums)
 
-    def _set_out(self, dual: Floats, sums: DualSums) -> None:
+    def _advance(self, dual: Floats, sums: DualSums) -> None:
         """Choose a direction from a point that was reached, or stop at the top."""
         slope = np.append(sums.features - self._target - dual[:-1], sums.weight - self._total)
         if self._learning and self._step > 0.0:
@@ -175,7 +175,7 @@ def _corrected(matrix: Floats, step: Floats, fall: Floats) -> Floats:
     return np.asarray(matrix + np.outer(fall, fall) / along - np.outer(expected, expected) / size)
 
 
-def maximize_dual(  # noqa: PLR0913  # a problem, and where and how far to climb
+def maximize_dual(  # noqa: PLR0913  # a problem, and where and how far to go
     features: Floats,
     near: Floats,
     units: Floats,
@@ -187,14 +187,14 @@ def maximize_dual(  # noqa: PLR0913  # a problem, and where and how far to climb
     stands_for: float = 1.0,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """Climb the dual of one arm whose rows are at hand, each standing for some rows."""
-    climb = Climb(
+    """Maximise the dual of one arm whose rows are at hand, each standing for some rows."""
+    ascent = DualAscent(
         target, total, start,
         lambda dual: stands_for * curvature_of(features, near, units, dual, cap), tolerance,
     )  # fmt: skip
-    while climb.point is not None:
-        price = features @ climb.point[:-1] + climb.point[-1]
+    while ascent.point is not None:
+        price = features @ ascent.point[:-1] + ascent.point[-1]
         weights = weights_at(price, near, units, cap)
         sums = dual_sums(price, near, units, weights, weights @ features)
-        climb.hear(sums.scaled(stands_for))
-    return climb.solution
+        ascent.take(sums.scaled(stands_for))
+    return ascent.solution

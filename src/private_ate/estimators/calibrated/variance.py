@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats, Integers
 from private_ate.estimators.calibrated.clipping import OutcomeRange, outcomes_of
-from private_ate.estimators.calibrated.design import Design, members_of
+from private_ate.estimators.calibrated.design import Design, Sums, members_of
 from private_ate.estimators.calibrated.features import FeatureMap
 from private_ate.privacy.cube_law import cube_log_density
 from private_ate.privacy.noise import Noise
@@ -27,7 +27,6 @@ from private_ate.study import Block, Study
 
 __all__ = [
     "AMONG_LIKE",
-    "PairSums",
     "PairVariance",
     "order_alike",
     "order_along",
@@ -46,20 +45,6 @@ _TYPICAL_CAP: Final = 1.5  # times n/m: the largest weight that a share reckons 
 _TYPICAL_SQUARES: Final = 1.3  # times n²/m: the squared weights that it reckons with
 _QUARTER: Final = 0.6745  # deviations from the mean beyond which a quarter of normal values lie
 _CELL_ROWS: Final = 8  # rows of a block, of all arms together, that a cell of like rows should hold
-
-
-@dataclass(frozen=True, slots=True)
-class PairSums:
-    """Of every arm the sum of squared differences on their grid, and the number of pairs."""
-
-    totals: tuple[int, ...]
-    pairs: tuple[int, ...]
-
-    def __add__(self, other: PairSums) -> PairSums:
-        return PairSums(
-            tuple(map(int.__add__, self.totals, other.totals)),
-            tuple(map(int.__add__, self.pairs, other.pairs)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +159,20 @@ def release_pair_variance(
     (n/m)² of its arm times that, times the rows a person may have. Cost: ε. Proof:
     docs/proofs/calibrated.md.
     """
-    sums = study.fold(_pair_kernel(design, kept, study.domain.outcome.missing), title="variance")
+    kernel = _pair_kernel(design, kept, study.domain.outcome.missing)
+    totals, pairs = (one.of for one in study.fold(kernel, title="variance").of)
     equal = [Fraction(design.rows, arm.members) for arm in design.arms]
     # Python integers: (n/m)² may leave 64 bits, and sums of products certainly do.
     weights = [round(weight**2 * (1 << WEIGHT_BITS)) for weight in equal]
     furthest = int(squared_differences(np.array([kept.width]), np.zeros(1, dtype=np.int64))[0])
-    total = sum(weight * one for weight, one in zip(weights, sums.totals, strict=True))
+    total = sum(weight * one for weight, one in zip(weights, totals, strict=True))
     sensitivity = max(1, rows * max(weights) * furthest)
     noisy = noise.laplace("variance", [total], sensitivity=sensitivity, epsilon=epsilon)[0]
-    squares = sum(2 * weight * count for weight, count in zip(weights, sums.pairs, strict=True))
+    squares = sum(2 * weight * count for weight, count in zip(weights, pairs, strict=True))
     unit = max(squares, 1) << _SQUARE_BITS
     lonely = sum(
         weight * arm.members
-        for weight, arm, count in zip(weights, design.arms, sums.pairs, strict=True)
+        for weight, arm, count in zip(weights, design.arms, pairs, strict=True)
         if count == 0
     )
     return PairVariance(
@@ -201,11 +187,14 @@ def release_pair_variance(
 
 def _pair_kernel(
     design: Design, kept: OutcomeRange, missing: str | float | None
-) -> Callable[[Block], PairSums]:
-    """Return a kernel that pairs like rows of each arm within a block; an odd row has no pair."""
+) -> Callable[[Block], Sums[Sums[int]]]:
+    """Return a kernel that pairs like rows of each arm within a block; an odd row has no pair.
+
+    It returns of every arm the sum of squared differences, and the number of pairs.
+    """
     features = design.arms[-1].features
 
-    def kernel(block: Block) -> PairSums:
+    def kernel(block: Block) -> Sums[Sums[int]]:
         order = order_alike(features, block.covariates)
         centred = kept.centre(outcomes_of(block))
         # Where who lacks an outcome is private, pairs are made of all rows.
@@ -220,7 +209,7 @@ def _pair_kernel(
             squares = squared_differences(centred[first], centred[second])
             totals.append(int((squares * (seen[first] & seen[second])).sum()))
             pairs.append(int(second.size))
-        return PairSums(tuple(totals), tuple(pairs))
+        return Sums((Sums(tuple(totals)), Sums(tuple(pairs))))
 
     return kernel
 

@@ -18,13 +18,14 @@ from private_ate.arrays import Floats, Indices
 from private_ate.estimators.calibrated.design import (
     ArmProblem,
     Design,
+    Sums,
     fold_with_base,
     members_of,
 )
 from private_ate.estimators.calibrated.features import LINES, UNEXPLAINED, weights_at
 from private_ate.estimators.calibrated.solver import (
     TOLERANCE,
-    Climb,
+    DualAscent,
     DualSums,
     Solution,
     curvature_of,
@@ -42,7 +43,7 @@ __all__ = [
 
 _CAPS: Final = 12
 _PATH_ROWS: Final = 3_000  # rows of an arm on which caps are tried
-_CURVED_ROWS: Final = 10_000  # rows of an arm that tell second derivatives
+_CURVED_ROWS: Final = 10_000  # rows of an arm from which second derivatives are taken
 _PASS_TOLERANCE: Final = (
     1e-4  # of n: where passes cost much, a tenth of a standard error at 10⁶ rows
 )
@@ -109,7 +110,7 @@ class ArmWeights:
 
     @property
     def effective(self) -> float:
-        """How many units of equal weight the arm is worth."""
+        """The effective sample size of the arm."""
         return self.problem.total**2 / self.used.squares
 
     @property
@@ -231,7 +232,7 @@ def choose_cap(
 
 def expected_misses(problem: ArmProblem) -> float:
     """Return what leaves can be expected to miss of what they moved, by the evidence for them."""
-    return (_MISSED * problem.features.sure) ** 2 * problem.missed
+    return (_MISSED * problem.features.evidence) ** 2 * problem.missed
 
 
 def try_caps(design: Design, arms: tuple[int, ...]) -> Iterator[CapPoint]:
@@ -324,11 +325,9 @@ def settle(public: MatchingStudy, design: Design, chosen: Sequence[CapPoint]) ->
         cut = -gap / weight if gap < 0 else 0.0
         arms.append(ArmWeights(problem, cap, solution.dual, lift, cut))
 
-    def kernel(block: Block, base: Floats | None) -> _AllSums:
+    def kernel(block: Block, base: Floats | None) -> Sums[WeightSums]:
         near, units = design.near(block, base), design.units(block)
-        return _AllSums(
-            tuple(_add_up(block, arm.of(block, near, units, adding=True)) for arm in arms)
-        )
+        return Sums(tuple(_add_up(block, arm.of(block, near, units, adding=True)) for arm in arms))
 
     found = fold_with_base(public, design.base, kernel).of
     return PublicWeights(
@@ -347,26 +346,6 @@ def _add_up(block: Block, held: WeightedRows) -> WeightSums:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _AllSums:
-    """Sums of all arms from one pass."""
-
-    of: tuple[WeightSums, ...]
-
-    def __add__(self, other: _AllSums) -> _AllSums:
-        return _AllSums(tuple(a + b for a, b in zip(self.of, other.of, strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """The dual's sums of the arms that asked, from one pass."""
-
-    of: tuple[DualSums, ...]
-
-    def __add__(self, other: _Answers) -> _Answers:
-        return _Answers(tuple(a + b for a, b in zip(self.of, other.of, strict=True)))
-
-
 def _solve(
     public: MatchingStudy, design: Design, caps: dict[int, float], starts: dict[int, Floats]
 ) -> list[Solution]:
@@ -378,29 +357,29 @@ def _solve(
             )
             for problem in design.arms
         ]
-    climbs = [_climb(design, problem, caps[problem.code], starts[problem.code])
+    ascents = [_ascent_of(design, problem, caps[problem.code], starts[problem.code])
               for problem in design.arms]  # fmt: skip
-    while any(climb.point is not None for climb in climbs):
+    while any(ascent.point is not None for ascent in ascents):
         asked = [
-            (problem, climb.point)
-            for problem, climb in zip(design.arms, climbs, strict=True)
-            if climb.point is not None
+            (problem, ascent.point)
+            for problem, ascent in zip(design.arms, ascents, strict=True)
+            if ascent.point is not None
         ]
         kernel = _dual_kernel(design, asked, caps)
         answers = iter(fold_with_base(public, design.base, kernel).of)
-        for climb in climbs:
-            if climb.point is not None:
-                climb.hear(next(answers))
-    return [climb.solution for climb in climbs]
+        for ascent in ascents:
+            if ascent.point is not None:
+                ascent.take(next(answers))
+    return [ascent.solution for ascent in ascents]
 
 
-def _climb(design: Design, problem: ArmProblem, cap: float, start: Floats) -> Climb:
-    """Return a climb on all rows whose second derivatives come from some of them."""
+def _ascent_of(design: Design, problem: ArmProblem, cap: float, start: Floats) -> DualAscent:
+    """Return an ascent on all rows whose second derivatives come from some of them."""
     some = _rows_of(design, problem, _CURVED_ROWS)
     start = some.solve(cap, start).dual
     # Equal weights need one pass, for their sums.
     equal = cap <= problem.equal_weight * (1 + 1e-9)
-    return Climb(
+    return DualAscent(
         problem.target, problem.total, start,
         lambda dual: some.stands_for * curvature_of(
             some.features, some.near, some.units, dual, cap
@@ -412,7 +391,7 @@ def _climb(design: Design, problem: ArmProblem, cap: float, start: Floats) -> Cl
 
 def _dual_kernel(
     design: Design, asked: list[tuple[ArmProblem, Floats]], caps: dict[int, float]
-) -> Callable[[Block, Floats | None], _Answers]:
+) -> Callable[[Block, Floats | None], Sums[DualSums]]:
     def answer(block: Block, near: Floats, problem: ArmProblem, dual: Floats) -> DualSums:
         rows = np.flatnonzero((block.arm == problem.code) & members_of(block))
         own, units = problem.level * near[rows], design.units(block)[rows]
@@ -424,8 +403,8 @@ def _dual_kernel(
         found = problem.features.weigh(block.covariates, rows, dual, own, units, cap, adding=True)
         return dual_sums(found.price, own, units, found.weights, found.sums)
 
-    def kernel(block: Block, base: Floats | None) -> _Answers:
+    def kernel(block: Block, base: Floats | None) -> Sums[DualSums]:
         near = design.near(block, base)
-        return _Answers(tuple(answer(block, near, *one) for one in asked))
+        return Sums(tuple(answer(block, near, *one) for one in asked))
 
     return kernel

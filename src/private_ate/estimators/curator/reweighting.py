@@ -15,9 +15,8 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.engines.local import LocalStudy, single_threaded_blas
 from private_ate.estimators.calibrated.design import fold_with_base, pose
-from private_ate.estimators.calibrated.method import forms_of
 from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.calibrated.private import draws_of
+from private_ate.estimators.calibrated.private import draws_of, forms_of
 from private_ate.estimators.calibrated.weights import settle, try_caps
 from private_ate.estimators.request import Request
 from private_ate.release import Release
@@ -87,7 +86,7 @@ def _weights_under(public: LocalStudy, request: Request, caps: tuple[float, ...]
     known = options if isinstance(options, CalibratedOptions) else CalibratedOptions()
     design = pose(public, request)
     chosen = []
-    for arms in draws_of(forms_of(len(caps), known)):
+    for arms in draws_of(forms_of(len(caps), means=known.means)):
         cap = max(caps[arm] for arm in arms)
         points = (
             point for point in try_caps(design, arms) if math.isclose(point.cap, cap, rel_tol=_SAME)

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from typing import Any, Final, cast
 
 from private_ate.estimators.calibrated.settings import (
-    ArmsSamplingNote,
     CalibratedArmsSettings,
     CalibratedSettings,
     SamplingNote,
@@ -130,12 +129,10 @@ def _population(usual: str, cells: tuple[SubgroupNote, ...]) -> str:
     return f"{usual}, of the {kept:,} units in subgroups with units of every arm"
 
 
-def _sampling(
-    held: Sequence[Merged], cells: tuple[SubgroupNote, ...]
-) -> SamplingNote | ArmsSamplingNote | Absent:
+def _sampling(held: Sequence[Merged], cells: tuple[SubgroupNote, ...]) -> SamplingNote | Absent:
     """Return the sampling weights of all cells as one, each cell by what they add up to there."""
     notes = [one.sampling_weights for one in held]
-    found = [one for one in notes if isinstance(one, SamplingNote | ArmsSamplingNote)]
+    found = [one for one in notes if isinstance(one, SamplingNote)]
     used = [cell for cell in cells if cell.estimated]
     sums = [cell.weight for cell in used if isinstance(cell.weight, float)]
     if len(found) < len(notes) or len(sums) < len(used):
@@ -146,7 +143,7 @@ def _sampling(
     shares = [weight / sum(sums) for weight in sums]
     worth = _effective([_by_arm(one.worth) for one in found], shares)
     first = found[0]
-    if isinstance(first, SamplingNote):
+    if isinstance(first.worth, ArmNumbers):
         return replace(first, largest=largest, worth=ArmNumbers(**worth))
     return replace(first, largest=largest, worth=worth)
 

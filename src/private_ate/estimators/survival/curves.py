@@ -40,7 +40,7 @@ class Hazards:
     def with_least_risk(self, least: float) -> Hazards:
         """Return the hazards with the event's raised evenly until its risk is at least this.
 
-        A curve without a released event would tell a variance of zero.
+        A curve without a released event would imply a variance of zero.
         """
         lacking = -np.log1p(-min(least, 0.5)) - self.event.mean(axis=-1, keepdims=True)
         return Hazards(self.event + np.maximum(lacking, 0.0), self.censoring)
@@ -82,7 +82,7 @@ def tidy_cells(cells: Floats, total: float) -> Floats:
 def hazards_of(cells: Floats, total: float, variance: float) -> Hazards:
     """Return hazards from noisy cells, shape (b, 2J + 1); ``variance`` is that of a cell's noise.
 
-    Of rows at risk the shares that have the event and are censored tell both hazards exactly, as
+    Of rows at risk the shares that have the event and are censored give both hazards exactly, as
     competing risks. Hazards are then drawn to their common level by the positive-part
     James-Stein factor, as far as noise explains their spread.
     """

@@ -142,7 +142,7 @@ def make_values(step: FirstStep, outcome: Survival, quantity: Quantity) -> Pseud
     """Make pseudo-values of released curves; a function of what was released and declared.
 
     Variances take the released risk of an arm to be no smaller than its noise: curves without a
-    released event would tell a variance of zero.
+    released event would imply a variance of zero.
     """
     tables = [[pseudo_table(one, quantity) for one in row] for row in step.hazards]
     codes = code_tables([one for row in tables for one in row])

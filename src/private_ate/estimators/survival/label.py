@@ -1,45 +1,44 @@
 """Label level: adjusted curves and the effect, both by public weights of the calibrated method.
 
-Both steps solve the same weight problem; the cap of the second follows what the curves tell of
-pseudo-values. They tell their variance too, so that no ε pays for it; subgroups run the method
+Both steps solve the same weight problem; the cap of the second follows the spread of pseudo-values
+under the released curves. So does their variance, for which no ε is spent; subgroups run the method
 itself on pseudo-values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from private_ate.arrays import Codes, Integers
 from private_ate.domain import Survival
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.estimate import ArmEstimate, Estimate
-from private_ate.effects.quantities import Quantity as ReleasedQuantity
+from private_ate.effects.estimate import Estimate
+from private_ate.estimators.calibrated.clipping import DECLARED_RANGE, outcomes_of
 from private_ate.estimators.calibrated.design import Design, pose
-from private_ate.estimators.calibrated.facts import settings_of, warnings_of
-from private_ate.estimators.calibrated.method import error_variances, forms_of
+from private_ate.estimators.calibrated.effects import estimate_quantities
+from private_ate.estimators.calibrated.method import error_variances
+from private_ate.estimators.calibrated.notes import settings_of, warnings_of
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.calibrated.private import (
-    WHOLE_STEPS,
-    Form,
+    Errors,
     NoiseRule,
     add_outcomes,
     draws_of,
-    release_sums,
+    forms_of,
+    release_quantities,
 )
-from private_ate.estimators.calibrated.settings import CalibratedArmsSettings
 from private_ate.estimators.calibrated.weights import PublicWeights, weigh
 from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
-from private_ate.estimators.several_arms import estimate_from_arms
 from private_ate.estimators.survival.cells import (
     PublicSums,
     RowCounts,
+    merge_strata,
     one_stratum,
     public_kernel,
     release_cells,
@@ -50,10 +49,9 @@ from private_ate.estimators.survival.first_step import (
     bins_for,
     first_step,
 )
-from private_ate.estimators.survival.strata import merge_strata
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.sums import OUTCOME_STEPS, WEIGHT_BITS
-from private_ate.settings import ABSENT, ArmNumbers
+from private_ate.privacy.sums import WEIGHT_BITS
+from private_ate.settings import ABSENT
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["LABEL_SHARE", "label_options", "release_effect", "release_label_curves"]
@@ -69,7 +67,7 @@ _COVERED: Final = (
 
 
 def label_options(request: Request, values: PseudoValues | None = None) -> CalibratedOptions:
-    """Return the method's options for pseudo-values: no clipping, and what the curves tell.
+    """Return the method's options for pseudo-values: no clipping, and the spread under the curves.
 
     A narrower range would cut off events of a rare kind, which are what is asked for. Risks are
     released arm by arm, so that their ratio follows.
@@ -127,7 +125,7 @@ def _weights(
 
     ``width`` and ``spread`` are their range and standard deviation in horizons.
     """
-    forms = forms_of(len(design.arms), label_options(request))
+    forms = forms_of(len(design.arms), means=label_options(request).means)
     rule = NoiseRule.of(request.rows_per_person, len(forms), epsilon, 1)
     variance = rule.variance(epsilon, 1) * width**2
     return weigh(public, design, draws_of(forms), variance, spread)
@@ -162,41 +160,31 @@ def release_effect(
     Sensitivity: of an arm the largest integer weight times the range of its tables' integers. Cost:
     the request's ε. Proof: Lemma 2 of docs/proofs/survival.md.
     """
-    rows = request.rows_per_person
-    forms = forms_of(recoded.domain.treatment.size, label_options(request, values))
+    forms = forms_of(recoded.domain.treatment.size, means=label_options(request, values).means)
     weights = _weights(
         recoded.public(), design, request, request.epsilon,
         values.codes.high - values.codes.low, values.deviation / values.unit,
     )  # fmt: skip
-    bounds = recoded.domain.bounds
-    unit = bounds.width / recoded.size
-    released = release_sums(
-        add_outcomes(recoded, weights, _centred),
-        _sensitivities(step, values, weights),
-        forms,
-        unit=unit / WHOLE_STEPS, epsilon=request.epsilon, rows=rows, noise=noise,
-    )  # fmt: skip
-    errors = _errors(weights, values, recoded.size)
-    quantities = []
-    for form, one in zip(forms, released, strict=True):
-        arms = [arm for arm, sign in enumerate(form) if sign]
-        known = [errors[arm] for arm in arms] if request.confidence is not None else []
-        middle = bounds.middle if len(arms) == 1 else 0.0
-        quantities.append(
-            ReleasedQuantity(
-                one.value + middle, (one.noise,),
-                (sum(variance for variance, _ in known),) if known else (),
-                sum(bias for _, bias in known), tuple(map(float, form)),
+    quantities = release_quantities(
+        [
+            total
+            for (total,) in add_outcomes(
+                recoded, weights, lambda block: (DECLARED_RANGE.centre(outcomes_of(block)),)
             )
-        )  # fmt: skip
-    return _estimate(recoded, request, weights, forms, quantities, noise)
-
-
-def _centred(block: Block) -> npt.NDArray[np.integer]:
-    if block.outcome is None:
-        msg = "sums need a study with outcomes"
-        raise TypeError(msg)
-    return np.asarray(block.outcome - np.int32(OUTCOME_STEPS // 2))
+        ],
+        _sensitivities(step, values, weights),
+        forms, _errors_of(weights, values, request),
+        bounds=recoded.domain.bounds, middle=recoded.domain.bounds.middle, size=recoded.size,
+        epsilon=request.epsilon, rows=request.rows_per_person, noise=noise,
+    )  # fmt: skip
+    pays = request.confidence is not None
+    settings = replace(
+        settings_of(recoded, request, weights, {}, pays=pays),
+        budget={one.step: float(one.epsilon) for one in noise.spends},
+        interval_covers=_COVERED if pays else ABSENT,
+    )
+    warnings = warnings_of(recoded.public(), weights, request)
+    return estimate_quantities(quantities, weights, recoded.domain, request, settings, warnings)
 
 
 def _sensitivities(step: FirstStep, values: PseudoValues, weights: PublicWeights) -> list[int]:
@@ -207,51 +195,18 @@ def _sensitivities(step: FirstStep, values: PseudoValues, weights: PublicWeights
     return [largest * int(width) for largest, width in zip(weights.largest, widest, strict=True)]
 
 
-def _errors(weights: PublicWeights, values: PseudoValues, size: int) -> list[tuple[float, float]]:
-    """Return the squared error of every arm's mean apart from noise, and its share of bias."""
-    scale = (values.unit / size) ** 2
+def _errors_of(weights: PublicWeights, values: PseudoValues, request: Request) -> Errors:
+    """Return the squared errors of forms apart from noise; none without a confidence."""
+    if request.confidence is None:
+        return lambda _: ((), 0.0)
+    scale = (values.unit / weights.design.rows) ** 2
     found = []
     for arm, variance in enumerate(values.variances.tolist()):
         likely, bias = error_variances(weights, float(np.sqrt(variance)), np.array([variance]))[arm]
         rest = values.unit**2 * float(values.second_order[arm])
         found.append((scale * float(likely[0]) + rest, scale * bias))
-    return found
 
+    def of_arms(arms: Sequence[int]) -> tuple[tuple[float, ...], float]:
+        return (sum(found[arm][0] for arm in arms),), sum(found[arm][1] for arm in arms)
 
-def _estimate(
-    study: MatchingStudy,
-    request: Request,
-    weights: PublicWeights,
-    forms: tuple[Form, ...],
-    quantities: list[ReleasedQuantity],
-    noise: Noise,
-) -> Estimate:
-    """Return the estimate of released quantities: of two arms their contrast, else of every arm."""
-    pays = request.confidence is not None
-    settings = settings_of(study, request, weights, {}, pays=pays)
-    budget = {one.step: float(one.epsilon) for one in noise.spends}
-    covers = _COVERED if pays else ABSENT
-    settings = replace(settings, budget=budget, interval_covers=covers)
-    warnings = warnings_of(study.public(), weights, request)
-    if isinstance(settings, CalibratedArmsSettings):
-        arms = tuple(
-            ArmEstimate(level, level.value, arm.problem.members, weighted=not arm.is_constant)
-            for arm, level in zip(weights.arms, quantities, strict=True)
-        )
-        return estimate_from_arms(
-            arms, study.domain, request, settings, rule="convolved", warnings=warnings
-        )
-    effect = quantities[0]
-    if len(forms) == 2:
-        control, treated = quantities
-        settings = replace(settings, means=ArmNumbers(treated.value, control.value))
-        likely = tuple(np.add(control.variances, treated.variances).tolist())
-        effect = ReleasedQuantity(
-            treated.value - control.value, (*treated.noise, *control.noise), likely,
-            control.bias + treated.bias,
-        )  # fmt: skip
-    return replace(
-        Estimate.of(effect.with_intervals(request.coverage, "convolved"), settings),
-        warnings=warnings,
-        population=weights.design.population if request.estimand == "ato" else None,
-    )
+    return of_arms

@@ -21,7 +21,6 @@ from private_ate.estimators.survival.cells import (
     one_stratum,
     release_cells,
 )
-from private_ate.estimators.survival.facts import note_of, notes_of
 from private_ate.estimators.survival.first_step import (
     FirstStep,
     bins_for,
@@ -35,6 +34,7 @@ from private_ate.estimators.survival.label import (
     release_effect,
     release_label_curves,
 )
+from private_ate.estimators.survival.released_curves import note_of, notes_of
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.settings import with_notes

@@ -1,7 +1,7 @@
 """What to expect of a time to an event: pseudo-values under two guesses, before ε is spent.
 
 The guesses are the risk by the horizon and the share that is censored before it. Under constant
-hazards the same tables as in a release tell the range and the variance of pseudo-values, so that
+hazards the same tables as in a release give the range and the variance of pseudo-values, so that
 a plan is that of a plain outcome with these bounds and this deviation, at what curves leave of ε.
 """
 

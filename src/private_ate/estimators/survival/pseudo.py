@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from private_ate.arrays import Floats
 from private_ate.domain.survival import HORIZON_STEPS, happened, steps_of
+from private_ate.estimators.calibrated.clipping import outcomes_of
 from private_ate.estimators.survival.curves import Hazards
 from private_ate.privacy.sums import OUTCOME_STEPS
 from private_ate.study import Block
@@ -151,16 +152,14 @@ class PseudoCodes:
     ) -> Callable[[Block], npt.NDArray[np.int32]]:
         """Return a kernel that looks up the code of each row; it is total.
 
-        ``places`` tells each row's arm and stratum.
+        ``places`` returns each row's arm and stratum.
         """
         steps = self.steps
 
         def code(block: Block) -> npt.NDArray[np.int32]:
-            if block.outcome is None:
-                msg = "pseudo-values need a study with outcomes"
-                raise TypeError(msg)
-            step = np.rint(steps_of(block.outcome) * (FINE / HORIZON_STEPS)).astype(np.int64)
-            return np.asarray(steps[places(block), happened(block.outcome).astype(np.int64), step])
+            outcome = outcomes_of(block)
+            step = np.rint(steps_of(outcome) * (FINE / HORIZON_STEPS)).astype(np.int64)
+            return np.asarray(steps[places(block), happened(outcome).astype(np.int64), step])
 
         return code
 

@@ -13,8 +13,6 @@ from private_ate.domain.weights import WEIGHTED
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.calibrated.clipping import ClipNotes
 from private_ate.estimators.calibrated.settings import (
-    TRIMMED,
-    ArmsSamplingNote,
     CalibratedArmsSettings,
     CalibratedSettings,
     SamplingNote,
@@ -52,6 +50,10 @@ _SHAPES: Final = (
 _RARE: Final = (
     "{0:.0%} of the rows are where one arm is five times rarer than overall: there the comparison "
     "rests on straight lines of the covariates"
+)
+_TRIMMED: Final = (
+    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
+    "units count less than the design says, which draws the effect towards that of the sample"
 )
 _LEFT_OUT: Final = (
     "{0} of {1} rows have no outcome{2} and were left out; the others are weighted to resemble all "
@@ -137,9 +139,9 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
     """Return the warning of poor overlap; everything that it looks at is public."""
     balance = _balance(public, weights)
     if public.domain.weights is not None:
-        # What sampling weights cost is the design's doing, not a want of overlap.
-        worth = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
-        balance = replace(balance, sizes=worth)
+        # What sampling weights cost is due to the design, not to poor overlap.
+        sizes = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
+        balance = replace(balance, sizes=sizes)
     if len(weights.arms) == 2:
         model = pair_model(weights.arms[1].problem.features.coefficients)
     else:
@@ -176,9 +178,9 @@ def _differences(balance: ArmBalance) -> dict[str, tuple[float, float]]:
 def _shapes(weights: PublicWeights) -> tuple[str, ...]:
     """Say where treatment follows shapes, and where one arm is rare."""
     maps = [arm.problem.features for arm in weights.arms]
-    sure, scarce = max(one.sure for one in maps), max(one.scarce for one in maps)
+    evidence, scarce = max(one.evidence for one in maps), max(one.scarce for one in maps)
     notes = []
-    if sure > 0:
+    if evidence > 0:
         notes.append(_SHAPES.format(max(one.middle.size for one in maps)))
     if scarce > _SCARCE:
         notes.append(_RARE.format(scarce))
@@ -195,22 +197,23 @@ def _missing(study: MatchingStudy, left_out: list[int]) -> tuple[str, ...]:
 
 def _sampling(
     study: MatchingStudy, weights: PublicWeights
-) -> tuple[SamplingNote | ArmsSamplingNote | Absent, tuple[str, ...]]:
+) -> tuple[SamplingNote | Absent, tuple[str, ...]]:
     """Say which sampling weights are in force, and where a cap binds below the largest."""
     declared, labels = study.domain.weights, study.domain.treatment.coded
     if declared is None:
         return ABSENT, ()
     arms = [arm.problem for arm in weights.arms]
-    largest = max(arm.largest for arm in arms)
     trimmed = [
-        (label, arm.cap, arm.problem.heaviest)
+        (f"arm {label!r}: ", _TRIMMED.format(arm.cap, arm.problem.heaviest))
         for label, arm in zip(labels, weights.arms, strict=True)
         if arm.cap < arm.problem.heaviest * (1 - 1e-12)
     ]
-    if len(arms) == 2:
-        worth = ArmNumbers(arms[1].effective, arms[0].effective)
-        notes = [TRIMMED.format(cap, size) for _, cap, size in trimmed[:1]]
-        return SamplingNote(declared.column, declared.high, largest, worth), tuple(notes)
-    by_arm = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
-    notes = [f"arm {label!r}: {TRIMMED.format(cap, size)}" for label, cap, size in trimmed]
-    return ArmsSamplingNote(declared.column, declared.high, largest, by_arm), tuple(notes)
+    effective: ArmNumbers | dict[str, float]
+    if len(arms) == 2:  # which share a cap
+        effective = ArmNumbers(arms[1].effective, arms[0].effective)
+        notes = [text for _, text in trimmed[:1]]
+    else:
+        effective = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
+        notes = [name + text for name, text in trimmed]
+    largest = max(arm.largest for arm in arms)
+    return SamplingNote(declared.column, declared.high, largest, effective), tuple(notes)

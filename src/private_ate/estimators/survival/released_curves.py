@@ -16,7 +16,7 @@ from private_ate.estimators.survival.bands import CurveErrors
 from private_ate.estimators.survival.first_step import FirstStep
 from private_ate.estimators.survival.pseudo import PseudoTable
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release.metadata import Pair, longer_half
+from private_ate.release.metadata import longer_half
 from private_ate.release.ratios import risk_interval
 from private_ate.release.survival import Curve, RiskContrast, Risks, SurvivalNote
 from private_ate.settings import Facts
@@ -73,24 +73,17 @@ def compare_risks(
     labels: Sequence[str], risks: Sequence[float], halves: Sequence[float | None]
 ) -> tuple[RiskContrast, ...]:
     """Compare every arm with the reference; ``halves`` are those of the differences' intervals."""
-    return tuple(
-        _contrast(label, labels[0], risk, risks[0], risk - risks[0], half)
-        for label, risk, half in zip(labels[1:], risks[1:], halves, strict=True)
-    )
-
-
-def _contrast(
-    arm: str, against: str, first: float, second: float, apart: float, half: float | None
-) -> RiskContrast:
-    interval: Pair | None = None
-    ratio_interval = None
-    if half is not None:
-        interval = (max(apart - half, -1.0), min(apart + half, 1.0))
-        found = risk_interval(first, second, half)
-        if found is not None:
-            ratio_interval = (found[0], found[1] if math.isfinite(found[1]) else None)
-    ratio = first / second if second > 0 else None
-    return RiskContrast(arm, against, apart, interval, ratio, ratio_interval)
+    found, reference = [], risks[0]
+    for label, risk, half in zip(labels[1:], risks[1:], halves, strict=True):
+        apart, interval, of_ratio = risk - reference, None, None
+        if half is not None:
+            interval = (max(apart - half, -1.0), min(apart + half, 1.0))
+            ends = risk_interval(risk, reference, half)
+            if ends is not None:
+                of_ratio = (ends[0], ends[1] if math.isfinite(ends[1]) else None)
+        ratio = risk / reference if reference > 0 else None
+        found.append(RiskContrast(label, labels[0], apart, interval, ratio, of_ratio))
+    return tuple(found)
 
 
 def risks_of_curves(
