@@ -11,6 +11,9 @@ APT := $(if $(filter-out 0,$(shell id -u)),sudo) env DEBIAN_FRONTEND=noninteract
 # Packages that carry data are read as files, never imported, so their dependencies stay away.
 DATA := skcausal==0.1.1 causaldata==0.1.5 causallib==0.10.0
 
+# Processes that tests start would compile the whole package each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: venv demo test ci $(SUITES) times lint house audit mutants bench bench-peers data docs
 .PHONY: browser postgres java r-base reproduce clean
 
@@ -25,10 +28,13 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/private-ate demo
 
-# Some seven minutes on two cores. What it skips for want of a part, the suites below run.
+# What it skips for want of a part, the suites below run. Each process begins with one half of the
+# tests, so that what a module prepares is made once, and takes over what the other has left.
 test: $(STAMP) data
 	@.ci/timed lint $(MAKE) --no-print-directory lint
-	@PRIVATE_ATE_REQUIRE=accounting,data,plots,serve,sklearn .ci/timed test $(BIN)/pytest -n 2
+	@.ci/timed kernels $(BIN)/python .ci/kernels.py
+	@PRIVATE_ATE_REQUIRE=accounting,data,plots,serve,sklearn .ci/timed test $(BIN)/pytest -n 2 \
+	  --dist worksteal
 
 # Everything that is checked, as .ci/run does it; the wall times come last.
 ci:

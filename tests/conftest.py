@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from repeatable import (  # noqa: F401  # as below
+from learned_once import learn_anew, pytest_runtest_logstart  # noqa: F401  # as below
+from repeatable import (  # noqa: F401
     pytest_runtest_setup,
     pytest_sessionstart,
 )

@@ -70,22 +70,6 @@ def test_nor_where_outcomes_are_missing(missing, row):
     assert findings(sampled_study(missing), request, [row]) == []
 
 
-def test_the_heaviest_unit_moves_the_sum_by_the_whole_sensitivity():
-    request, study = Request("label", Fraction(1), confidence=None), sampled_study()
-    shares = []
-    for row in [0, *np.argsort(study.weights)[-8:].tolist()]:
-        low, high = study.outcome.copy(), study.outcome.copy()
-        low[row], high[row] = 0, OUTCOME_STEPS
-        tapes = [
-            replay.record(estimate_calibrated, replace(study, outcome=values), request).tape
-            for values in (low, high)
-        ]
-        shares.append(replay.moved_share(tapes[0][0], tapes[1][0]))
-
-    assert max(shares) == 1.0
-    assert shares[0] == 0.0  # of sampling weight zero
-
-
 def test_a_sensitivity_that_forgets_the_sampling_weights_is_found(monkeypatch):
     """The planted fault: the largest weight as if every unit had the mean sampling weight."""
     study, request = sampled_study(), Request("label", Fraction(8), confidence=None)
@@ -119,8 +103,9 @@ def test_no_input_of_three_arms_moves_further_than_declared(request_, missing):
         assert findings(study, request, changed) == []
 
 
-def test_the_heaviest_unit_of_three_arms_moves_its_sum_by_the_whole_sensitivity():
-    request, study = Request("label", Fraction(1), confidence=None), sampled_arms_study()
+@pytest.mark.parametrize("make", [sampled_study, sampled_arms_study])
+def test_the_heaviest_unit_moves_its_sum_by_the_whole_sensitivity(make):
+    request, study = Request("label", Fraction(1), confidence=None), make()
     shares = []
     for row in [0, *np.argsort(study.weights)[-8:].tolist()]:
         low, high = study.outcome.copy(), study.outcome.copy()

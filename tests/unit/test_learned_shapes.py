@@ -97,6 +97,7 @@ def test_a_straight_line_is_covered_and_no_shape_is_claimed():
     assert not any("straight line" in note for note in release.settings.get("notes", ()))
 
 
+@pytest.mark.usefixtures("learn_anew")
 def test_features_never_look_at_an_outcome_and_are_the_same_every_time():
     study, _, _ = draw("product", 1500)
     other = replace(study, outcome=OUTCOME_STEPS - study.outcome)

@@ -1,5 +1,7 @@
 """Bounds far wider than the outcomes: a range around a private centre, by a public plan."""
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 import pytest
@@ -24,6 +26,7 @@ def domain(factor):
     return Domain("t", ("y", Interval(4.5 - 3 * factor, 4.5 + 5 * factor)), {"x": Interval(0, 1)})
 
 
+@cache
 def errors(factor, options, epsilon="0.5"):
     return [
         abs(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,8 @@ from private_ate.release.intervals import (
 )
 
 DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
+# The same for every release, which reads them only; 320 kB at most for each name.
+_uniforms: Final = lru_cache(maxsize=32)(fixed_uniforms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,16 +325,16 @@ class ReleasedSubgroups:
         count = len(self.shares)
         found = [np.zeros((count, DRAWS)) for _ in range(self.values.shape[1])]
         for place, source in enumerate(self._sources):
-            (uniform,) = fixed_uniforms(f"noise {place} behind subgroups", 1, DRAWS)
+            (uniform,) = _uniforms(f"noise {place} behind subgroups", 1, DRAWS)
             found[source.quantity] += np.outer(source.moves, noise_draws(source.noise, uniform))
         for number, subgroup in enumerate(self._variances):
             for place, likely in enumerate(subgroup):
                 name = f"sampling of cell {number}, {place} behind subgroups"
-                normal, which = fixed_uniforms(name, 2, DRAWS)
+                normal, which = _uniforms(name, 2, DRAWS)
                 found[place][number] += sampling_draws(
                     likely, normal, which, shared[number, place] ** 2
                 )
         for place in range(len(found)):
-            (normal,) = fixed_uniforms(f"imbalance {place} behind subgroups", 1, DRAWS)
+            (normal,) = _uniforms(f"imbalance {place} behind subgroups", 1, DRAWS)
             found[place] += np.outer(shared[:, place], ndtri(normal))
         return tuple(found)

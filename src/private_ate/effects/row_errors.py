@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from scipy.special import ndtr, ndtri
@@ -64,7 +65,7 @@ def row_variances(
     noises = _scaled_noises(release, effect, coverage, quantile)
     if noises:
         variance = sum(map(noise_variance, noises))
-        return RowVariances(variance, _variance_beside(noises, half, coverage))
+        return RowVariances(variance, _variance_beside(tuple(noises), half, coverage))
     deviation = quantile * _normal_ratio(coverage)
     if quantile > 0 and not _is_normal(release):
         usual = max(_normal_ratio(coverage), _laplace_ratio(coverage))
@@ -91,7 +92,7 @@ def chance_of_effect(
         return normal
     known = _scaled_noises(release, effect, coverage, quantile)
     noises = known or _scaled([NoiseDistribution("laplace", 1.0, 1.0)], coverage, quantile)
-    variance = _variance_beside(noises, half, coverage)
+    variance = _variance_beside(tuple(noises), half, coverage)
     chance = chance_beyond(size, noises, [(variance,)], "convolved")
     return chance if known else max(chance, normal)
 
@@ -100,7 +101,8 @@ def _is_normal(release: Release) -> bool:
     return any(step.name in _NORMAL_STEPS for step in release.steps)
 
 
-def _variance_beside(noises: list[NoiseDistribution], half: float, coverage: float) -> float:
+@lru_cache(maxsize=256)  # every form that shows a release asks for the p-values of its rows
+def _variance_beside(noises: tuple[NoiseDistribution, ...], half: float, coverage: float) -> float:
     """Return the variance of a normal error that widens the interval of noises to ``half``."""
     low, high = 0.0, half * _normal_ratio(coverage)
     for _ in range(45):

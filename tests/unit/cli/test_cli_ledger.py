@@ -2,13 +2,14 @@
 
 import json
 import sqlite3
-import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from private_ate import ArgumentError, LedgerError
+from private_ate.cli import main
 from private_ate.cli.ledger import app
 
 CSV = "t,y,a\n" + "".join(f"{i % 2},{i % 7 / 7},{i % 5 / 5}\n" for i in range(40))
@@ -18,12 +19,18 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def program(*arguments):
+@pytest.fixture
+def program(monkeypatch, capsys):
     """Run the whole program, exit codes included."""
-    return subprocess.run(
-        [sys.executable, "-m", "private_ate.cli", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+
+    def run_program(*arguments):
+        monkeypatch.setattr(sys, "argv", ["private-ate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        return SimpleNamespace(returncode=stop.value.code or 0, stdout=out, stderr=err)
+
+    return run_program
 
 
 @pytest.fixture
@@ -166,7 +173,7 @@ def test_an_altered_history_is_reported(ledger):
     assert isinstance(run("verify", ledger).exception, LedgerError)
 
 
-def test_the_program_charges_repeats_and_refuses_with_exit_code_three(tmp_path, ledger):
+def test_the_program_charges_repeats_and_refuses_with_exit_code_three(tmp_path, ledger, program):
     data = tmp_path / "data.csv"
     data.write_text(CSV)
     asked = [
@@ -194,7 +201,7 @@ def test_the_program_charges_repeats_and_refuses_with_exit_code_three(tmp_path, 
         assert cut.stderr.startswith(f"error: no entry has the hash {wrong!r}")
 
 
-def test_an_estimate_refuses_an_old_copy_of_the_ledger_by_its_head(ledger, tmp_path):
+def test_an_estimate_refuses_an_old_copy_of_the_ledger_by_its_head(ledger, tmp_path, program):
     (tmp_path / "data.csv").write_text(CSV)
     asked = [
         "estimate", tmp_path / "data.csv", "--treatment", "t", "--outcome", "y",
@@ -216,7 +223,7 @@ def test_an_estimate_refuses_an_old_copy_of_the_ledger_by_its_head(ledger, tmp_p
     assert json.loads(run("show", ledger, "--json").stdout)[0]["left"] == pytest.approx(0.2)
 
 
-def test_a_head_without_a_ledger_is_refused(tmp_path):
+def test_a_head_without_a_ledger_is_refused(tmp_path, program):
     (tmp_path / "data.csv").write_text(CSV)
     done = program(
         "estimate", tmp_path / "data.csv", "--treatment", "t", "--outcome", "y",

@@ -28,8 +28,8 @@ from private_ate.estimators.calibrated.method import estimate_rows
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.facts import merged_warnings
-from private_ate.estimators.subgroups.method import learned_for_cells
+from private_ate.estimators.subgroups.method import learned_for_subgroups
+from private_ate.estimators.subgroups.settings import merged_warnings
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -175,7 +175,7 @@ def test_at_a_large_epsilon_a_subgroup_is_the_estimate_of_its_rows_with_features
     release = estimate_ate(study, level="label", epsilon="200", by=["x0<0.5"], seed=2)
     rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
     request = Request("label", Fraction(200), options=CalibratedOptions())
-    learned = learned_for_cells(study.public(), request, 2)
+    learned = learned_for_subgroups(study.public(), request, 2)
     alone = estimate_rows(rows, request, Noise(SeededEntropy(2)), learned)
     last = study.domain.treatment.coded[-1]
     found = next(row.estimate for row in release.effects
@@ -470,7 +470,7 @@ def test_what_is_unbalanced_in_all_cells_does_not_average_out():
     law, shares = NoiseDistribution("staircase", 0.001, 1.0), [0.25] * 4
     rows = [RowWeights(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), shares]]
     covered, together = np.zeros(5), 0
-    for _ in range(300):
+    for _ in range(200):
         lean = 0.2 * rng.standard_normal()  # the same in all cells
         cells = [[Quantity(1 + lean + 0.1 * rng.standard_normal(), (law,), (0.05,), 0.04)]
                  for _ in shares]  # fmt: skip
@@ -480,8 +480,8 @@ def test_what_is_unbalanced_in_all_cells_does_not_average_out():
         covered += errors <= halves
         factor = made.simultaneous_factor(rows, halves, 0.95)
         together += bool(np.all(errors <= factor * np.array(halves)))
-    assert np.all((covered / 300 > 0.91) & (covered / 300 < 0.98))
-    assert 0.91 < together / 300 < 0.99
+    assert np.all((covered / 200 > 0.91) & (covered / 200 < 0.98))
+    assert 0.91 < together / 200 < 0.99
     assert made.variance(rows[-1]) == pytest.approx(0.04 + 0.01 / 4)
 
 

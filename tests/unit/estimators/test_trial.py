@@ -91,11 +91,11 @@ def test_rows_without_an_arm_or_an_outcome_do_not_shrink_the_effect():
 
 def test_the_interval_covers_on_studies_that_nothing_was_tuned_on():
     hits = 0
-    for seed in range(15):
+    for seed in range(10):
         frame = trial(1500, seed=500 + seed, chance=0.3)
         release = estimate_ate(frame, **asked(probability=0.3, seed=seed, epsilon=1))
         hits += release.interval[0] <= 1.0 <= release.interval[1]
-    assert hits >= 12
+    assert hits >= 8
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_the_plan_of_a_trial_is_near_what_is_released(rows, epsilon, chance):
     sizes = StudySizes.declared(rows, 2, Interval(0, 10))
     planned = plan_ate(sizes, level="sample", epsilons=[epsilon], **guess).rows[0]
     widths = []
-    for seed in range(5):
+    for seed in range(3):
         release = estimate_ate(
             trial(rows, seed=seed, chance=chance),
             **asked(probability=chance, seed=seed, epsilon=epsilon),

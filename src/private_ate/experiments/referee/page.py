@@ -11,10 +11,9 @@ from typing import Final, get_args
 from private_ate.experiments.claims import Claim
 from private_ate.experiments.markdown import markdown_table
 from private_ate.experiments.referee import tables
-from private_ate.experiments.referee.costs import Audited, Memory
+from private_ate.experiments.referee.draws import Audited, Draw, Memory
 from private_ate.experiments.referee.families import FAMILIES
 from private_ate.experiments.referee.figures import figure_name
-from private_ate.experiments.referee.running import Draw
 from private_ate.experiments.referee.verdicts import Cell, counts, default_arm
 from private_ate.experiments.results import versions
 from private_ate.privacy.levels import Level

@@ -11,10 +11,15 @@ from statistics import median
 from private_ate.experiments.arms import ALL_ARMS
 from private_ate.experiments.claims import name_arm, number
 from private_ate.experiments.markdown import markdown_table
-from private_ate.experiments.referee.costs import Audited, Memory
+from private_ate.experiments.referee.draws import Audited, Memory
 from private_ate.experiments.referee.families import Setting, setting_named
-from private_ate.experiments.referee.reasons import reason_of
-from private_ate.experiments.referee.verdicts import Cell, Standing, lost_to, verdict_of
+from private_ate.experiments.referee.verdicts import (
+    Cell,
+    Standing,
+    explain_loss,
+    lost_to,
+    verdict_of,
+)
 
 __all__ = [
     "results_csv",
@@ -95,7 +100,7 @@ def table_of_lost_cells(cells: Sequence[Cell]) -> str:
                     cell.epsilon,
                     _mean(default),
                     "–" if ahead is None else f"{name_arm(ahead.arm)} {_mean(ahead)}",
-                    reason_of(default, ahead),
+                    explain_loss(default, ahead),
                 ]
             )
     if not rows:
