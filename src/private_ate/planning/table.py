@@ -268,7 +268,7 @@ class _Subgroups:
 
     def row(self, row: Row, *, several_arms: bool) -> PlannedRow:
         """Return a row of the plan."""
-        held = [place for place, weight in enumerate(row.weights.cells) if weight]
+        held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
         errors = PredictedRow(
             self.erring.noises(row.weights),
             self.erring.likely(row.weights),
