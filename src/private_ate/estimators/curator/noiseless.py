@@ -95,13 +95,17 @@ def _first(values: Any, spend: Spend) -> int:  # noqa: ANN401  # a value and its
 
 
 def _minimiser(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # an objective
-    law = ObjectiveLaw.split(values, spend.sensitivity[0] // 2, _whole(spend))
-    return values.minimize(Tilt(np.zeros(law.dimension), law.ridge, law.tolerance))
+    perturbation = ObjectiveLaw.split(values, spend.sensitivity[0] // 2, _whole(spend))
+    return values.minimize(
+        Tilt(np.zeros(perturbation.dimension), perturbation.ridge, perturbation.tolerance)
+    )
 
 
 def _minimiser_by_arm(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # an objective
-    law = ArmObjectiveLaw.divide(values, spend.sensitivity[0] // 4, _whole(spend))
-    return values.minimize(Tilt(np.zeros(law.dimension), law.ridge, law.tolerance))
+    perturbation = ArmObjectiveLaw.divide(values, spend.sensitivity[0] // 4, _whole(spend))
+    return values.minimize(
+        Tilt(np.zeros(perturbation.dimension), perturbation.ridge, perturbation.tolerance)
+    )
 
 
 def _whole(spend: Spend) -> Fraction:
