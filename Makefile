@@ -130,7 +130,7 @@ test-pythons:
 bench: $(STAMP) data bench-peers
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/accuracy_label.py
-	$(BIN)/python benchmarks/accuracy_sample.py
+	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/planning.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/ledger.py

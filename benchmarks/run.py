@@ -1,7 +1,8 @@
 """Speed and memory as ratios within one run: noise, matching and whole estimates.
 
 Run: make bench, or python benchmarks/run.py [--largest 10000000]. Several arms against two alone:
-python benchmarks/run.py --arms 4 --rows 1000000. Growth starts at 10 000 rows, or at the largest;
+python benchmarks/run.py --arms 4 --rows 1000000. Both defaults at 10³, 10⁴ and 10⁶ rows alone:
+python benchmarks/run.py --defaults. Growth starts at 10 000 rows, or at the largest;
 the other parts have a million rows, or the largest if that is less.
 
 The yardstick is one stable argsort of a million doubles, measured between the other measurements,
@@ -153,6 +154,20 @@ def matching_ratios(rows):
         print(f"{name + f', {rows} rows':36} {took / sort:5.1f} argsorts ({took:.2f} s)")
 
 
+def defaults(largest):
+    """Print processor seconds of both defaults beside an argsort of as many doubles."""
+    print("n,level,processor seconds,argsorts of n doubles,argsorts of a million doubles")
+    million = yardstick(10**6)
+    for rows in (rows for rows in (10**3, 10**4, 10**6) if rows <= largest):
+        frame, domain = draw_frame(rows)
+        sort, repeats = yardstick(rows), 1 if rows > 10**5 else 3
+        for level in ("label", "sample"):
+            estimate_ate(frame[:2000], domain=domain, level=level, epsilon=1)  # compiles
+            took = cpu(lambda at=level: estimate_ate(frame, domain=domain, level=at, epsilon=1),  # noqa: B023
+                       repeats)  # fmt: skip
+            print(f"{rows},{level},{took:.3g},{took / sort:.3g},{took / million:.3g}", flush=True)
+
+
 def growth(largest):
     """Measure each size in a process of its own, so that peak memory is its own too."""
     print(f"\n{'method':28}{'rows':>10}{'CPU s':>9}{'peak GB':>9}")
@@ -186,10 +201,14 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=10**7)
     parser.add_argument("--one")
     parser.add_argument("--rows", type=int, default=10**4)
+    parser.add_argument("--defaults", action="store_true", help="both defaults, and no more")
     parser.add_argument("--arms", type=int, help="compare that many arms with two, and no more")
     arguments = parser.parse_args()
     if arguments.arms:
         arms_ratios(arguments.arms, arguments.rows)
+        return
+    if arguments.defaults:
+        defaults(arguments.largest)
         return
     if arguments.one:
         one(arguments.one, arguments.rows)

@@ -27,12 +27,13 @@ def _names():
 
 def _remembering(learn):
     @wraps(learn)
-    def remembered(covariates, member, *, straight):
+    def remembered(covariates, member, **asked):
         rows = covariates.shape, covariates.strides, covariates.tobytes(), member.tobytes()
-        key = *rows, straight, _names()
+        wanted = tuple(asked.items())
+        key = *rows, wanted, _names()
         if key not in _learned:
-            found = learn(covariates, member, straight=straight)
-            _learned[*rows, straight, _names()] = found  # numba loads in the first call
+            found = learn(covariates, member, **asked)
+            _learned[*rows, wanted, _names()] = found  # numba loads in the first call
             if len(_learned) > _MOST:
                 _learned.popitem(last=False)
             return found

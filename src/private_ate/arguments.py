@@ -1,6 +1,6 @@
 """Readers of public arguments: one per kind, each bounded before anything is parsed.
 
-All doors (functions, option classes, the planner, the command line, ledgers) read their numbers
+All callers (functions, option classes, the planner, the command line, ledgers) read their numbers
 and words here, so that none accepts what another refuses. Nothing here ever sees a record, and a
 text such as ``1e99999999`` is refused by its length and exponent, never expanded.
 """

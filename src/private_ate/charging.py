@@ -3,8 +3,8 @@
 The charge is made at the choke point, immediately before the first noise is drawn, so arguments
 that a method refuses spend nothing. Records are read and encoded inside the charge: a failure
 there, like any error that is not one of ours, might depend on them and is charged as if noise had
-been drawn. Public columns that are not what was declared are told for free, once the ledger holds
-them public: no outcome decides about it, and the columns can never be outcomes afterwards.
+been drawn. Public columns that are not what was declared are reported for free, once the ledger
+holds them public: no outcome decides about it, and the columns can never be outcomes afterwards.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Till:
             self.receipt = self.ledger.spend(self.charge, also)
 
     def bind(self) -> None:
-        """Bind a data set that no request has bound, before a fact about its columns is told.
+        """Bind a data set that no request has bound, before a fact about its columns is reported.
 
         Otherwise a column could be asked about as if it were public, for nothing, and be an
         outcome in the next request.

@@ -23,7 +23,7 @@ from private_ate.effects import standard_error
 from private_ate.errors import ArgumentError, BudgetError
 from private_ate.estimation import estimate_ate
 from private_ate.estimators.request import Design, Estimand
-from private_ate.parameters import of_door
+from private_ate.parameters import parameters_of
 from private_ate.privacy.levels import Level
 from private_ate.release import Pair, Release
 from private_ate.report.phrasing import estimand_name
@@ -108,7 +108,7 @@ class PrivateATE(CausalEstimator):  # type: ignore[misc]  # DoWhy has no annotat
             confidence_level=confidence or 0.95,
             need_conditional_estimates=False,
         )
-        self._request = {one.name: given[one.name] for one in of_door("dowhy")}
+        self._request = {one.name: given[one.name] for one in parameters_of("dowhy")}
         del self._request["ledger"]
         self._ledger = None if ledger is None else str(ledger)
         # What DoWhy's refits ask an estimator for.

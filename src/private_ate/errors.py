@@ -11,7 +11,7 @@ class PrivateAteError(Exception):
     Attributes
     ----------
     parameter : str
-        The parameter that would help, for doors that call it otherwise: the command line adds its
+        The parameter that would help, for callers that name it otherwise: the command line adds its
         flag. Empty where the text says all.
     column : str
         The column that the parameter is wanted for.

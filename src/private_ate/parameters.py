@@ -1,8 +1,8 @@
-"""One table of parameters: what each is called, means and defaults to, and which doors have it.
+"""One table of parameters: names, meanings, defaults, and which interfaces have it.
 
-A door is a function (`estimate_ate`, `plan_ate`, `check_data`), a command, the scikit-learn and
-DoWhy classes, the service's question or the function of R. Commands are made from the table, and
-`Request` checks by it; tests/meta/test_parameters.py holds the other doors equal to it.
+An interface is a function (`estimate_ate`, `plan_ate`, `check_data`), a command, the scikit-learn
+and DoWhy classes, the service's question or the function of R. Commands are made from the table,
+and `Request` checks by it; tests/meta/test_parameters.py holds the others equal to it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,18 @@ from private_ate.arguments import (
 from private_ate.privacy.levels import Level
 
 __all__ = [
-    "PARAMETERS", "Bounds", "Design", "Estimand", "Parameter", "SurvivalQuantity", "Target",
-    "checked", "keywords_of", "of_door", "parameter_of", "shared",
+    "PARAMETERS",
+    "Bounds",
+    "Design",
+    "Estimand",
+    "Parameter",
+    "SurvivalQuantity",
+    "Target",
+    "checked",
+    "keywords_of",
+    "parameter_of",
+    "parameters_of",
+    "shared",
 ]  # fmt: skip
 
 Estimand = Literal["ate", "att", "atc", "ato"]
@@ -42,7 +52,7 @@ Check = Callable[[str, object], object]
 
 REQUIRED: Final = ...
 SAME: Final = object()  # a flag's default is that of the functions
-# Doors that many parameters share.
+# Interfaces that many parameters share.
 _ALL: Final = "estimate_ate plan_ate check_data estimate plan check"
 _ASKED: Final = "estimate_ate plan_ate estimate plan service ask r"
 _COLUMNS: Final = "estimate plan check"
@@ -60,9 +70,9 @@ class Parameter:
     Attributes
     ----------
     name : str
-        Its name in every door that has it.
-    doors : str
-        Those doors, separated by spaces.
+        Its name in every interface that has it.
+    interfaces : str
+        Those interfaces, separated by spaces.
     help : str
         One sentence, as ``--help`` and the page of reference have it.
     group : str
@@ -84,11 +94,11 @@ class Parameter:
     choices : tuple of str
         Words that a shell completes.
     defaults : mapping
-        Defaults of single doors.
+        Defaults of single interfaces.
     """
 
     name: str
-    doors: str
+    interfaces: str
     help: str = ""
     group: str = ""
     default: object = None
@@ -106,9 +116,9 @@ class Parameter:
         """How the command line writes it."""
         return (self.flag or f"--{self.name.replace('_', '-')}").split()
 
-    def default_at(self, door: str) -> object:
-        """Return the default of a door."""
-        return self.defaults.get(door, self.default)
+    def default_at(self, interface: str) -> object:
+        """Return the default of an interface."""
+        return self.defaults.get(interface, self.default)
 
 
 def _choice(words: tuple[str, ...]) -> Check:
@@ -316,7 +326,7 @@ PARAMETERS: Final = (
     Parameter("seed", "estimate_ate estimate sklearn r",
               "For experiments: the release guarantees nothing.", _EXPERT, kind=int | None,
               check=_seed),
-    # What no command has: objects, and what single doors ask beside.
+    # What no command has: objects, and what single interfaces ask beside.
     Parameter("data", "estimate_ate plan_ate check_data r", default=REQUIRED),
     Parameter("options", "estimate_ate plan_ate dowhy service r", defaults={"service": {}}),
     Parameter("progress", "estimate_ate plan_ate check_data"),
@@ -334,30 +344,30 @@ PARAMETERS: Final = (
 )  # fmt: skip
 
 
-def of_door(door: str) -> list[Parameter]:
-    """Return the parameters of a door, in the order of the table."""
-    return [one for one in PARAMETERS if door in one.doors.split()]
+def parameters_of(interface: str) -> list[Parameter]:
+    """Return the parameters of an interface, in the order of the table."""
+    return [one for one in PARAMETERS if interface in one.interfaces.split()]
 
 
-def parameter_of(door: str, name: str) -> Parameter:
-    """Return one parameter of a door by its name."""
-    return next(one for one in of_door(door) if one.name == name)
+def parameter_of(interface: str, name: str) -> Parameter:
+    """Return one parameter of an interface by its name."""
+    return next(one for one in parameters_of(interface) if one.name == name)
 
 
 def checked(values: Mapping[str, object]) -> dict[str, object]:
     """Return what is kept of values of an estimate that have a check; refuse what is no value."""
-    checks = {one.name: one.check for one in of_door("estimate_ate") if one.check is not None}
+    checks = {one.name: one.check for one in parameters_of("estimate_ate") if one.check is not None}
     return {name: checks[name](name, value) for name, value in values.items() if name in checks}
 
 
-def shared(door: str, function: str) -> list[Parameter]:
-    """Return the parameters that a door hands on to a function as they are.
+def shared(interface: str, function: str) -> list[Parameter]:
+    """Return the parameters that an interface hands on to a function as they are.
 
-    Columns and bounds are not among them: a door makes a domain of those.
+    Columns and bounds are not among them: an interface makes a domain of those.
     """
     return [
-        one for one in of_door(door)
-        if function in one.doors.split() and one.name not in _DECLARED
+        one for one in parameters_of(interface)
+        if function in one.interfaces.split() and one.name not in _DECLARED
     ]  # fmt: skip
 
 

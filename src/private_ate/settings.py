@@ -184,7 +184,7 @@ class SamplingFacts:
     bound : float
         The largest weight as declared.
     worth : mapping or float
-        How many units of equal weight each arm amounts to under sampling weights alone, by its
+        The effective sample size of each arm under sampling weights alone, by its
         label; all rows together where weights are private.
     largest : float or None
         The largest weight of a row over the mean of all, where weights are public.
@@ -214,7 +214,8 @@ class EqualEffects:
     degrees : int
         Its degrees of freedom.
     p_value : float
-        The chance of a Q as large if all effects are equal, by the law of noise and sampling.
+        The chance of a Q as large if all effects are equal, by the distributions of noise and of
+        sampling.
     """
 
     arm: str
@@ -299,7 +300,7 @@ class ArmsSettings(Settings):
         How much wider than its own interval the one is that covers together with others: with
         those of all pairs of arms, or with those against the reference.
     interval_rule : str
-        How noise and sampling were put together: "convolved" for the law of their sum,
+        How noise and sampling were put together: "convolved" for the distribution of their sum,
         "in_squares" for the root of both squared half-widths; absent without intervals.
     binary_outcome : bool
         True where the outcome is declared as binary, so that means are risks; absent otherwise.
@@ -385,11 +386,11 @@ def with_declared(
 
     Whether the headline's outcome is binary, and labels of columns; without either nothing is said.
     """
-    told = {
+    declared = {
         **({"binary_outcome": True} if binary else {}),
         **({"column_labels": dict(labels)} if labels else {}),
     }
-    return {**plain_settings(settings), **told} if told else settings
+    return {**plain_settings(settings), **declared} if declared else settings
 
 
 def settings_of_outcome(settings: Mapping[str, Any], column: str) -> dict[str, Any]:
@@ -448,7 +449,7 @@ class Facts:
     budget : mapping
         ε of each step that saw private values.
     arms, effective_arms : pair by arm or None
-        Sizes of the arms, and how many units of equal weight they are worth.
+        Sizes of the arms, and their effective sample sizes.
     balance : mapping
         Standardised mean difference of each covariate, before and after weighting.
     means : pair by arm or None
@@ -483,7 +484,7 @@ class Facts:
     sampling : SamplingFacts or None
         Sampling weights that are in force; None without any.
     column_labels : mapping
-        What columns are called where people read of them, where somebody declared it.
+        What columns are called in reports, where somebody declared it.
     """
 
     estimand: Text = "ate"

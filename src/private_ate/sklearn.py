@@ -153,7 +153,7 @@ class PrivateATE(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no an
             pipeline for it with ``set_fit_request(treatment=True)``.
         """
         self._require_count()
-        # Neither call looks at whether values are finite: an error that does would tell of them.
+        # Neither call looks at whether values are finite: an error that does would reveal some.
         matrix = validate_data(self, X, ensure_all_finite=False)
         if y is None:
             message = "PrivateATE requires y to be passed, but the target y is None"

@@ -191,13 +191,13 @@ class Study(Rows, Protocol):
         """Lend one row in ``stride`` as a study of its own, behind the same boundary."""
 
     def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
-        """Return the same rows with another outcome, told of each block's rows by a kernel.
+        """Return the same rows with another outcome, made from each block by a kernel.
 
         The kernel answers on the grid {0, …, 2³⁰} across the bounds of that outcome.
         """
 
     def unannounced(self) -> Self:
-        """Return a view whose passes no progress is told of, for passes that follow records."""
+        """Return a view whose passes report no progress, for passes that follow records."""
 
     def by_groups(
         self,

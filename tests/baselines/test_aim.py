@@ -11,9 +11,9 @@ import pytest
 from private_ate import ArgumentError, Binary, Categories, Domain, Interval, Treatment, estimate_ate
 from private_ate.audit.replay import Tape
 from private_ate.baselines.aim import AimOptions
-from private_ate.baselines.synthesis.columns import RecordCoding
-from private_ate.baselines.synthesis.synthetic import (
+from private_ate.baselines.synthesis.records import (
     NeighbourRule,
+    RecordCoding,
     default_bins,
     matched_effect_of,
     rows_for,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from private_ate import ArgumentError, BalancingOptions, Domain, Interval, Treatment, estimate_ate
 from private_ate.audit.replay import Tape
-from private_ate.baselines.tilts import balancing_weights
+from private_ate.baselines.estimand_weights import balancing_weights
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request
@@ -194,22 +194,22 @@ def test_both_walks_arrive_where_the_gradient_vanishes(seed, estimand):
     rng = np.random.default_rng(seed)
     study = draw_study(int(rng.integers(100)), 60)
     objective = BalancingObjective(study, PLAIN, estimand, 0.1)
-    tilt = Perturbation(30 * rng.standard_normal(3), 20.0, 1e-8)
-    found = objective.minimize(tilt)
+    perturbation = Perturbation(30 * rng.standard_normal(3), 20.0, 1e-8)
+    found = objective.minimize(perturbation)
     start = rng.standard_normal(3)
-    walked = objective._walk(start, tilt)
+    walked = objective._walk(start, perturbation)
 
-    assert np.linalg.norm(objective._perturbed(found, tilt)) <= tilt.tolerance
+    assert np.linalg.norm(objective._perturbed(found, perturbation)) <= perturbation.tolerance
     assert walked == pytest.approx(found, abs=1e-8)
 
 
 def test_where_newtons_steps_do_not_arrive_the_other_walk_does(monkeypatch):
     objective = BalancingObjective(draw_study(2, 60), PLAIN, "ate", 0.1)
-    tilt = Perturbation(np.array([40.0, -30.0, 5.0]), 20.0, 1e-8)
-    expected = objective.minimize(tilt)
+    perturbation = Perturbation(np.array([40.0, -30.0, 5.0]), 20.0, 1e-8)
+    expected = objective.minimize(perturbation)
     monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
 
-    assert objective.minimize(tilt) == pytest.approx(expected, abs=1e-8)
+    assert objective.minimize(perturbation) == pytest.approx(expected, abs=1e-8)
 
 
 def test_a_loss_without_a_floor_has_its_minimiser_bounded_by_its_slope():

@@ -13,7 +13,7 @@ from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
 from private_ate.baselines.ipw import IpwOptions
-from private_ate.baselines.row_parts import places_of, split_folds, split_rows
+from private_ate.baselines.row_splits import row_hashes, split_folds, split_rows
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import SeededEntropy
@@ -35,7 +35,7 @@ def outcomes(study):
 def evaluation_rows(study, share, seed):
     """Return which rows the evaluation part holds for a seed."""
     training, _ = split_rows(study, share, SeededEntropy(seed))
-    return places_of(0, study.size, training.salt) >= training.high
+    return row_hashes(0, study.size, training.salt) >= training.high
 
 
 def test_difference_in_means_without_noise_is_the_difference_in_means(synth):
@@ -162,14 +162,14 @@ def test_the_published_doubly_robust_mean_without_noise_is_cross_fitted_aipw(syn
 
 
 def test_private_arm_means_equal_the_means_of_the_training_rows(synth):
-    from private_ate.baselines.nuisances import release_nuisances
+    from private_ate.baselines.nuisance_models import release_nuisance_models
     from private_ate.baselines.perturbation import Budget
     from private_ate.privacy.noise import Noise
 
     noise = Noise(SeededEntropy(7))
     part, _ = split_rows(synth, 0.5, noise.entropy)
     budget = Budget(Fraction(10**6), Fraction("1e-6"), "training")
-    models = release_nuisances(part, 0.01, budget, noise)
+    models = release_nuisance_models(part, 0.01, budget, noise)
     training = ~evaluation_rows(synth, 0.5, 7)
     share = synth.outcome / 2**30
 
@@ -348,7 +348,7 @@ def test_fold_split_states_the_published_kind_of_sensitivity():
 
 def test_folds_cover_all_rows_once(synth):
     parts = split_folds(synth, 7, SeededEntropy(1))
-    places = places_of(0, synth.size, parts[0].salt)
+    places = row_hashes(0, synth.size, parts[0].salt)
 
     assert sum(part.size for part in parts) == synth.size
     assert parts[0].low == 0

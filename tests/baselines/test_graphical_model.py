@@ -5,8 +5,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from private_ate.baselines.synthesis.graphical_model import Measurement, Model, sample_rows, sweep
-from private_ate.baselines.synthesis.junction_tree import JunctionTree, cells_of
+from private_ate.baselines.synthesis.graphical_model import (
+    JunctionTree,
+    Measurement,
+    Model,
+    cells_of,
+    sample_rows,
+    sweep,
+)
 
 SIZES = (2, 3, 2, 4, 3)
 TOTAL = 500.0

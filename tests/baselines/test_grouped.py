@@ -14,8 +14,13 @@ from scipy.optimize import minimize
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
 from private_ate.audit.replay import Tape, broken_promises, moved_share
-from private_ate.baselines.group_effects import GroupModel, group_effects
-from private_ate.baselines.grouped import Limits, number_of_groups, spread_of
+from private_ate.baselines.grouped import (
+    GroupModel,
+    Limits,
+    group_effects,
+    number_of_groups,
+    spread_of,
+)
 from private_ate.engines.local import LocalStudy
 from private_ate.estimation import METHODS, estimate_study
 from private_ate.estimators.request import Request

@@ -17,9 +17,15 @@ from private_ate.baselines.privsyn import (
     dependence,
     dependence_sensitivity,
 )
-from private_ate.baselines.synthesis.consistency import NoisyMarginal, agree, common_total, project
-from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
-from private_ate.baselines.synthesis.synthetic import NeighbourRule
+from private_ate.baselines.synthesis.marginals import (
+    NoisyMarginal,
+    agree,
+    common_total,
+    independent_rows,
+    project,
+    synthesise,
+)
+from private_ate.baselines.synthesis.records import NeighbourRule
 from private_ate.estimation import estimate_study, method_for
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget

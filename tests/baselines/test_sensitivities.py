@@ -22,7 +22,7 @@ from private_ate.baselines.ipw import (
     weighted_sensitivity,
 )
 from private_ate.baselines.privsyn import PrivSynOptions
-from private_ate.baselines.row_parts import split_rows
+from private_ate.baselines.row_splits import split_rows
 from private_ate.baselines.smooth_matching import (
     Cells,
     SmoothMatchingOptions,

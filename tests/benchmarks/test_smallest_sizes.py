@@ -15,21 +15,19 @@ from private_ate.experiments.execution import RunSettings, run_experiment
 pytestmark = pytest.mark.benchmark
 
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
+ONE = " --sizes 800 --studies 1 --draws 1"
 # The arguments of each script that make it small; `{}` is a folder for what it writes.
 SMALLEST = {
+    "accuracy.py": (
+        "--families linear,three-arms,quiet-binary --epsilons 2 --dimension 5" + ONE,
+        "--families rules-1 --levels sample --without squares,terms,forest,slopes,flags" + ONE,
+        "--families rules-1 --levels sample --without twin,boosting" + ONE,
+    ),
     "accuracy_arms.py": (
         "--table errors --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
         "--table intervals --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",
     ),
-    "accuracy_blocks.py": (
-        "--runs 1 --families varied --sizes 500 --dimensions 3 --monotone --save {}/blocks.csv",
-    ),
-    "accuracy_growing.py": (
-        "--families network,studies --sizes 500 --repeats 1 --epsilons 1",
-        "--sets --draws 1 --epsilons 1",
-    ),
     "accuracy_label.py": ("--draws 2 --sets ihdp",),
-    "accuracy_sample.py": ("--runs 1 --sets ihdp,confounded-10000",),
     "accuracy_subgroups.py": (
         "--sizes 500 --epsilons 1 --studies 1 --file {}/subgroups.jsonl",
         "--table overall --sizes 500 --epsilons 1 --draws 2",
@@ -41,8 +39,8 @@ SMALLEST = {
     "baselines.py": ("200 2 1",),
     "ledger.py": ("3",),
     "matching.py": ("--rows 1000 --repeats 1 --cores 1 --file {}/matching.json",),
-    "planning.py": ("--draws 1 --only NSW",),
-    "run.py": ("--largest 3000",),
+    "planning.py": ("--draws 1 --epsilons 2 --only 300,tenth",),
+    "run.py": ("--largest 3000", "--largest 1000 --defaults"),
     "scale.py": ("--exponents 3 --repeats 1 --folder {} --docs {}",),
     "service.py": ("--seconds 0.2",),
 }

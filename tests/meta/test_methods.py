@@ -19,7 +19,7 @@ from private_ate.estimators.composition import AXES, COMPOSES, refuse_gaps, take
 from private_ate.estimators.registry import AUTO, is_default
 from private_ate.estimators.request import Estimand, Request, Target
 from private_ate.experiments import arms
-from private_ate.experiments.style import ARM_STYLES
+from private_ate.experiments.arms import ARM_STYLES
 from private_ate.privacy.levels import Level, has_public_covariates, private_part
 from private_ate.release.metadata import ReleasedEstimand
 from private_ate.report import phrasing, text

@@ -13,7 +13,7 @@ import private_ate
 from private_ate import ArgumentError
 from private_ate.cli.app import app
 from private_ate.estimators.request import Request
-from private_ate.parameters import PARAMETERS, REQUIRED, SAME, checked, keywords_of, of_door
+from private_ate.parameters import PARAMETERS, REQUIRED, SAME, checked, keywords_of, parameters_of
 from private_ate.service.question import Question
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,7 +98,7 @@ COMMANDS = ("estimate", "plan", "check", "domain", "ask")
 @pytest.mark.parametrize("name", DOORS)
 def test_a_door_has_the_parameters_of_the_table_with_their_defaults(name):
     door = name.split("'", maxsplit=1)[0]
-    listed = {one.name: one for one in of_door(door)}
+    listed = {one.name: one for one in parameters_of(door)}
     found = {key: value for key, value in DOORS[name]().items() if key not in OWN.get(door, ())}
     found.pop("data", None)
     listed.pop("data", None)
@@ -116,40 +116,40 @@ def test_a_door_has_the_parameters_of_the_table_with_their_defaults(name):
 def test_every_door_is_known_and_every_parameter_has_one():
     known = {name for name in DOORS if "'" not in name} | {"report"}
     for one in PARAMETERS:
-        assert set(one.doors.split()) <= known, one.name
-        assert one.doors or one.name == "help"
+        assert set(one.interfaces.split()) <= known, one.name
+        assert one.interfaces or one.name == "help"
     for door in known:
-        names = [one.name for one in of_door(door)]
+        names = [one.name for one in parameters_of(door)]
         assert len(names) == len(set(names)), door
 
 
 def test_a_flag_has_words_a_panel_and_one_spelling():
     spelled = {}
     for one in PARAMETERS:
-        if set(one.doors.split()) & {"estimate", "plan", "check"}:
+        if set(one.interfaces.split()) & {"estimate", "plan", "check"}:
             assert one.help
             assert one.group
         for spelling in one.spellings:
-            if set(one.doors.split()) & set(COMMANDS):
+            if set(one.interfaces.split()) & set(COMMANDS):
                 assert spelled.setdefault(spelling, one.name) == one.name
 
 
 @pytest.mark.parametrize("door", ["estimate_ate", "plan_ate", "check_data"])
 def test_a_docstring_names_every_parameter(door):
     text = inspect.getdoc(getattr(private_ate, door))
-    for one in of_door(door):
+    for one in parameters_of(door):
         if one.name != "progress":
             assert re.search(rf"\b{one.name}\b", text), one.name
 
 
 def test_the_manual_of_r_names_every_argument():
     text = (ROOT / "r/man/private_ate.Rd").read_text("utf-8")
-    for one in of_door("r"):
+    for one in parameters_of("r"):
         assert re.search(rf"\b{one.name}\b", text), one.name
 
 
 def test_a_request_has_the_defaults_of_the_table():
-    listed = {one.name: one for one in of_door("estimate_ate")}
+    listed = {one.name: one for one in parameters_of("estimate_ate")}
     for item in fields(Request):
         if item.name in listed and item.default is not MISSING:
             assert item.default == listed[item.name].default, item.name
@@ -164,7 +164,7 @@ def test_a_value_is_checked_by_the_table():
 
 
 def test_flags_become_arguments_of_the_function():
-    given = {one.name: one.default for one in of_door("check")}
+    given = {one.name: one.default for one in parameters_of("check")}
     given |= {"by": "sex,age<65", "covariates": "all", "level": "label"}
 
     found = keywords_of("check", "check_data", given)

@@ -13,7 +13,7 @@ from private_ate.estimators.calibrated.method import estimate_rows
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.method import estimate_subgroups, learned_for_cells
+from private_ate.estimators.subgroups.method import estimate_subgroups, learned_for_subgroups
 from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from several_arms import arm_study
@@ -108,7 +108,7 @@ def test_a_cell_alone_has_the_sensitivity_that_it_has_among_others():
     together = replay.record(run, study, request).noise.spends
     rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
     each = replace(request, by=())
-    learned = learned_for_cells(study.public(), each, 4)
+    learned = learned_for_subgroups(study.public(), each, 4)
 
     def with_features_of_all(study, request, noise):
         return estimate_rows(study, request, noise, learned)

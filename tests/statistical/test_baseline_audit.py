@@ -34,7 +34,7 @@ ASKED = {
 }
 every_form = pytest.mark.parametrize("form", ASKED)
 # A window is chosen at large ε only, and steps are looked at with ε = 1 each: its two draws have
-# their exact laws compared in tests/baselines/test_winsorizing.py.
+# their exact distributions compared in tests/baselines/test_private_window.py.
 every_step = pytest.mark.parametrize("form", [form for form in ASKED if "winsor" not in form])
 
 

@@ -156,11 +156,11 @@ def test_the_command_line_takes_the_rule(tmp_path, flag, expected):
 
 def test_the_command_line_keeps_a_declared_number_when_bounds_are_given(tmp_path):
     from private_ate.cli.estimate import declared_domain
-    from private_ate.parameters import of_door
+    from private_ate.parameters import parameters_of
 
     path = tmp_path / "domain.toml"
     domain_with(None, Interval(0, 10, missing=3)).write(path)
-    asked = {one.name: one.default for one in of_door("check")} | {"domain": path}
+    asked = {one.name: one.default for one in parameters_of("check")} | {"domain": path}
 
     wider = declared_domain({**asked, "outcome_bounds": (0.0, 40.0)})
     other = declared_domain({**asked, "outcome_bounds": (5.0, 40.0), "missing_outcomes": "private"})

@@ -10,35 +10,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
-from private_ate.arrays import Integers
-from private_ate.baselines.synthesis.columns import RecordCoding
-from private_ate.baselines.synthesis.graphical_model import Measurement, Model, sample_rows
-from private_ate.baselines.synthesis.junction_tree import Clique
-from private_ate.baselines.synthesis.pair_answers import (
-    PairAnswers,
-    Workload,
-    block_of,
-    workload_weights,
+from private_ate.arrays import Floats, Integers
+from private_ate.baselines.synthesis.graphical_model import (
+    Clique,
+    Measurement,
+    Model,
+    sample_rows,
+    sweep,
 )
-from private_ate.baselines.synthesis.synthetic import (
+from private_ate.baselines.synthesis.records import (
     Adjacency,
     Clock,
     NeighbourRule,
-    checked_bins,
-    checked_time,
+    RecordCoding,
     default_bins,
     matched_effect_of,
     rows_for,
+    settle_shared_options,
 )
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.errors import ArgumentError
 from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
@@ -47,14 +44,16 @@ from private_ate.privacy.noise import Noise
 from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 
-__all__ = ["AimOptions", "estimate_aim"]
-
+__all__ = ["AimOptions", "PairAnswers", "Workload", "block_of", "estimate_aim", "workload_weights"]
 
 _ROUNDS_PER_COLUMN = 16
 _MEASURE = Fraction(9, 10)  # share of a round that measures; the rest selects
 _SCORE_BITS = 10  # model counts are put on this grid so that scores are exact integers
 _LARGEST_TOTAL = 2.0**40  # of a model's counts, so that distances to them add up in 64 bits
 _BIAS = math.sqrt(2 / math.pi)  # expected size of standard Gaussian noise
+_FIT, _LAST_FIT = 200, 1000
+Workload = Literal["pairs", "causal"]
+_LARGEST_TABLE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +87,12 @@ class AimOptions:
 
     def __post_init__(self) -> None:
         one_of("workload", self.workload, ("pairs", "causal"))
-        NeighbourRule(self.adjacency)
-        settle(
-            self,
-            bins=checked_bins("bins", self.bins),
-            outcome_bins=checked_bins("outcome_bins", self.outcome_bins),
-            model_megabytes=real_number("model_megabytes", self.model_megabytes, 0.1, 10_000),
-            time_limit=checked_time(self.time_limit),
-        )
-        if noise_delta(self.delta) == 0:
-            msg = "AIM adds Gaussian noise and needs a positive delta"
-            raise ArgumentError(msg)
+        settle_shared_options(
+            self, "AIM", adjacency=self.adjacency, bins=self.bins,
+            outcome_bins=self.outcome_bins, delta=self.delta, time_limit=self.time_limit,
+        )  # fmt: skip
+        megabytes = real_number("model_megabytes", self.model_megabytes, 0.1, 10_000)
+        settle(self, model_megabytes=megabytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +115,6 @@ class AimSettings(Settings):
         How many records were made up.
     rho : float
         What was spent, in zero-concentrated privacy.
-    confidence : float
-        Coverage of the intervals.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("aim",)
@@ -171,9 +159,6 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     return replace(
         Estimate.of(Quantity(ate), settings), delta=delta, adjacency=neighbours.text, size=size
     )
-
-
-_FIT, _LAST_FIT = 200, 1000
 
 
 @dataclass(slots=True)
@@ -337,3 +322,84 @@ def _settings(
         confidence=request.coverage,
         population="all n units (ATE)",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PairAnswers:
+    """Expected counts of all pairs of codes, and what measuring each pair adds to the model.
+
+    ``counts`` has shape (codes, codes), ``link_costs`` shape (columns, columns) with zero for pairs
+    that lie in a clique already; both arrays are renewed in place, component by component.
+    """
+
+    columns: RecordCoding
+    total: float
+    counts: Floats
+    link_costs: Floats
+
+    @classmethod
+    def blank(cls, columns: RecordCoding, total: float) -> PairAnswers:
+        """Return answers that every component still has to fill in."""
+        codes = columns.starts[-1]
+        return cls(
+            columns, total, np.zeros((codes, codes)), np.zeros((columns.count, columns.count))
+        )
+
+    def of(self, marginal: Clique) -> Floats:
+        """Return the expected counts of one marginal."""
+        block: Floats = block_of(self.counts, self.columns, marginal)
+        return block
+
+    def renew(self, model: Model) -> None:
+        """Renew the answers to all pairs with a column of this component."""
+        starts, sizes = self.columns.starts, self.columns.sizes
+        inside = set(model.tree.columns)
+        for column in inside:
+            mine = slice(starts[column], starts[column + 1])
+            alone = model.marginal((column,))
+            self.counts[mine, mine] = np.diag(alone)
+            walk = sweep(model, column)
+            for other in range(self.columns.count):
+                if other == column:
+                    continue
+                theirs = slice(starts[other], starts[other + 1])
+                if other in inside:
+                    self.counts[mine, theirs] = walk.pairs[other]
+                    self.link_costs[column, other] = walk.costs[other]
+                    continue
+                independent = np.outer(alone, np.diag(self.counts[theirs, theirs])) / self.total
+                self.counts[mine, theirs] = independent
+                self.counts[theirs, mine] = independent.T
+                cells = float(sizes[column] * sizes[other])
+                self.link_costs[column, other] = self.link_costs[other, column] = cells
+        np.minimum(self.link_costs, self.link_costs.T.copy(), out=self.link_costs)
+
+
+def block_of(matrix: npt.NDArray[Any], columns: RecordCoding, marginal: Clique) -> npt.NDArray[Any]:
+    """Return the part of a matrix of all pairs that belongs to one or two columns."""
+    first, last = marginal[0], marginal[-1]
+    starts = columns.starts
+    block = matrix[starts[first] : starts[first + 1], starts[last] : starts[last + 1]]
+    return np.diag(block).copy() if len(marginal) == 1 else block.copy()
+
+
+def workload_weights(columns: RecordCoding, workload: Workload) -> dict[Clique, int]:
+    """Return the candidate marginals and their weights ``w_r = Σ c_s |r ∩ s|``."""
+    count, sizes = columns.count, columns.sizes
+    pairs = {
+        (i, j): 1
+        for i in range(count)
+        for j in range(i + 1, count)
+        if sizes[i] * sizes[j] <= _LARGEST_TABLE
+    }
+    if workload == "causal":
+        ends = {columns.treatment, columns.outcome}
+        pairs = {pair: 1 for pair in pairs if ends & set(pair)}
+        pairs[columns.treatment, columns.outcome] = count
+    alone = [0] * count
+    for (i, j), weight in pairs.items():
+        alone[i] += weight
+        alone[j] += weight
+    weights: dict[Clique, int] = {(c,): alone[c] for c in range(count) if alone[c]}
+    weights.update({(i, j): alone[i] + alone[j] for i, j in pairs})
+    return weights

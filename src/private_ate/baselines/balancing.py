@@ -17,7 +17,7 @@ import numpy as np
 
 from private_ate.arguments import exact_shares, real_number, settle
 from private_ate.arrays import Floats, Integers
-from private_ate.baselines.tilts import POPULATIONS, balancing_weights
+from private_ate.baselines.estimand_weights import POPULATIONS, balancing_weights
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.estimators.composition import options_of
@@ -87,20 +87,6 @@ class BalancingSettings(Settings):
         Bound on the weight of a unit, before weights are normalised.
     released_weights : pair of float
         Released sums of weights of treated and control units.
-    estimand : str
-        Whose average effect was asked for.
-    confidence : float
-        Coverage of the intervals.
-    budget : mapping
-        ε of each step that saw private values.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("balancing",)
@@ -120,7 +106,7 @@ class BalancingSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """A released score: weights of the features, the estimand's tilt and the truncation."""
+    """A released score: weights of the features, the estimand and the truncation."""
 
     scaling: Scaling
     coefficients: Floats

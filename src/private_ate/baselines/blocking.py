@@ -19,6 +19,7 @@ import numpy as np
 
 from private_ate.arguments import exact_shares, settle, whole_number
 from private_ate.arrays import Bits, Floats
+from private_ate.baselines.estimand_weights import POPULATIONS
 from private_ate.baselines.strata import (
     CellCounts,
     CellNoise,
@@ -28,7 +29,6 @@ from private_ate.baselines.strata import (
     release_cells,
     release_strata,
 )
-from private_ate.baselines.tilts import POPULATIONS
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
@@ -92,18 +92,6 @@ class BlockingSettings(Settings):
         Blocks along the score.
     kept_blocks : int
         Blocks whose released counts were large enough to be compared in.
-    estimand : str
-        Whose average effect was asked for.
-    confidence : float
-        Coverage of the intervals.
-    budget : mapping
-        ε of each step that saw private values.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("blocking",)
@@ -131,10 +119,10 @@ def estimate_blocking(study: Study, request: Request, noise: Noise) -> Estimate:
     cells = release_cells(
         study, partition, noise, count_epsilon=counting, sum_epsilon=adding, changes=1
     )
-    law = CellNoise(2 / float(counting), 1 / float(adding), 1.0, study.size)
-    kept = kept_blocks(cells, law.count_scale)
+    cell_noise = CellNoise(2 / float(counting), 1 / float(adding), 1.0, study.size)
+    kept = kept_blocks(cells, cell_noise.count_scale)
     effect = float(block_effect(cells, kept, request.estimand))
-    errors = _replay(cells, law, kept, request.estimand) - effect
+    errors = _replay(cells, cell_noise, kept, request.estimand) - effect
     reach = float(np.quantile(np.abs(errors), request.coverage))
     width = study.domain.bounds.width
     settings = BlockingSettings(
@@ -205,14 +193,14 @@ def _weights(treated: Floats, control: Floats, estimand: Estimand) -> Floats:
             assert_never(estimand)
 
 
-def _replay(cells: CellCounts, law: CellNoise, kept: Bits, estimand: Estimand) -> Floats:
+def _replay(cells: CellCounts, cell_noise: CellNoise, kept: Bits, estimand: Estimand) -> Floats:
     """Return estimates under fresh noise if the released numbers were exact, shape (replays,)."""
     drawn = _unit_laplace((_REPLAYS, 4, cells.treated.size))
     again = CellCounts(
-        np.maximum(cells.treated, 1.0) + law.count_scale * drawn[:, 0],
-        np.maximum(cells.control, 1.0) + law.count_scale * drawn[:, 1],
-        cells.treated_sum + law.sum_scale * drawn[:, 2],
-        cells.control_sum + law.sum_scale * drawn[:, 3],
+        np.maximum(cells.treated, 1.0) + cell_noise.count_scale * drawn[:, 0],
+        np.maximum(cells.control, 1.0) + cell_noise.count_scale * drawn[:, 1],
+        cells.treated_sum + cell_noise.sum_scale * drawn[:, 2],
+        cells.control_sum + cell_noise.sum_scale * drawn[:, 3],
     )
     return block_effect(again, kept, estimand)
 

@@ -20,12 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
-from private_ate.baselines.nuisances import Nuisances, fit_nuisances, release_nuisances
-from private_ate.baselines.perturbation import Budget, release_integer, release_vector
-from private_ate.baselines.row_parts import Part, split_rows
+from private_ate.baselines.nuisance_models import (
+    NuisanceModels,
+    fit_nuisance_models,
+    release_nuisance_models,
+)
+from private_ate.baselines.perturbation import (
+    Budget,
+    release_integer,
+    release_vector,
+    require_positive_delta,
+)
+from private_ate.baselines.row_splits import RowSplit, split_rows
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.errors import ArgumentError
 from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import (
@@ -90,9 +98,7 @@ class DoublyRobustOptions:
             split=real_number("the split", self.split, 0.05, 0.95),
             ridge=real_number("the ridge penalty", self.ridge, 1e-5, 1e3),
         )
-        if noise_delta(self.delta) == 0:
-            msg = "doubly robust estimation adds Gaussian noise and needs a positive delta"
-            raise ArgumentError(msg)
+        require_positive_delta(self.delta, "doubly robust estimation")
 
     @property
     def is_private(self) -> bool:
@@ -125,20 +131,8 @@ class DoublyRobustSettings(Settings):
         How many rows trained the models and how many the effect was estimated on.
     ridge : float
         Penalty λ of the models.
-    budget : mapping
-        ε of each step that saw private values.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    population : str
-        Whom the effect speaks of.
     noise_standard_deviation : float
         Standard deviation of the effect's own noise, in units of the outcome.
-    confidence : float
-        Coverage of the intervals.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("doubly_robust",)
@@ -168,9 +162,9 @@ def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise)
     training, evaluation = split_rows(study, options.split, noise.entropy)
     if options.is_private:
         budget = Budget(request.epsilon, delta, "training")
-        models = release_nuisances(training, options.ridge, budget, noise)
+        models = release_nuisance_models(training, options.ridge, budget, noise)
     else:
-        models = fit_nuisances(training, _PUBLISHED_RIDGE)
+        models = fit_nuisance_models(training, _PUBLISHED_RIDGE)
     sums = evaluation.fold(score_kernel(models, options.overlap))
     budget = Budget(request.epsilon, delta, "evaluation")
     width = study.domain.bounds.width
@@ -221,7 +215,7 @@ def largest_score(overlap: float) -> int:
     return math.ceil(Fraction(1 << _SCORE_BITS) / Fraction(overlap))
 
 
-def score_kernel(models: Nuisances, overlap: float) -> Callable[[Block], ScoreSums]:
+def score_kernel(models: NuisanceModels, overlap: float) -> Callable[[Block], ScoreSums]:
     """Return the kernel that adds doubly robust scores and their squares in exact integers."""
     largest = largest_score(overlap)
 
@@ -240,7 +234,7 @@ def score_kernel(models: Nuisances, overlap: float) -> Callable[[Block], ScoreSu
 
 
 def _effect_alone(
-    sums: ScoreSums, part: Part, overlap: float, budget: Budget, noise: Noise
+    sums: ScoreSums, part: RowSplit, overlap: float, budget: Budget, noise: Noise
 ) -> _Result:
     """Give all of the budget to the mean score, of sensitivity 2B/(ηk)."""
     effect = release_integer(
@@ -255,7 +249,7 @@ def _effect_alone(
 
 
 def _effect_and_variance(
-    sums: ScoreSums, part: Part, overlap: float, budget: Budget, noise: Noise
+    sums: ScoreSums, part: RowSplit, overlap: float, budget: Budget, noise: Noise
 ) -> _Result:
     """Release mean and variance of the scores as one vector of sensitivity one.
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Floats
-from private_ate.baselines.nuisances import Nuisances, fit_nuisances
+from private_ate.baselines.nuisance_models import NuisanceModels, fit_nuisance_models
 from private_ate.baselines.perturbation import Budget, release_integer
-from private_ate.baselines.row_parts import Part, places_of, split_folds
+from private_ate.baselines.row_splits import RowSplit, row_hashes, split_folds
 from private_ate.effects.estimate import Estimate
 from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
@@ -87,18 +87,8 @@ class FoldSplitSettings(Settings):
         Least propensity, and distance from one, that scores are held to.
     ridge : float
         Penalty λ of the models.
-    confidence : float
-        Coverage of the intervals.
     noise_standard_deviation : float
         Standard deviation of the effect's own noise, in units of the outcome.
-    budget : mapping
-        ε of each step that saw private values.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("fold_split",)
@@ -124,7 +114,7 @@ def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) ->
     options = options_of(request, FoldSplitOptions, "fold_split")
     delta = noise_delta(options.delta)
     parts = split_folds(study, options.folds, noise.entropy)
-    models = [fit_nuisances(part, options.ridge) for part in parts]
+    models = [fit_nuisance_models(part, options.ridge) for part in parts]
     total = study.fold(score_kernel(models, parts, options))
     effect = release_integer(
         noise,
@@ -167,13 +157,13 @@ def fold_sensitivity(options: FoldSplitOptions, size: int) -> int:
 
 
 def score_kernel(
-    models: list[Nuisances], parts: list[Part], options: FoldSplitOptions
+    models: list[NuisanceModels], parts: list[RowSplit], options: FoldSplitOptions
 ) -> Callable[[Block], int]:
     """Return the kernel that adds the scores in exact integers."""
     edges = np.array([part.high for part in parts[:-1]])
 
     def kernel(block: Block) -> int:
-        places = places_of(block.first, block.treatment.size, parts[0].salt)
+        places = row_hashes(block.first, block.treatment.size, parts[0].salt)
         fold = np.searchsorted(edges, places, side="right")
         centred = Block(2.0 * block.covariates - 1.0, block.arm, block.outcome, block.first)
         averages = _averages(models, centred, fold, options.overlap)
@@ -197,7 +187,7 @@ class _Averages:
 
 
 def _averages(
-    models: list[Nuisances], block: Block, fold: npt.NDArray[np.intp], overlap: float
+    models: list[NuisanceModels], block: Block, fold: npt.NDArray[np.intp], overlap: float
 ) -> _Averages:
     sums = np.zeros((4, fold.size))
     for place, model in enumerate(models):

@@ -14,13 +14,12 @@ from fractions import Fraction
 from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import expit, ndtri, stdtrit
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
-from private_ate.arrays import Integers
-from private_ate.baselines.group_effects import GroupModel, group_effects
-from private_ate.baselines.tilts import POPULATIONS
-from private_ate.baselines.winsorizing import (
+from private_ate.arrays import Floats, Integers
+from private_ate.baselines.estimand_weights import POPULATIONS, balancing_weights
+from private_ate.baselines.private_window import (
     Window,
     can_choose_window,
     release_window,
@@ -35,14 +34,22 @@ from private_ate.estimators.request import Estimand, Request
 from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_quantile
+from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.release import Pair
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Groups, Study
 
-__all__ = ["GroupedOptions", "Limits", "estimate_grouped", "number_of_groups", "spread_of"]
+__all__ = [
+    "GroupModel",
+    "GroupedOptions",
+    "Limits",
+    "estimate_grouped",
+    "group_effects",
+    "number_of_groups",
+    "spread_of",
+]
 
 Centre = Literal["mean", "winsorized"]
-
 _BITS: Final = 24  # group effects live on the grid 2⁻²⁴ of the outcome's range
 _LEAST_ROWS: Final = 80  # of a group, and ten for each coefficient
 _ROWS_PER_COEFFICIENT: Final = 10
@@ -51,6 +58,8 @@ _INTERVAL_SHARE: Final = Fraction(1, 10)
 _WINDOW_SHARES: Final = (Fraction(7, 20), Fraction(1, 4))  # of the midpoint and of the spread
 _CUT_OFF: Final = "not what a window cuts from skewed effects"
 _SURELY: Final = 0.8  # two-sided: the noise of the spread exceeds this quantile once in ten
+_STEPS: Final = 8  # of Newton's method
+_LARGEST_WEIGHT: Final = 50.0  # of the propensity model, so that a step too far stays finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +125,8 @@ class GroupedSettings(Settings):
         winsorised mean only.
     effect_window : pair of float
         Between which values the effect of a group was kept in the end; of a winsorised mean only.
-    estimand : str
-        Whose average effect was asked for.
-    confidence : float
-        Coverage of the intervals.
     noise_standard_deviation : float
         Standard deviation of the effect's own noise, in units of the outcome.
-    budget : mapping
-        ε of each step that saw private values.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("grouped",)
@@ -197,7 +192,7 @@ class _Mean:
 class _Centre:
     """What was released of the group effects, in units of the outcome's range.
 
-    ``deviation`` is that of their mean by sampling, raised where few groups told it, and None if
+    ``deviation`` is that of their mean by sampling, raised where there are few groups, and None if
     no interval was asked for; ``window`` is where effects were winsorised.
     """
 
@@ -317,7 +312,7 @@ def _release_winsorized(
 
 
 def _student_factor(degrees: float, coverage: float) -> float:
-    """Return by how much a deviation is raised because few groups told it."""
+    """Return by how much a deviation is raised because there are few groups."""
     tail = (1 + coverage) / 2
     return float(stdtrit(degrees, tail) / ndtri(tail))
 
@@ -397,3 +392,49 @@ def _pair(limits: object) -> tuple[float, float]:
         msg = "the limits of a group's effect are two numbers, the smaller one first"
         raise ArgumentError(msg, parameter="limits")
     return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class GroupModel:
+    """Whose effect a group estimates, the penalty of its scores and where they are cut."""
+
+    estimand: Estimand
+    ridge: float
+    truncation: float
+
+
+def group_effects(groups: Groups, model: GroupModel) -> Floats:
+    """Return a difference of weighted means per group, in [−1, 1]; 0 where an arm is empty.
+
+    The first axis of the stacked arrays runs over groups; no operation mixes groups, the number of
+    steps is fixed, and nothing raises or warns whatever a group holds. Privacy does not rest on
+    what is computed here. Outcomes are in units of their declared range.
+    """
+    present = groups.takes_part.astype(np.float64)
+    scores = np.clip(_scores(groups, present, model.ridge), model.truncation, 1 - model.truncation)
+    weights = balancing_weights(model.estimand, scores, groups.treatment) * present
+    outcome = groups.outcome / OUTCOME_STEPS
+    means, filled = [], np.ones(present.shape[0], dtype=np.bool_)
+    for arm in (groups.treatment, ~groups.treatment):
+        total = (weights * arm).sum(axis=1)
+        sums = (weights * arm * outcome).sum(axis=1)
+        means.append(sums / np.where(total > 0, total, 1.0))
+        filled &= total > 0
+    effects: Floats = np.where(filled, means[0] - means[1], 0.0)
+    return effects
+
+
+def _scores(groups: Groups, present: Floats, ridge: float) -> Floats:
+    """Fit a logistic regression to ``(1, 2x − 1)`` with a ridge on all weights, by Newton steps."""
+    features = np.concatenate((np.ones((*present.shape, 1)), 2.0 * groups.covariates - 1.0), axis=2)
+    weights = np.zeros((present.shape[0], features.shape[2], 1))
+    penalty = ridge * np.eye(features.shape[2])
+    for _ in range(_STEPS):
+        scores = expit((features @ weights)[..., 0])
+        surprise = (groups.treatment - scores) * present
+        gradient = features.swapaxes(1, 2) @ surprise[..., None] - ridge * weights
+        curved = features * (scores * (1 - scores) * present)[..., None]
+        step = np.linalg.solve(features.swapaxes(1, 2) @ curved + penalty, gradient)
+        weights = np.clip(weights + step, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
+    fitted: Floats = expit((features @ weights)[..., 0])
+    return fitted

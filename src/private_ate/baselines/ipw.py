@@ -19,7 +19,7 @@ import numpy as np
 from private_ate.arguments import real_number, settle
 from private_ate.arrays import Floats
 from private_ate.baselines.perturbation import Budget, release_integer, release_vector
-from private_ate.baselines.row_parts import Part, all_rows, split_rows
+from private_ate.baselines.row_splits import RowSplit, all_rows, split_rows
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.estimators.composition import options_of
@@ -90,18 +90,8 @@ class IpwSettings(Settings):
         Penalty λ of the models.
     truncation : float
         Least propensity, and distance from one, that weights are held to.
-    confidence : float
-        Coverage of the intervals.
     noise_standard_deviation : float
         Standard deviation of the effect's own noise, in units of the outcome.
-    budget : mapping
-        ε of each step that saw private values.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     same_rows : bool
         True if all rows served both the model and the mean; absent if they were split.
     """
@@ -167,8 +157,8 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
 class _Stages:
     """The rows of the model and of the mean, and what each pass over them may cost."""
 
-    training: Part
-    evaluation: Part
+    training: RowSplit
+    evaluation: RowSplit
     training_budget: Budget
     evaluation_budget: Budget
 
@@ -194,7 +184,7 @@ def _read_split(split: object) -> float | bool:
     return real_number("the split (or false for all rows twice)", split, 0.05, 0.95)
 
 
-def fit_propensity(part: Part, ridge: float) -> Floats:
+def fit_propensity(part: RowSplit, ridge: float) -> Floats:
     """Fit the propensity model on ``z/√p`` with ``z = (1, 2x − 1)`` of length p.
 
     Returned for the unscaled z: scaling the features by 1/√p with penalty λ is the same as leaving
@@ -206,7 +196,7 @@ def fit_propensity(part: Part, ridge: float) -> Floats:
     return fit_logistic_obliviously(part, ridge * dimension).coefficients
 
 
-def propensity_sensitivity(part: Part, ridge: float) -> float:
+def propensity_sensitivity(part: RowSplit, ridge: float) -> float:
     """Return the L2 sensitivity of the fitted weights, solver error included.
 
     ``2/(n₁ λ √p)``: the objective is pλ-strongly convex and one record changes its gradient by at
@@ -249,5 +239,5 @@ def _largest_weight(truncation: float) -> int:
 
 
 def _unit(width: float, rows: int) -> Fraction:
-    """Return what one step of the weighted sum is worth, in units of the outcome."""
+    """Return the size of one step of the weighted sum, in units of the outcome."""
     return Fraction(width) / (rows << (OUTCOME_BITS + WEIGHT_BITS))

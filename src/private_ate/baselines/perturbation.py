@@ -12,12 +12,19 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.effects.quantities import Quantity
-from private_ate.privacy.accounting import discrete_gaussian_variance
+from private_ate.errors import ArgumentError
+from private_ate.privacy.accounting import discrete_gaussian_variance, noise_delta
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import two_laplace_quantile
 
-__all__ = ["Budget", "NoisyValue", "release_integer", "release_vector"]
+__all__ = [
+    "Budget",
+    "NoisyValue",
+    "release_integer",
+    "release_vector",
+    "require_positive_delta",
+]
 
 
 _FINE = 40  # bits of the grid below the sensitivity
@@ -25,7 +32,7 @@ _FINE = 40  # bits of the grid below the sensitivity
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one part of the rows may cost: (ε, δ), or pure ε if δ is zero."""
+    """What one set of rows may cost: (ε, δ), or pure ε if δ is zero."""
 
     epsilon: Fraction
     delta: Fraction
@@ -56,6 +63,13 @@ class NoisyValue:
         noise = (NoiseDistribution("laplace", self.scale, 1.0),) if self.pure else ()
         half = self.half_width(coverage)
         return Quantity(self.value, noise, noise_interval=(self.value - half, self.value + half))
+
+
+def require_positive_delta(delta: str | float, method: str) -> None:
+    """Refuse a δ of zero for a method that adds Gaussian noise."""
+    if noise_delta(delta) == 0:
+        msg = f"{method} adds Gaussian noise and needs a positive delta"
+        raise ArgumentError(msg)
 
 
 def release_vector(
@@ -89,7 +103,7 @@ def release_vector(
 def release_integer(
     noise: Noise, step: str, value: int, *, sensitivity: int, unit: Fraction, budget: Budget
 ) -> NoisyValue:
-    """Release one exact integer of the given sensitivity; ``unit`` is what a step is worth."""
+    """Release one exact integer of the given sensitivity; ``unit`` is the size of a step."""
     if budget.delta:
         variance = discrete_gaussian_variance(
             budget.epsilon, budget.delta, sensitivity=sensitivity, dimension=1

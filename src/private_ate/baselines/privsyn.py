@@ -1,6 +1,6 @@
 """PrivSyn: many small marginals, then matching on synthetic records (Zhang et al. 2021).
 
-Noisy dependence scores of all pairs decide which pairs are worth their noise; overlapping pairs
+Noisy dependence scores of all pairs decide which pairs are measured; overlapping pairs
 are combined, measured and made consistent, and records are moved until they fit. Costs are
 composed in ρ-zCDP. Proofs: docs/proofs/baselines.md.
 """
@@ -17,22 +17,25 @@ import numpy as np
 
 from private_ate.arguments import settle, whole_number
 from private_ate.arrays import Floats, Integers
-from private_ate.baselines.synthesis.columns import RecordCoding
-from private_ate.baselines.synthesis.consistency import NoisyMarginal, agree, common_total
-from private_ate.baselines.synthesis.record_synthesis import independent_rows, synthesise
-from private_ate.baselines.synthesis.synthetic import (
+from private_ate.baselines.synthesis.marginals import (
+    NoisyMarginal,
+    agree,
+    common_total,
+    independent_rows,
+    synthesise,
+)
+from private_ate.baselines.synthesis.records import (
     Adjacency,
     Clock,
     NeighbourRule,
-    checked_bins,
-    checked_time,
+    RecordCoding,
     default_bins,
     matched_effect_of,
     rows_for,
+    settle_shared_options,
 )
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.errors import ArgumentError
 from private_ate.estimators.composition import options_of
 from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
@@ -84,17 +87,12 @@ class PrivSynOptions:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        NeighbourRule(self.adjacency)
-        settle(
-            self,
-            bins=checked_bins("bins", self.bins),
-            outcome_bins=checked_bins("outcome_bins", self.outcome_bins),
-            iterations=whole_number("the number of iterations", self.iterations, 1, 10_000),
-            time_limit=checked_time(self.time_limit),
-        )
-        if noise_delta(self.delta) == 0:
-            msg = "PrivSyn adds Gaussian noise and needs a positive delta"
-            raise ArgumentError(msg)
+        settle_shared_options(
+            self, "PrivSyn", adjacency=self.adjacency, bins=self.bins,
+            outcome_bins=self.outcome_bins, delta=self.delta, time_limit=self.time_limit,
+        )  # fmt: skip
+        iterations = whole_number("the number of iterations", self.iterations, 1, 10_000)
+        settle(self, iterations=iterations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +113,6 @@ class PrivSynSettings(Settings):
         How many records were made up.
     rho : float
         What was spent, in zero-concentrated privacy.
-    confidence : float
-        Coverage of the intervals.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("privsyn",)

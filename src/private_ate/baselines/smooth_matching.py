@@ -104,16 +104,8 @@ class SmoothMatchingSettings(Settings):
     ----------
     cells : covariates and count
         Which covariates make up the cells, and how many cells there are.
-    confidence : float
-        Coverage of the intervals.
-    budget : mapping
-        ε of each step that saw private values.
     noise : str
         What is said of the noise.
-    population : str
-        Whom the effect speaks of.
-    notes : list of str
-        Warnings, which every release of this version has.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("smooth_matching", "difference_in_means")

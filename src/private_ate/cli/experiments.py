@@ -46,7 +46,7 @@ def run_experiments(
 ) -> None:
     """Run an experiment; nothing in its results is private, because releases are seeded."""
     from private_ate.experiments.catalogue import EXPERIMENTS  # keeps --help fast
-    from private_ate.experiments.execution import (  # as above
+    from private_ate.experiments.execution import (
         RunSettings,
         experiment_named,
         run_experiment,

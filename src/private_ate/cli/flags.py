@@ -12,7 +12,14 @@ from typer.core import TyperCommand, TyperGroup
 
 from private_ate.errors import PrivateAteError
 from private_ate.estimators.registry import METHODS
-from private_ate.parameters import PARAMETERS, REQUIRED, SAME, Parameter, of_door, parameter_of
+from private_ate.parameters import (
+    PARAMETERS,
+    REQUIRED,
+    SAME,
+    Parameter,
+    parameter_of,
+    parameters_of,
+)
 
 __all__ = [
     "GROUPS",
@@ -125,7 +132,9 @@ def takes_flags(command: str) -> Callable[[Callable[..., None]], Callable[..., N
         own = list(inspect.signature(function, eval_str=True).parameters.values())
         listed = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
         named = {one.name for one in listed}
-        listed += [_keyword(one, command) for one in of_door(command) if one.name not in named]
+        listed += [
+            _keyword(one, command) for one in parameters_of(command) if one.name not in named
+        ]
         listed.sort(key=lambda one: one.default is not inspect.Parameter.empty)
         function.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # read by typer
         function.__annotations__ = {one.name: one.annotation for one in listed}

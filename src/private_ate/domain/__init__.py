@@ -1,7 +1,9 @@
 """Declared knowledge about the columns: bounds, categories and treatment labels.
 
 Nothing here is ever looked up in private data. A domain comes from a code book, is read from and
-written to TOML, and says how each value becomes a number between 0 and 1.
+written to TOML, and says how each value becomes a number between 0 and 1. `domain` joins what
+`treatment`, `outcome`, `survival`, `weights` and `column_types` declare; `toml` is changed with any
+of them, and `charging.binding_of`, whose texts ledgers keep, is not changed at all.
 """
 
 from private_ate.domain.column_types import Binary, Categories, Interval, label_text

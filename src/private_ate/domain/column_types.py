@@ -86,7 +86,7 @@ class Interval:
 class Binary(Interval):
     """An outcome declared to be 0 or 1, so that risks and ratios make sense; or such a covariate.
 
-    The square of a covariate that is 0 or 1 says nothing new; models that bend leave it out.
+    The square of a covariate that is 0 or 1 says nothing new; models with squares leave it out.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ class Domain:
     further : tuple of Outcome
         Outcomes after the first.
     column_labels : mapping
-        What columns are called where people read of them, such as "Systolic blood pressure".
+        What columns are called in reports, such as "Systolic blood pressure".
     indicators : tuple of str
         Covariates whose missing entries have a feature of their own.
 
@@ -152,7 +152,7 @@ class Domain:
 
     @property
     def private_columns(self) -> tuple[str, ...]:
-        """Columns that tell the outcomes, the headline's first."""
+        """Columns that hold the outcomes, the headline's first."""
         return tuple(column for outcome in self.outcomes for column in outcome.columns)
 
     @property

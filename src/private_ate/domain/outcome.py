@@ -20,7 +20,7 @@ class Outcome:
     ``missing`` says what becomes of rows without an outcome: "public" if anybody may know who
     lacks one, "private" if not; either way they are left out. With None a missing outcome counts
     as the number that the bounds declare for it, or as their middle.
-    ``unit`` is what it is measured in, for people who read a release.
+    ``unit`` is what it is measured in, for readers of a release.
     ``event_label`` makes a binary outcome of labels: an entry that is this label counts as 1, any
     other as 0, and a missing one stays missing.
 
@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that tell the outcome."""
+        """All columns that hold the outcome."""
         return (self.column,)
 
     @property

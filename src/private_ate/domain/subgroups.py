@@ -126,9 +126,9 @@ class Cells:
         cell = np.zeros(len(covariates), dtype=np.uint8)
         known = np.ones(len(covariates), dtype=np.bool_)
         for one in self.partitions:
-            codes, told = one.group(covariates)
+            codes, declared = one.group(covariates)
             cell = cell * np.uint8(len(one.names)) + codes
-            known &= told
+            known &= declared
         return np.where(known, cell, np.uint8(self.count - 1))
 
 

@@ -41,8 +41,8 @@ def read_tables(
         msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
         raise DomainError(msg)
     outcomes = table.get("outcome")
-    told: list[Any] = outcomes if isinstance(outcomes, list) else [outcomes]
-    for required, entries in (("treatment", [table.get("treatment")]), ("outcome", told)):
+    listed: list[Any] = outcomes if isinstance(outcomes, list) else [outcomes]
+    for required, entries in (("treatment", [table.get("treatment")]), ("outcome", listed)):
         if not entries or not all(isinstance(entry, dict) for entry in entries):
             msg = f"the domain lacks the table [{required}]"
             raise DomainError(msg)
@@ -52,16 +52,16 @@ def read_tables(
         raise DomainError(msg)
     return (
         _treatment_from(table["treatment"]),
-        [_outcome_from(entry) for entry in told],
+        [_outcome_from(entry) for entry in listed],
         {name: _covariate_from(name, entry) for name, entry in covariates.items()},
         _study_from(table.get("study", {})),
         _weights_from(table["weights"]) if "weights" in table else None,
-        _column_labels([table["treatment"], *told], covariates),
+        _column_labels([table["treatment"], *listed], covariates),
     )
 
 
 def _column_labels(named: list[dict[str, Any]], covariates: dict[str, Any]) -> dict[str, str]:
-    """Return what columns are called where people read of them."""
+    """Return what columns are called in reports."""
     of_roles = ((entry.get("column", entry.get("time", "")), entry) for entry in named)
     entries = [*of_roles, *covariates.items()]
     return {name: entry["label"] for name, entry in entries if "label" in entry}

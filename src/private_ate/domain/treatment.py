@@ -125,13 +125,13 @@ class Treatment:
 
     def __repr__(self) -> str:
         if self.arms is None:
-            told = f"treated={self.treated!r}, control={self.control!r}, other={self.other!r}"
+            shown = f"treated={self.treated!r}, control={self.control!r}, other={self.other!r}"
         else:
             kind = f"arms={self.arms!r}"
             if self.bins is not None:
                 kind = f"bins={self.bins!r}, labels={self.arms!r}"
-            told = f"{kind}, reference={self.control!r}, other={self.other!r}"
-        return f"Treatment(column={self.column!r}, {told})"
+            shown = f"{kind}, reference={self.control!r}, other={self.other!r}"
+        return f"Treatment(column={self.column!r}, {shown})"
 
     @property
     def labels(self) -> tuple[str, ...]:

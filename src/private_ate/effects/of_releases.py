@@ -217,7 +217,7 @@ def _noise_variance(arm: Arm) -> float:
     if arm.noise is None:
         msg = (
             "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
-            "law of noise to weigh by"
+            "distribution of noise to weigh by"
         )
         raise ArgumentError(msg)
     return arm.noise.variance
@@ -241,7 +241,7 @@ def standard_error(
     """Return the standard error of a normal estimate whose interval would be as wide.
 
     It holds whatever the interval covers (``settings["interval_covers"]``): noise and sampling,
-    and at label level also doubt about the imbalance that weights have left. None if the release
+    and at label level also the bias that residual imbalance may add. None if the release
     has no interval. ``arm`` and ``against`` name a contrast other than the headline.
     """
     effect, interval = _effect(release, arm, against)
@@ -289,16 +289,16 @@ def p_value_of(release: Release, effect: Effect) -> float:
     if _is_cut(release, effect):
         return 1.0
     facts = release.facts
-    own = effect.outcome == release.effects[0].outcome  # arms are told of the headline alone
+    own = effect.outcome == release.effects[0].outcome  # arms are those of the headline alone
     held = {one.label: one for one in release.arms if own}
     both = [held[label] for label in (effect.arm, effect.against) if label in held]
     rule = facts.interval_rule
-    laws = [one.noise for one in both if one.noise is not None]  # none where it is rolled up
-    if effect.subgroup is None and rule is not None and len(laws) == 2:
+    noises = [one.noise for one in both if one.noise is not None]  # none where it is rolled up
+    if effect.subgroup is None and rule is not None and len(noises) == 2:
         from private_ate.release.intervals import chance_beyond  # loads scipy
 
         variances = [one.variances for one in both]
-        return chance_beyond(abs(effect.estimate), laws, variances, rule)
+        return chance_beyond(abs(effect.estimate), noises, variances, rule)
     from private_ate.effects.row_errors import chance_of_effect  # as above
 
     quantile = longer_half(effect.estimate, effect.noise_interval)

@@ -39,25 +39,25 @@ def merge_outcomes(
     nothing is assumed about how outcomes hang together. ``is_joint`` says whether outcomes were
     drawn together; otherwise each had an equal part of ε.
     """
-    told = [_with_row(run, domain, place, coverage) for place, run in enumerate(runs)]
+    with_rows = [_with_row(run, domain, place, coverage) for place, run in enumerate(runs)]
     columns = [one.column for one in domain.outcomes]
-    first, *others = told
+    first, *others = with_rows
     held: Any = first.settings  # a frozen dataclass that has room for outcomes
     texts = held.notes if isinstance(held.notes, tuple) else ()
     how = "drawn together" if is_joint else "each with an equal part of ε"
     settings = replace(
         held,
-        budget=held.budget if is_joint else _budgets(columns, told),
+        budget=held.budget if is_joint else _budgets(columns, with_rows),
         notes=(_TOGETHER.format(len(runs), columns[0], how), *texts),
         outcomes=tuple(
             _facts(run, domain, place, bounds_are_declared=bounds_are_declared)
-            for place, run in enumerate(told)
+            for place, run in enumerate(with_rows)
         ),
     )
     return replace(
         first,
         settings=settings,
-        warnings=_warnings(columns, [run.warnings for run in told]),
+        warnings=_warnings(columns, [run.warnings for run in with_rows]),
         further=tuple(zip(columns[1:], others, strict=True)),
     )
 
@@ -83,7 +83,7 @@ def _with_row(run: Estimate, domain: Domain, place: int, coverage: float) -> Est
 
 
 def _wider(effect: float, interval: Pair, coverage: float, at_once: float) -> float:
-    """Return a half-width that covers more, of an error whose distribution is not told.
+    """Return a half-width that covers more, of an error whose distribution is not known.
 
     If the density of an error is log-concave, as those of normal errors, of Laplace noise and of
     their sums are, the logarithm of its tail falls ever faster, so that quantiles grow at most

@@ -88,7 +88,7 @@ class Quantity:
 class RowWeights:
     """Which weighted sum a row is: weights of subgroups, and of what each of them released."""
 
-    cells: tuple[float, ...]  # the finest subgroups
+    subgroups: tuple[float, ...]  # the finest
     quantities: tuple[float, ...]
 
 
@@ -212,7 +212,7 @@ class ReleasedSubgroups:
 
     def value(self, row: RowWeights) -> float:
         """Return the row's number."""
-        return float(np.array(row.cells) @ self.values @ np.array(row.quantities))
+        return float(np.array(row.subgroups) @ self.values @ np.array(row.quantities))
 
     def noise_half(self, row: RowWeights, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
@@ -231,7 +231,7 @@ class ReleasedSubgroups:
 
         Errors of subgroups that are the same add up whole; their squares are in the variances.
         """
-        weights = np.array(row.cells)
+        weights = np.array(row.subgroups)
         added = (weights @ np.sqrt(self._biases)) ** 2 - weights**2 @ self._biases
         return float(np.maximum(added, 0.0) @ np.array(row.quantities) ** 2)
 
@@ -240,7 +240,7 @@ class ReleasedSubgroups:
     ) -> float:
         """Return how much wider intervals of rows must be to cover all at once."""
         errors = (
-            np.array(row.cells) @ self._errors_of(row.quantities, self._alike) for row in rows
+            np.array(row.subgroups) @ self._errors_of(row.quantities, self._alike) for row in rows
         )
         return simultaneous_factor(errors, halves, coverage)
 
@@ -274,7 +274,7 @@ class ReleasedSubgroups:
 
         All units that were paid for have the variances of their own weights.
         """
-        if row.cells == self.shares and any(one.variances for one in self._direct):
+        if row.subgroups == self.shares and any(one.variances for one in self._direct):
             return [
                 [factor**2 * value for value in one.variances]
                 for factor, one in zip(row.quantities, self._direct, strict=True)
@@ -282,7 +282,7 @@ class ReleasedSubgroups:
             ]
         found = [
             [(weight * factor) ** 2 * value for value in likely]
-            for weight, subgroup in zip(row.cells, self._variances, strict=True)
+            for weight, subgroup in zip(row.subgroups, self._variances, strict=True)
             for factor, likely in zip(row.quantities, subgroup, strict=True)
             if weight and factor
         ]
@@ -292,7 +292,7 @@ class ReleasedSubgroups:
         """Return the independent noises of a row."""
         found = []
         for source in self._sources:
-            moved = row.quantities[source.quantity] * float(np.array(row.cells) @ source.moves)
+            moved = row.quantities[source.quantity] * float(np.array(row.subgroups) @ source.moves)
             if moved:
                 found.append(source.noise.scaled(moved))
         return found

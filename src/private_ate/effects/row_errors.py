@@ -1,6 +1,6 @@
 """The errors of one released row: its noise by distribution and size, and the normal error beside.
 
-The steps of a release tell the distribution of the last noise, the noise interval its size: one
+The steps of a release state the distribution of the last noise, the noise interval its size: one
 number, the quantile at the release's confidence, fixes the scale. Everything else of the interval
 counts as a normal error beside that noise.
 """
@@ -51,7 +51,7 @@ def row_variances(
 ) -> RowVariances:
     """Return both variances of a row whose noise has this quantile and whose interval this half.
 
-    Where the release does not tell the shape of the noise, its variance is the largest that a
+    Where the release does not state the shape of the noise, its variance is the largest that a
     normal distribution, Laplace's and, unless the mechanism is known to be near those, the
     staircases among its steps have with this quantile (without steps, one at the whole ε), but no
     more than the first two would have if all of the interval were noise.
@@ -78,7 +78,7 @@ def chance_of_effect(
 
     The errors are the noise, whose quantile at a coverage is known, and the normal error that makes
     the interval as wide as it is: at the interval's own end the chance is one less the coverage.
-    Where the shape of the noise is not told it is the larger chance of a normal distribution and
+    Where the shape of the noise is not known it is the larger chance of a normal distribution and
     of Laplace's, whose tails are longer.
     """
     size = abs(effect.estimate)
@@ -112,7 +112,7 @@ def _variance_beside(noises: tuple[NoiseDistribution, ...], half: float, coverag
 def _scaled_noises(
     release: Release, effect: Effect, coverage: float, quantile: float
 ) -> list[NoiseDistribution]:
-    """Return the noises of a row, of which a quantile is known; none where steps do not tell."""
+    """Return the noises of a row, of which a quantile is known; none where steps do not say."""
     if quantile <= 0 or _is_normal(release):
         return []
     return _scaled(_drawn_noises(release, effect), coverage, quantile)

@@ -1,4 +1,4 @@
-"""Options of a method from what a door has: texts, values of a JSON object, a guessed deviation."""
+"""Options of a method from texts, from values of a JSON object, and with a guessed deviation."""
 
 from __future__ import annotations
 

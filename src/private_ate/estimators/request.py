@@ -18,7 +18,7 @@ from private_ate.parameters import (
     SurvivalQuantity,
     Target,
     checked,
-    of_door,
+    parameters_of,
 )
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.ledger.names import check_name
@@ -45,12 +45,12 @@ _NOT_HASHED: Final = {"hashed": False}  # the plan's hash has it in another entr
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Public parameters of one estimate, checked here so that no door can be built past it.
+    """Public parameters of one estimate, checked here for every interface.
 
     ε may be given as its text; it is kept as the exact fraction. ``among`` is the label of the arm
     whose units are meant, where more than two are declared; None means all units. ``probability``
     is that of treatment in a trial: a number, or the column that holds everybody's. ``by`` names
-    columns and cuts that divide people into subgroups; ``overall`` pays half of ε for all units.
+    columns and cuts that define subgroups; ``overall`` pays half of ε for all units.
     ``spreads`` are guessed standard deviations of several outcomes, by column; ``outcomes`` is
     how many are estimated together, so that intervals at once have room for all of them.
     ``leave_out_undeclared`` and ``bounds`` say how rows are read. ``quantity`` is what is compared
@@ -154,7 +154,9 @@ class Request:
     def arguments(self, function: str) -> dict[str, Any]:
         """Return what a function of the library is asked with: `estimate_ate` or `plan_ate`."""
         held = {item.name for item in fields(self)}
-        return {one.name: getattr(self, one.name) for one in of_door(function) if one.name in held}
+        return {
+            one.name: getattr(self, one.name) for one in parameters_of(function) if one.name in held
+        }
 
     @property
     def coverage(self) -> float:

@@ -40,7 +40,7 @@ def estimate_from_arms(
     )  # fmt: skip
     headline = rows[len(arms) - 2].contrast
     among = request.among
-    told = replace(
+    filled = replace(
         settings,
         headline=HeadlineNote(headline.arm, headline.against),
         among=ABSENT if among is None else among,
@@ -50,7 +50,7 @@ def estimate_from_arms(
         doses=_doses(treatment),
     )
     return replace(
-        Estimate.of_rows(rows, told, arms=shown, headline=len(arms) - 2),
+        Estimate.of_rows(rows, filled, arms=shown, headline=len(arms) - 2),
         adjusted=adjusted,
         estimand=None if among is None else ("atc" if among == treatment.coded[0] else "att"),
         warnings=warnings,

@@ -1,16 +1,40 @@
-"""The arms of a comparison: a method by its name, a level and what it is called in figures."""
+"""The arms of a comparison: a method by its name, a level, and its name and look in figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Final
 
 from private_ate.estimators.registry import METHODS, Method
 from private_ate.estimators.request import Target
 from private_ate.privacy.levels import Level
 
-__all__ = ["ALL_ARMS", "ARMS", "Arm", "arm_named", "missing_arms", "runnable_arms"]
+__all__ = [
+    "ALL_ARMS",
+    "ARMS",
+    "ARM_STYLES",
+    "SEQUENCE_STYLES",
+    "Arm",
+    "Style",
+    "arm_named",
+    "missing_arms",
+    "runnable_arms",
+]
+
+# Further forms of a method: the end of the label, that of the display, and the options.
+_Options = tuple[tuple[str, bool | float | str], ...]
+_FORMS: Final[dict[str, tuple[tuple[str, str, _Options], ...]]] = {
+    "ipw": (("all-rows", "all rows", (("split", False),)),),
+    "grouped": (("winsorized", "winsorised", (("centre", "winsorized"),)),),
+}
+# The order of figures and tables; a method that is not named here comes last.
+_ORDER: Final = (
+    "published", "ipw", "smooth_matching", "doubly_robust", "privsyn", "aim",
+    "difference_in_means", "calibrated",
+)  # fmt: skip
+_ORDERED: Final = (*_ORDER, *(name for name in METHODS if name not in _ORDER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +68,6 @@ class Arm:
     options: tuple[tuple[str, bool | float | str], ...] = ()
 
 
-# Further forms of a method: the end of the label, that of the display, and the options.
-_Options = tuple[tuple[str, bool | float | str], ...]
-_FORMS: Final[dict[str, tuple[tuple[str, str, _Options], ...]]] = {
-    "ipw": (("all-rows", "all rows", (("split", False),)),),
-    "grouped": (("winsorized", "winsorised", (("centre", "winsorized"),)),),
-}
-
-
 def _arms_of(method: Method) -> Iterator[Arm]:
     """Yield an arm for each level, target and form of a method."""
     for arm in _plain_arms(method):
@@ -74,18 +90,6 @@ def _plain_arms(method: Method) -> Iterator[Arm]:
             yield Arm(f"{name}-{target}", display, level, method.name, target, slow)
 
 
-# The order of figures and tables; a method that is not named here comes last.
-_ORDER: Final = (
-    "published", "ipw", "smooth_matching", "doubly_robust", "privsyn", "aim",
-    "difference_in_means", "calibrated",
-)  # fmt: skip
-_ORDERED: Final = (*_ORDER, *(name for name in METHODS if name not in _ORDER))
-ALL_ARMS: Final = tuple(arm for name in _ORDERED for arm in _arms_of(METHODS[name]))
-"""An arm for every registered method, those without a name in figures too."""
-ARMS: Final = tuple(arm for arm in ALL_ARMS if METHODS[arm.method].figure)
-"""The arms of figures and tables."""
-
-
 def arm_named(label: str) -> Arm:
     """Return the arm with that label."""
     return next(arm for arm in ALL_ARMS if arm.label == label)
@@ -103,3 +107,56 @@ def missing_arms() -> tuple[Arm, ...]:
 
 def _works(arm: Arm) -> bool:
     return arm.method in METHODS and arm.level in METHODS[arm.method].levels
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Colour, marker and line of a curve; colours differ in lightness, so that grey works too."""
+
+    color: str
+    marker: str
+    line: str = "-"
+
+
+ALL_ARMS: Final = tuple(arm for name in _ORDERED for arm in _arms_of(METHODS[name]))
+"""An arm for every registered method, those without a name in figures too."""
+ARMS: Final = tuple(arm for arm in ALL_ARMS if METHODS[arm.method].figure)
+"""The arms of figures and tables."""
+
+# Label level is solid, sample level dashed, baselines dotted; within each, dark to light.
+_CHOSEN: Final = {
+    "published-label": Style("#08306b", "o"),
+    "calibrated-track": Style("#c0392b", "s"),
+    "calibrated-balance": Style("#e59866", "D"),
+    "published-sample": Style("#2171b5", "o", "--"),
+    "blocks": Style("#7b241c", "s", "--"),
+    "difference-in-means": Style("#8c8c8c", "P", "--"),
+    "ipw": Style("#1b4332", "^", ":"),
+    "smooth-matching": Style("#40916c", "v", ":"),
+    "doubly-robust": Style("#95d5b2", "<", ":"),
+    "privsyn": Style("#5b2a86", "X", ":"),
+    "aim": Style("#b491d9", "*", ":"),
+}
+
+
+# For arms that nobody chose a look for: a line that no chosen one has.
+_SPARE: Final = tuple(
+    Style(color, marker, "-.")
+    for color, marker in zip(
+        ("#3d3d3d", "#9c6644", "#00798c", "#6c757d", "#d17b0f", "#b8bedd", "#ad2e24", "#7f9c96"),
+        ("o", "s", "^", "D", "v", "P", "X", "*"),
+        strict=True,
+    )
+)
+
+
+_NEW: Final = [arm.label for arm in ALL_ARMS if arm.label not in _CHOSEN]
+ARM_STYLES: Final = _CHOSEN | dict(zip(_NEW, cycle(_SPARE), strict=False))
+
+SEQUENCE_STYLES: Final = (
+    Style("#08306b", "o"),
+    Style("#c0392b", "s", "--"),
+    Style("#40916c", "^", "-."),
+    Style("#e0a458", "D", ":"),
+)
+"""For the steps of a parameter, dark to light."""

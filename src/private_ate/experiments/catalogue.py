@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from private_ate.experiments import figures, markdown, plans
-from private_ate.experiments.claims import Claim
-from private_ate.experiments.claims_comparison import claims_of_end_to_end
+from private_ate.experiments.chunks import Cell, Watch
+from private_ate.experiments.claims import Claim, claims_of_end_to_end
 from private_ate.experiments.claims_parameters import (
     claims_of_allocation,
     claims_of_coefficient_c,
@@ -26,17 +26,14 @@ from private_ate.experiments.findings import (
     findings_of_ten_percent,
     findings_of_truth,
 )
-from private_ate.experiments.grid import Cell
 from private_ate.experiments.plans import Scale
-from private_ate.experiments.referee.conduct import conduct, plan_referee
-from private_ate.experiments.results import Timing
-from private_ate.experiments.runner import Watch
-from private_ate.experiments.summary import Summary
+from private_ate.experiments.referee.run import plan_referee, run_referee
+from private_ate.experiments.results import Summary, Timing
 
-__all__ = ["EXPERIMENTS", "Conduct", "Experiment", "PageTable"]
+__all__ = ["EXPERIMENTS", "Experiment", "OwnRun", "PageTable"]
 
 
-class Conduct(Protocol):
+class OwnRun(Protocol):
     """Runs an experiment in a way of its own and writes its page."""
 
     def __call__(
@@ -81,7 +78,7 @@ class Experiment:
         How to read the figures.
     isolated : bool
         Whether every chunk runs in a process of its own, one after the other.
-    conduct : callable or None
+    own_run : callable or None
         Runs the experiment in a way of its own; the plan then only says how much is run.
     """
 
@@ -94,7 +91,7 @@ class Experiment:
     tables: Sequence[PageTable] = ()
     figure_note: str = "Bars are standard errors of the mean."
     isolated: bool = False
-    conduct: Conduct | None = None
+    own_run: OwnRun | None = None
 
 
 _BY_EPSILON: Final = PageTable(
@@ -250,7 +247,7 @@ _ALL: Final = (
         plan_referee,
         lambda _, __: [],
         None,
-        conduct=conduct,
+        own_run=run_referee,
     ),
 )
 EXPERIMENTS: Final = {experiment.name: experiment for experiment in _ALL}

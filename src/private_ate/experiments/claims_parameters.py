@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from private_ate.experiments.claims import SIMILAR, Claim, judge, listing, name_set, number
-from private_ate.experiments.results import SummaryRow
-from private_ate.experiments.summary import Summary, geometric_mean
+from private_ate.experiments.results import Summary, SummaryRow, geometric_mean
 
 __all__ = [
     "claims_of_allocation",

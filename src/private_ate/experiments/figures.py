@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from private_ate.experiments.arms import ARM_STYLES, SEQUENCE_STYLES, Style
 from private_ate.experiments.claims import name_arm, name_set
 from private_ate.experiments.plots import (
     Axis,
@@ -15,9 +16,7 @@ from private_ate.experiments.plots import (
     draw_curves,
     draw_heat_maps,
 )
-from private_ate.experiments.results import SummaryRow
-from private_ate.experiments.style import ARM_STYLES, SEQUENCE_STYLES, Style
-from private_ate.experiments.summary import Summary
+from private_ate.experiments.results import Summary, SummaryRow
 
 __all__ = [
     "draw_against_size",

@@ -8,8 +8,7 @@ from statistics import median
 from typing import Final
 
 from private_ate.experiments.claims import Claim, judge, listing, name_arm, name_set, number
-from private_ate.experiments.results import SummaryRow, Timing
-from private_ate.experiments.summary import Summary
+from private_ate.experiments.results import Summary, SummaryRow, Timing
 
 __all__ = [
     "PAPER_SECONDS",

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from private_ate.experiments.claims import name_arm, name_set, number
 from private_ate.experiments.findings import PAPER_SECONDS, budget_text, median_seconds
-from private_ate.experiments.results import SummaryRow, Timing
-from private_ate.experiments.summary import Summary
+from private_ate.experiments.results import Summary, SummaryRow, Timing
 
 __all__ = [
     "markdown_table",

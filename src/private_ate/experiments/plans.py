@@ -9,7 +9,7 @@ from itertools import product
 from typing import Final
 
 from private_ate.experiments.arms import Arm
-from private_ate.experiments.grid import Cell, Parameter
+from private_ate.experiments.chunks import Cell, Parameter
 
 __all__ = [
     "ALLOCATION_EPSILONS",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError
-from private_ate.experiments.style import Style
+from private_ate.experiments.arms import Style
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -1,4 +1,4 @@
-"""From chunks to tables: one row per repetition, and a summary with one row per cell."""
+"""Rows of results, their summary, and questions to it: look up, select, order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from importlib.metadata import version
@@ -15,10 +15,19 @@ from typing import Any
 
 from private_ate._version import VERSION
 from private_ate.experiments.arms import arm_named
-from private_ate.experiments.grid import Chunk
-from private_ate.experiments.worker import ChunkResult, Run, read_chunk
+from private_ate.experiments.chunks import Chunk, ChunkResult, Run, read_chunk
 
-__all__ = ["Row", "SummaryRow", "Timing", "collect_rows", "summarize", "to_csv", "versions"]
+__all__ = [
+    "Row",
+    "Summary",
+    "SummaryRow",
+    "Timing",
+    "collect_rows",
+    "geometric_mean",
+    "summarize",
+    "to_csv",
+    "versions",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +231,56 @@ def _mean_sd(values: Sequence[float | None]) -> tuple[float, float]:
     if len(known) == 1:
         return mean, math.nan
     return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The rows of a summary, in the order of the plan."""
+
+    rows: tuple[SummaryRow, ...]
+
+    def where(self, **wanted: str | int) -> Summary:
+        """Return the rows whose columns have the wanted values."""
+        return self.select(
+            lambda row: all(getattr(row, name) == value for name, value in wanted.items())
+        )
+
+    def select(self, wanted: Callable[[SummaryRow], bool]) -> Summary:
+        """Return the rows for which a question is answered with yes."""
+        return Summary(tuple(row for row in self.rows if wanted(row)))
+
+    def values(self, column: str) -> list[str]:
+        """Return the different values of a column in the order of their appearance."""
+        return list(dict.fromkeys(str(getattr(row, column)) for row in self.rows))
+
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets in the order of the plan."""
+        return self.values("dataset")
+
+    @property
+    def methods(self) -> list[str]:
+        """The arms in the order of the plan."""
+        return self.values("method")
+
+    @property
+    def errors(self) -> list[float]:
+        """Mean relative errors of the rows that have any."""
+        return [
+            row.relative_error_mean for row in self.rows if not math.isnan(row.relative_error_mean)
+        ]
+
+    def error(self, **wanted: str | int) -> float:
+        """Return the mean relative error of the one row with these values; NaN if none."""
+        rows = self.where(**wanted).rows
+        return rows[0].relative_error_mean if len(rows) == 1 else math.nan
+
+    def average(self, **wanted: str | int) -> float:
+        """Return the geometric mean of the relative errors of these rows; NaN if none."""
+        return geometric_mean(self.where(**wanted).errors)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean, in which no large error hides the others; NaN for nothing."""
+    known: Sequence[float] = [value for value in values if value > 0]
+    return math.exp(math.fsum(map(math.log, known)) / len(known)) if known else math.nan

@@ -20,14 +20,14 @@ from private_ate.engines.local import LocalStudy
 from private_ate.errors import SchemaError
 from private_ate.estimators.assumptions import Assumptions, Predict, Predictor
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.cells import (
-    CellRows,
+from private_ate.estimators.subgroups.method import learned_for_subgroups, overlap_of_subgroup
+from private_ate.estimators.subgroups.rows import (
+    SubgroupRows,
+    count_population,
     divide_rows,
     groups_of,
     rows_compared,
 )
-from private_ate.estimators.subgroups.method import learned_for_cells, overlap_of_cell
-from private_ate.estimators.subgroups.populations import count_population
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.public_rows import rows_like
 from private_ate.study import MatchingStudy
@@ -197,7 +197,7 @@ def plan_subgroups(
         msg = "no subgroup holds units of every arm; choose coarser ones"
         raise SchemaError(msg)
     compared = rows_compared(study, cells, found)
-    learned = learned_for_cells(compared.public(), request, len(used))
+    learned = learned_for_subgroups(compared.public(), request, len(used))
 
     def predict_in(part: MatchingStudy, learned: object) -> Predict:
         if not isinstance(part, LocalStudy):
@@ -207,7 +207,7 @@ def plan_subgroups(
 
     populations = [
         count_population(
-            cell.study.public(), request, overlap_of_cell(cell.study.public(), request, learned)
+            cell.study.public(), request, overlap_of_subgroup(cell.study.public(), request, learned)
         )
         for cell in used
     ]
@@ -268,7 +268,7 @@ class _Subgroups:
 
     def row(self, row: Row, *, several_arms: bool) -> PlannedRow:
         """Return a row of the plan."""
-        held = [place for place, weight in enumerate(row.weights.cells) if weight]
+        held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
         errors = PredictedRow(
             self.erring.noises(row.weights),
             self.erring.likely(row.weights),
@@ -288,7 +288,7 @@ def _scaled(part: int, size: int, whole: int) -> int:
     return part if size == whole else max(round(part * size / whole), _FEWEST)
 
 
-def _advice(used: Sequence[CellRows], found: Sequence[CellRows], request: Request) -> str:
+def _advice(used: Sequence[SubgroupRows], found: Sequence[SubgroupRows], request: Request) -> str:
     """Say which cells have no row, and that many cells are better paid for together too."""
     lacking = [cell.name for cell in found if cell.everyone.total and not cell.is_comparable]
     text = f"; no effect in {'; '.join(lacking)}: an arm is missing there" if lacking else ""

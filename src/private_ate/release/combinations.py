@@ -85,7 +85,7 @@ def _noise_of(arm: Arm) -> NoiseDistribution:
     if arm.noise is None:
         msg = (
             "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
-            "law of noise to combine by"
+            "distribution of noise to combine by"
         )
         raise ArgumentError(msg, parameter="weights")
     return arm.noise

@@ -33,7 +33,7 @@ _POINTS: Final = 1 << 13  # of the grid, for two or three errors; more have more
 _STEEP: Final = 10.0
 _BEYOND: Final = 1e-7  # the chance that one error lies beyond its part of the grid
 _ROUNDING: Final = 1e-12  # an error smaller than this share of the largest is none
-_LEAST: Final = 1e-9  # the least chance that is told
+_LEAST: Final = 1e-9  # the least chance that is reported
 _TABLE: Final = 4096  # quantiles of a staircase from which simulations draw
 
 
@@ -239,7 +239,7 @@ def fixed_uniforms(name: str, rows: int, draws: int) -> Floats:
 def noise_draws(noise: NoiseDistribution, uniform: Floats) -> Floats:
     """Turn uniform variables into draws of a noise, for simulations on released numbers.
 
-    Staircases and cubes are read off 4096 quantiles of their size, finer than simulations can tell.
+    Staircases and cubes are read off 4096 quantiles of their size, finer than the simulations.
     """
     if not _is_felt(noise):
         return np.zeros_like(uniform)

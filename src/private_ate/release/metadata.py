@@ -110,10 +110,12 @@ class Arm:
     noise_interval : pair of float or None
         Range of the mean without noise; null without a mean.
     noise : object or None
-        The law of the noise of the arm's level, independent of that of other arms; null where it
-        is rolled up from subgroups, or shared with other outcomes, and has no law of its own.
+        The distribution of the noise of the arm's level, independent of that of other arms; null
+        where it is rolled up from subgroups, or shared with other outcomes, and has none of its
+        own.
     mean_noise : object or None
-        The law of the noise that means have beyond it, one draw for all arms; null without one.
+        The distribution of the noise that means have beyond it, one draw for all arms; null
+        without one.
     variances : list of float
         Equally likely values of the level's sampling variance; empty if no interval was paid for.
     weighted : bool
@@ -201,7 +203,7 @@ class Step:
     name : str
         What was released.
     mechanism : str
-        The law of its noise.
+        The distribution of its noise.
     metric : str
         In which sense neighbours are within the sensitivity.
     epsilon : float
@@ -258,7 +260,7 @@ class About:
 
     @classmethod
     def of(cls, domain: Domain, *, design: str, bounds_are_declared: bool = True) -> About:
-        """Read the subject off a domain; bounds that come from the data are not told."""
+        """Read the subject off a domain; bounds that come from the data are not stated."""
         treatment, outcome = domain.treatment, domain.outcome
         ends = None
         if bounds_are_declared and outcome.bounds is not None:

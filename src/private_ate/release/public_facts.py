@@ -98,7 +98,7 @@ class TableOne:
     sizes : tuple of int
         How many units each arm holds.
     effective : tuple of float
-        How many units of equal weight each is worth; empty where weights are not known.
+        The effective sample size of each; empty where weights are not known.
     rows : tuple of CovariateRow
         The covariates, a row for each category.
     """

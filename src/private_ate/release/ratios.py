@@ -16,7 +16,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class NumberNeeded:
-    """How many people have to be treated for one event more, or one less, as the sign says.
+    """How many units have to be treated for one event more, or one less, as the sign says.
 
     Attributes
     ----------

@@ -208,12 +208,12 @@ class Release:
             A weight for each label; arms that are left out have weight zero. Weights that add up
             to zero ask for a sum of contrasts, which needs no means.
         """
-        told = dict(zip(self._labels(*weights), weights.values(), strict=True))
+        by_label = dict(zip(self._labels(*weights), weights.values(), strict=True))
         if not self.arms:
-            return scale_contrast(self.contrasts[0], told)
+            return scale_contrast(self.contrasts[0], by_label)
         facts = self.facts
         return combine_arms(
-            self.arms, self.contrasts, told,
+            self.arms, self.contrasts, by_label,
             coverage=facts.confidence, rule=facts.interval_rule,
             bounds=None if self.outcome is None else self.outcome.bounds,
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """What a release spent, step by step, and what its promise does not cover, in sentences.
 
 A sensitivity at the choke point is a function of public numbers and of what was released before
-it, or the noise would not protect: it may be told. The one exception, a smooth sensitivity, is
+it, or the noise would not protect: it may be stated. The one exception, a smooth sensitivity, is
 private and never written into a ``Spend``.
 """
 

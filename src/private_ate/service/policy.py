@@ -24,7 +24,7 @@ class Wish:
     """What a policy looks at: what would be released, its cost, and what was asked before.
 
     ``estimands`` are all that the release may turn out to be, after options and arms; ``subgroups``
-    the columns that people are divided by, ``outcomes`` those that are answered about.
+    the columns that define subgroups, ``outcomes`` those that are answered about.
     """
 
     method: str
@@ -50,7 +50,7 @@ class Policy:
         What may be used, and what a release may be about: one of several arms' units counts as
         the ATT or the ATC, and arms compared as they are outside of a trial as a "difference".
     outcomes, subgroups : tuple of text, optional
-        Columns that may be answered about, and that people may be divided by; None is every one
+        Columns that may be answered about, and that may define subgroups; None is every one
         that the domain declares, () is none.
     epsilon_per_request, epsilon_per_month : text
         The most ε of one request, and of an analyst's requests to the population in thirty days.

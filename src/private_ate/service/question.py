@@ -48,9 +48,9 @@ _MOST_ROWS: Final = 200_000  # a larger study is predicted as one of this size w
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request as its analyst words it; ``dummy`` asks made-up people instead.
+    """One request as its analyst words it; ``dummy`` asks simulated data instead.
 
-    ``purpose`` says what the answer is for: people read it, nothing is decided by it.
+    ``purpose`` says what the answer is for: curators read it, nothing is decided by it.
     ``by`` may come as one text and is kept as a list.
     Sampling weights are no part of it: those that a data set's domain declares are in force.
     """
@@ -109,7 +109,7 @@ class Settled:
     request: Request
     method: Method
     bill: Bill
-    subgroups: tuple[str, ...] = ()  # columns that people are divided by
+    subgroups: tuple[str, ...] = ()  # columns that define them
     estimands: tuple[str, ...] = ("ate",)  # all that its release may turn out to be about
 
     def stated(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from private_ate import Domain, DomainError, Interval, Treatment
 from private_ate.cli import estimate as estimate_command
 from private_ate.cli.app import app
 from private_ate.cli.arms import ArmFlags
-from private_ate.parameters import of_door
+from private_ate.parameters import parameters_of
 
 BASE = Treatment("t")
 FILE = Treatment("t", arms=("none", "low", "high"), reference="low", other="none")
@@ -142,7 +142,7 @@ def test_errors_about_arms_end_with_the_flag_that_helps(monkeypatch, capsys, wor
 def test_a_label_that_holds_a_comma_comes_from_the_file(tmp_path):
     path = tmp_path / "domain.toml"
     Domain(Treatment("t", arms=("a, b", "c", "d")), ("y", Interval(0, 1))).write(path)
-    asked = {one.name: one.default for one in of_door("check")}
+    asked = {one.name: one.default for one in parameters_of("check")}
     known = estimate_command.declared_domain({**asked, "domain": path, "reference": "a, b"})
     assert known.treatment.labels == ("a, b", "c", "d")
 

@@ -9,12 +9,7 @@ from private_ate.datasets.clinic import draw_clinic
 from private_ate.datasets.several_arms import generate_several_arms
 from private_ate.errors import SchemaError
 from private_ate.estimators.overlap import describe_overlap
-from private_ate.experiments.references import (
-    fit_chances,
-    matched_means,
-    plain_means,
-    records_of,
-)
+from private_ate.experiments.references import fit_chances, matched_means, plain_means, records_of
 from private_ate.report.html import PublicFacts
 
 

@@ -28,8 +28,8 @@ from private_ate.estimators.calibrated.method import estimate_rows
 from private_ate.estimators.calibrated.options import CalibratedOptions
 from private_ate.estimators.registry import METHODS
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.facts import merged_warnings
-from private_ate.estimators.subgroups.method import learned_for_cells
+from private_ate.estimators.subgroups.method import learned_for_subgroups
+from private_ate.estimators.subgroups.settings import merged_warnings
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -175,7 +175,7 @@ def test_at_a_large_epsilon_a_subgroup_is_the_estimate_of_its_rows_with_features
     release = estimate_ate(study, level="label", epsilon="200", by=["x0<0.5"], seed=2)
     rows = study.reordered(np.flatnonzero(study.covariates[0] < 0.5))
     request = Request("label", Fraction(200), options=CalibratedOptions())
-    learned = learned_for_cells(study.public(), request, 2)
+    learned = learned_for_subgroups(study.public(), request, 2)
     alone = estimate_rows(rows, request, Noise(SeededEntropy(2)), learned)
     last = study.domain.treatment.coded[-1]
     found = next(row.estimate for row in release.effects

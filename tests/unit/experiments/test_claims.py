@@ -5,18 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from private_ate.experiments import (
-    claims_comparison,
-    claims_parameters,
-    figures,
-    findings,
-    markdown,
-)
+from private_ate.experiments import claims as claims_comparison
+from private_ate.experiments import claims_parameters, figures, findings, markdown
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.claims import is_similar, number
 from private_ate.experiments.plans import allocation
-from private_ate.experiments.results import SummaryRow, Timing
-from private_ate.experiments.summary import Summary, geometric_mean
+from private_ate.experiments.results import Summary, SummaryRow, Timing, geometric_mean
 
 SETS = ("ihdp", "lalonde", "acic", "synth")
 EPSILONS = ("0.5", "1", "3", "4")

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from private_ate.experiments.arms import ALL_ARMS, ARMS, missing_arms, runnable_arms
-from private_ate.experiments.grid import Cell, Chunk, chunks_of
-from private_ate.experiments.style import ARM_STYLES
+from private_ate.experiments.arms import ALL_ARMS, ARM_STYLES, ARMS, missing_arms, runnable_arms
+from private_ate.experiments.chunks import Cell, Chunk, chunks_of
 
 CELL = Cell("synth", "published-label", "1", repetitions=25)
 

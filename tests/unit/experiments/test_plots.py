@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from private_ate.experiments.arms import ARM_STYLES
 from private_ate.experiments.plots import Axis, Curve, Panel, draw_curves
-from private_ate.experiments.style import ARM_STYLES
 
 pytest.importorskip("matplotlib", reason="PLOTS WERE NOT DRAWN: install the extra plots")
 

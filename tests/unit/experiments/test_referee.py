@@ -14,8 +14,9 @@ from private_ate.estimators.registry import METHODS
 from private_ate.experiments.arms import ALL_ARMS, arm_named
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.execution import RunSettings, run_experiment
-from private_ate.experiments.referee import conduct as conducting
-from private_ate.experiments.referee import costs, page, running, tables
+from private_ate.experiments.referee import draws, page, tables
+from private_ate.experiments.referee import run as referee_run
+from private_ate.experiments.referee.draws import Draw, Outing, read_draws, run_tasks
 from private_ate.experiments.referee.families import (
     FAMILIES,
     SETTINGS,
@@ -25,12 +26,11 @@ from private_ate.experiments.referee.families import (
 )
 from private_ate.experiments.referee.outcomes import OUTCOME_BOUNDS, draw_outcome, mean_outcome
 from private_ate.experiments.referee.plan import FULL, LEAST_DRAWS, QUICK, Extent
-from private_ate.experiments.referee.reasons import reason_of
-from private_ate.experiments.referee.running import Draw, Outing, read_draws, run_tasks
 from private_ate.experiments.referee.verdicts import (
     cells_of,
     counts,
     default_arm,
+    explain_loss,
     lost_to,
     verdict_of,
 )
@@ -131,13 +131,43 @@ def test_effects_that_vary_with_the_score_average_to_the_fixed_one():
 
 
 def test_confounding_misleads_a_plain_difference_and_a_trial_does_not():
-    confounded = [Setting("any", kind) for kind in ("linear", "nonlinear", "rules")]
+    kinds = ("linear", "nonlinear", "rules", "tree2", "tree3", "count", "threefold", "classes")
+    confounded = [Setting("any", kind) for kind in kinds]
+    confounded += [Setting("any", opposite=True), Setting("any", overlap="poor")]
     for setting, misses in (*((one, True) for one in confounded), (TRIAL, False)):
         dataset = generate_study(replace(setting, size=20_000), 2)
         treated = dataset.frame["t"].to_numpy() == 1
         outcome = dataset.frame["y"].to_numpy()
         gap = outcome[treated].mean() - outcome[~treated].mean()
         assert (abs(gap / dataset.true_effect - 1) > 0.3) == misses
+
+
+def test_opposite_confounding_hides_the_effect():
+    gaps = []
+    for opposite in (False, True):
+        frame = generate_study(Setting("any", size=20_000, opposite=opposite), 2).frame
+        treated, outcome = frame["t"].to_numpy() == 1, frame["y"].to_numpy()
+        gaps.append(outcome[treated].mean() - outcome[~treated].mean())
+
+    assert gaps[0] > 0.6 + 0.2
+    assert gaps[1] < 0.6 - 0.2
+
+
+def test_nobody_is_treated_in_a_closed_stratum_of_a_fifth():
+    frame = generate_study(Setting("any", size=20_000, overlap="never"), 2).frame
+    closed = frame["x1"].to_numpy() > 0.8
+
+    assert closed.mean() == pytest.approx(0.2, abs=0.02)
+    assert frame["t"].to_numpy()[closed].sum() == 0
+    assert frame["t"].to_numpy().mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_wide_bounds_change_the_declaration_alone():
+    narrow, wide = (generate_study(Setting("any", size=500, wider=wider), 2) for wider in (1, 20))
+
+    assert (wide.domain.bounds.low, wide.domain.bounds.high) == (-95.0, 105.0)
+    assert narrow.domain.bounds.width == 10.0
+    assert wide.frame["y"].max() < 10.0
 
 
 def test_a_study_is_decided_by_its_setting_draw_and_seed():
@@ -182,7 +212,9 @@ def test_a_run_that_is_cut_has_the_draws_of_a_verdict_first():
 def test_slow_arms_see_a_few_small_studies_which_are_counted_once():
     slow = [task for task in FULL.tasks() if any(arm.slow for arm in task.arms)]
 
-    assert {(task.setting.size, task.draw) for task in slow} == {(1000, draw) for draw in range(5)}
+    assert {(task.setting.size, task.draw) for task in slow} == {
+        (size, draw) for size in (300, 700, 1000) for draw in range(5)
+    }
     assert len({task.name for task in FULL.studies}) == len(FULL.studies)
     assert {task.name for task in FULL.studies} == {task.name for task in FULL.tasks()}
     assert not any(arm.slow for task in QUICK.tasks() for arm in task.arms)
@@ -219,7 +251,7 @@ def test_verdicts_need_draws_and_refusals_lose():
     assert verdict_of(few) == "too few draws"
     assert verdict_of(short_rival) == "tie"
     assert verdict_of(refused) == "beaten"
-    assert "refused in 1" in reason_of(refused.default, lost_to(refused))
+    assert "refused in 1" in explain_loss(refused.default, lost_to(refused))
 
 
 def test_errors_bias_and_intervals_are_relative_to_the_truth():
@@ -244,9 +276,9 @@ def test_reasons_tell_silence_bias_and_spread_apart():
     silent = standing("aim", [-2.0, -1.9, -2.0, -1.9, -2.0])
     good = standing("ipw", [0.1, -0.1, 0.0, 0.1, 0.0])
 
-    assert "near zero" in reason_of(loud, silent)
-    assert "one side" in reason_of(biased, good)
-    assert "spreads more" in reason_of(loud, good)
+    assert "near zero" in explain_loss(loud, silent)
+    assert "one side" in explain_loss(biased, good)
+    assert "spreads more" in explain_loss(loud, good)
 
 
 def test_defaults_are_what_auto_chooses():
@@ -302,10 +334,10 @@ def test_a_trials_probability_reaches_the_methods_that_use_it(monkeypatch):
         msg = "enough"
         raise ArgumentError(msg)
 
-    monkeypatch.setattr(running, "estimate_ate", record)
+    monkeypatch.setattr(draws, "estimate_ate", record)
     for label in ("calibrated-balance", "blocks", "ipw"):
         with pytest.raises(ArgumentError):
-            running.ask(None, TRIAL, arm_named(label), "1", 0, with_interval=True)
+            draws.ask(None, TRIAL, arm_named(label), "1", 0, with_interval=True)
 
     known = ("randomized", 0.5)
     assert asked == [
@@ -315,25 +347,25 @@ def test_a_trials_probability_reaches_the_methods_that_use_it(monkeypatch):
 
 
 def test_who_offers_an_interval_is_found_out():
-    offering = {arm.label for arm in ALL_ARMS if not arm.slow and running.offers_interval(arm)}
+    offering = {arm.label for arm in ALL_ARMS if not arm.slow and draws.offers_interval(arm)}
 
     assert {"calibrated-balance", "blocks", "grouped", "doubly-robust"} <= offering
     assert not {"ipw", "published-sample", "difference-in-means"} & offering
 
 
 def test_a_small_referee_leaves_a_page_with_every_part(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(conducting, "QUICK", SMALL)
+    monkeypatch.setattr(referee_run, "QUICK", SMALL)
 
     def remember(arms, _, folder, __):
-        keep(folder, {arm.label: costs.Memory(arm.label, 1000, 20, 123.0) for arm in arms})
+        keep(folder, {arm.label: draws.Memory(arm.label, 1000, 20, 123.0) for arm in arms})
 
     def audit(arms, epsilons, folder, runs):
         label, claimed = arms[-1].label, "ε = 1, δ = 1e-06"
-        one = costs.Audited(label, epsilons[0], claimed, 0.5, runs, passed=True)
+        one = draws.Audited(label, epsilons[0], claimed, 0.5, runs, passed=True)
         keep(folder, {f"{label}-{epsilons[0]}": one})
 
-    monkeypatch.setattr(conducting, "measure_memory", remember)
-    monkeypatch.setattr(conducting, "audit_arms", audit)
+    monkeypatch.setattr(referee_run, "measure_memory", remember)
+    monkeypatch.setattr(referee_run, "audit_arms", audit)
     finished.rename(tmp_path / "referee")
 
     report = run_experiment(EXPERIMENTS["referee"], tmp_path, RunSettings(quick=True))
@@ -400,20 +432,20 @@ def test_nine_cells_in_ten_is_counted_and_said():
 def test_memory_and_audit_are_measured_once(tmp_path):
     arm = arm_named("difference-in-means")
 
-    assert costs.peak_of(arm.label, LINEAR) > 20
-    costs.audit_arms([arm], ["1", "4"], tmp_path, 40)
-    audits = costs.read_audits([arm], ["1", "4"], tmp_path)
+    assert draws.peak_of(arm.label, LINEAR) > 20
+    draws.audit_arms([arm], ["1", "4"], tmp_path, 40)
+    audits = draws.read_audits([arm], ["1", "4"], tmp_path)
     assert [(one.epsilon, one.runs, one.passed) for one in audits] == [
         ("1", 40, True), ("4", 40, True),
     ]  # fmt: skip
     assert audits[0].claimed.startswith("ε = 1,")
     assert audits[1].claimed.startswith("ε = 4,")
-    costs.audit_arms([arm], ["1", "4"], tmp_path, 40)
-    assert costs.read_audits([arm], ["1", "4"], tmp_path) == audits  # chance gives other digits
+    draws.audit_arms([arm], ["1", "4"], tmp_path, 40)
+    assert draws.read_audits([arm], ["1", "4"], tmp_path) == audits  # chance gives other digits
 
 
 def test_an_audit_above_the_claim_is_said_so():
-    audit = costs.Audited("blocks", "1", "ε = 1", 1.25, 300, passed=False)
+    audit = draws.Audited("blocks", "1", "ε = 1", 1.25, 300, passed=False)
 
     assert "| ours (sample) | ε | ≥ 1.25 (300), **above its claim** |" in tables.table_of_audits(
         [audit]

@@ -14,11 +14,11 @@ import pytest
 from private_ate import estimate_ate
 from private_ate.datasets import synth
 from private_ate.errors import ArgumentError
-from private_ate.experiments import sources
+from private_ate.experiments import references as sources
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
+from private_ate.experiments.chunks import Cell
 from private_ate.experiments.execution import RunSettings, experiment_named, run_experiment
-from private_ate.experiments.grid import Cell
 from private_ate.experiments.plots import require_plots
 
 ON_SYNTH = RunSettings(quick=True, datasets=("synth",))
@@ -218,7 +218,7 @@ def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
 
 
 def test_methods_and_data_that_are_not_here_are_named_on_the_page(tmp_path, monkeypatch):
-    from private_ate.experiments import page
+    from private_ate.experiments import execution as page
 
     monkeypatch.setattr(page, "missing_arms", lambda: [ARMS[2]])
     monkeypatch.setattr(page, "is_installed", lambda family: family != "acic")

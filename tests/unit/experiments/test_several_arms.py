@@ -9,11 +9,13 @@ import pytest
 
 from private_ate.datasets import SeveralArms, generate
 from private_ate.errors import ArgumentError
-from private_ate.experiments import plans, sources, worker
+from private_ate.experiments import chunks as worker
+from private_ate.experiments import plans
+from private_ate.experiments import references as sources
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
+from private_ate.experiments.chunks import Cell, chunks_of
 from private_ate.experiments.execution import RunSettings, run_experiment
-from private_ate.experiments.grid import Cell, chunks_of
 from private_ate.experiments.plans import Scale
 from private_ate.experiments.references import REFERENCES, contrast_error, contrasts_of, records_of
 

@@ -107,11 +107,6 @@ class Replay:
         place = int(np.searchsorted(self.chances.cumsum(), coverage))
         return float(self.sizes[min(place, self.sizes.size - 1)]) + self.gap
 
-    @property
-    def expected(self) -> float:
-        """The expected size of the noise."""
-        return float(self.sizes @ self.chances)
-
 
 def _marginal(counts: Floats, rate: float, coordinates: int) -> Floats:
     """Return the weight of one candidate of each level, all other coordinates being drawn too.

@@ -42,7 +42,7 @@ class _Rows:
 def request_of(release: Release, options: object | None = None) -> Request:
     """Return the request that a release answers, as far as it tells; the options are its method's.
 
-    What a release does not tell is as usual.
+    What a release does not say is as usual.
     """
     facts = release.facts
     pays = release.interval is not None
@@ -59,7 +59,7 @@ def used_weights(
     """Return the weight of every row in the released estimate, shape (n,), or None if unknown.
 
     Known are those of method "calibrated" without subgroups. They are solved for again under the
-    released cap, and compared with the effective sizes that the release tells: with other options
+    released cap, and compared with the effective sizes of the release: with other options
     or other data there is nothing to show.
     """
     facts = release.facts
@@ -75,7 +75,7 @@ def used_weights(
 
 
 def _caps(facts: Facts, labels: tuple[str, ...]) -> tuple[float, ...]:
-    """Return the released cap of every arm, in the order of the codes; NaN where none is told."""
+    """Return the released cap of every arm, in the order of the codes; NaN for none."""
     if len(labels) > 2:
         return tuple(facts.weight_caps.get(label, math.nan) for label in labels)
     return (math.nan if facts.weight_cap is None else facts.weight_cap,) * 2
@@ -105,16 +105,16 @@ def _weights_under(public: LocalStudy, request: Request, caps: tuple[float, ...]
 
 
 def _is_same(weights: Floats, study: LocalStudy, facts: Facts) -> bool:
-    """Compare with the effective sizes that the release tells."""
-    told = facts.several_effective
+    """Compare with the effective sizes of the release."""
+    released = facts.several_effective
     if facts.effective_arms is not None:
         control, treated = study.domain.treatment.coded
-        told = {control: facts.effective_arms.control, treated: facts.effective_arms.treated}
+        released = {control: facts.effective_arms.control, treated: facts.effective_arms.treated}
     for code, label in enumerate(study.domain.treatment.coded):
         held = weights[study.arm == code]
         squares = float(held @ held)
-        if squares == 0 or label not in told:
+        if squares == 0 or label not in released:
             return False
-        if not math.isclose(float(held.sum()) ** 2 / squares, told[label], rel_tol=100 * _SAME):
+        if not math.isclose(float(held.sum()) ** 2 / squares, released[label], rel_tol=100 * _SAME):
             return False
     return True

@@ -1,10 +1,10 @@
-"""Effects in subgroups at label level: a run of the method in every cell, each with all of ε.
+"""Effects in subgroups at label level: a run of the method in every subgroup, each with all of ε.
 
-Cells are told by public columns and a person is in one of them, so that every cell has the whole
-budget. What their weights balance is learnt from all rows, near whose weights theirs stay; margins
-and all units are weighted sums of cells.
+Public columns make the subgroups and a person is in one of them, so that every subgroup has the
+whole budget. What their weights balance is learnt from all rows, near whose weights theirs stay;
+margins and all units are weighted sums of subgroups.
 Where half of ε was set aside for all units, these are a run on all rows with weights of
-their own, and the cells are made to add up to it. Proof: docs/proofs/subgroups.md.
+their own, and the subgroups are made to add up to it. Proof: docs/proofs/subgroups.md.
 """
 
 from __future__ import annotations
@@ -27,16 +27,20 @@ from private_ate.estimators.calibrated.method import (
 from private_ate.estimators.composition import refuse_gaps
 from private_ate.estimators.registry import Method
 from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.cells import divide_rows, groups_of, rows_compared
-from private_ate.estimators.subgroups.facts import merged_settings, merged_warnings
-from private_ate.estimators.subgroups.populations import count_population
+from private_ate.estimators.subgroups.rows import (
+    count_population,
+    divide_rows,
+    groups_of,
+    rows_compared,
+)
+from private_ate.estimators.subgroups.settings import merged_settings, merged_warnings
 from private_ate.estimators.subgroups.table import subgroup_estimate
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.subgroup_noise import SubgroupNoise, named_noise
 from private_ate.study import MatchingStudy
 
-__all__ = ["estimate_subgroups", "learned_for_cells", "overlap_of_cell"]
+__all__ = ["estimate_subgroups", "learned_for_subgroups", "overlap_of_subgroup"]
 
 _DIRECT: Final = "all units"
 
@@ -44,11 +48,12 @@ _DIRECT: Final = "all units"
 def estimate_subgroups(
     study: MatchingStudy, request: Request, method: Method, noise: Noise
 ) -> Estimate:
-    """Release effects in all cells of a request, in their margins and for all units.
+    """Release effects in all subgroups of a request, in their margins and for all units.
 
-    Neighbours: one person's outcome replaced, which is in one cell. Cost: ε: every cell spends
-    all of it, or half if the other half pays for a run on all rows. Sensitivity: as the method has
-    it within a cell, and among all rows. Private subgroups are released by the method itself.
+    Neighbours: one person's outcome replaced, which is in one subgroup. Cost: ε: every subgroup
+    spends all of it, or half if the other half pays for a run on all rows. Sensitivity: as the
+    method has it within a subgroup, and among all rows. Private subgroups are released by the
+    method itself.
     Proof: docs/proofs/subgroups.md.
     """
     refuse_gaps(method, request, study.domain)
@@ -56,55 +61,58 @@ def estimate_subgroups(
         return method.run(study, request, noise)
     cells = Cells.of(study.domain, request.by)
     found = divide_rows(study, cells)
-    used = [cell for cell in found if cell.is_comparable]
+    used = [subgroup for subgroup in found if subgroup.is_comparable]
     if not used:
         msg = "no subgroup holds units of every arm; choose coarser ones"
         raise SchemaError(msg)
     whole = rows_compared(study, cells, found)
-    of_cells = _half(request.epsilon) if request.overall else request.epsilon
-    each = replace(request, by=(), overall=False, epsilon=of_cells)
-    learned = learned_for_cells(whole.public(), each, len(used))
+    of_subgroups = _half(request.epsilon) if request.overall else request.epsilon
+    each = replace(request, by=(), overall=False, epsilon=of_subgroups)
+    learned = learned_for_subgroups(whole.public(), each, len(used))
     divided = SubgroupNoise(noise)
-    runs = [estimate_rows(cell.study, each, divided.within(cell.name), learned) for cell in used]
+    runs = [
+        estimate_rows(subgroup.study, each, divided.within(subgroup.name), learned)
+        for subgroup in used
+    ]
     direct = None
     if request.overall:
-        rest = replace(each, epsilon=request.epsilon - of_cells)
+        rest = replace(each, epsilon=request.epsilon - of_subgroups)
         direct = estimate_calibrated(whole, rest, named_noise(noise, _DIRECT))
     populations = [
-        count_population(cell.study.public(), request, run.population)
-        for cell, run in zip(used, runs, strict=True)
+        count_population(subgroup.study.public(), request, run.population)
+        for subgroup, run in zip(used, runs, strict=True)
     ]
     shares = [population / sum(populations) for population in populations]
     released = ReleasedSubgroups.reconcile(
         shares, [run.quantities for run in runs], None if direct is None else direct.quantities
     )
     labels = study.domain.treatment.coded
-    notes = tuple(cell.note(labels) for cell in found if cell.everyone.total)
+    notes = tuple(subgroup.note(labels) for subgroup in found if subgroup.everyone.total)
     settings = merged_settings([run.settings for run in runs], shares, notes, request)
     return subgroup_estimate(
         released, groups_of(cells, used), study.domain, request, settings,
-        units=tuple(map(sum, zip(*(cell.present.counts for cell in used), strict=True))),
+        units=tuple(map(sum, zip(*(subgroup.present.counts for subgroup in used), strict=True))),
         warnings=merged_warnings(
-            [cell.name for cell in used], [run.warnings for run in runs], notes
+            [subgroup.name for subgroup in used], [run.warnings for run in runs], notes
         ),
     )  # fmt: skip
 
 
-def learned_for_cells(public: MatchingStudy, request: Request, cells: int) -> Learned | None:
-    """Learn from all rows what every cell balances, and weights near which a cell's stay.
+def learned_for_subgroups(public: MatchingStudy, request: Request, count: int) -> Learned | None:
+    """Learn from all rows what every subgroup balances, and weights near which a subgroup's stay.
 
-    A cell alone has too few rows to learn shapes of the covariates, and what its weights then
-    leave has the same sign in all cells and adds up in the effect of all units. Near the weights
-    of all rows, rolled-up totals are about as balanced as those of one run on all rows. Weights
-    that follow matching are each cell's own. Public columns only.
+    A subgroup alone has too few rows to learn shapes of the covariates, and what its weights then
+    leave has the same sign in all subgroups and adds up in the effect of all units. Near the
+    weights of all rows, rolled-up totals are about as balanced as those of one run on all rows.
+    Weights that follow matching are each subgroup's own. Public columns only.
     """
-    return None if request.target == "track" else learn_from_all(public, request, cells)
+    return None if request.target == "track" else learn_from_all(public, request, count)
 
 
-def overlap_of_cell(
+def overlap_of_subgroup(
     public: MatchingStudy, request: Request, learned: Learned | None
 ) -> float | None:
-    """Return what the units of a cell count for the ATO, by the score of all rows."""
+    """Return what the units of a subgroup count for the ATO, by the score of all rows."""
     if request.estimand != "ato":
         return None
     return pose(public, request, learned).population

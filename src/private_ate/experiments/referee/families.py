@@ -1,6 +1,8 @@
 """Families of studies for the referee, written for it alone: no method was tuned on them.
 
-Rules of eligibility came last, after blocks had learnt to bend, and before any method saw them.
+Rules of eligibility came after blocks had learnt to bend; trees, counts, interactions of three,
+classes, poor overlap, the opposite sign, quiet studies and wide bounds came after both defaults
+were rebuilt, with constants of their own. Each was written before any method saw it.
 Covariates of four kinds are cut from one chain of correlated normals; treatment and outcome each
 follow an index of them, linear or not. Every number below is a constant of the recipe: a study is
 decided by its setting and its seed.
@@ -29,10 +31,15 @@ from private_ate.experiments.referee.outcomes import (
 
 __all__ = ["FAMILIES", "SETTINGS", "Confounding", "Setting", "generate_study", "setting_named"]
 
-Confounding = Literal["linear", "nonlinear", "rules", "none"]
+Confounding = Literal[
+    "linear", "nonlinear", "rules", "tree2", "tree3", "count", "threefold", "classes", "none"
+]
+Overlap = Literal["good", "poor", "never"]
 
 _CORRELATION: Final = 0.5  # of neighbouring latent normals
 _SELECTION: Final = 0.8  # standard deviation of the log odds of treatment
+_POOR_SELECTION: Final = 3.0  # the same where hardly anybody could be in either arm
+_NEVER: Final = 1.0392304845413265  # a fifth of standardised uniform covariates lies above
 _REFERENCE_ROWS: Final = 40_000  # from which indices are scaled and intercepts found
 _REFERENCE_SEED: Final = 20_261_116
 _LEAST_DIMENSION: Final = 5
@@ -47,17 +54,25 @@ class Setting:
     ----------
     family : str
         The group of settings in whose plot it is drawn.
-    confounding : "linear", "nonlinear", "rules" or "none"
+    confounding : str
         How covariates drive treatment and outcome: by a line, by products, absolute values and
-        waves, or by rules of eligibility that join thresholds; "none" is a randomised trial.
+        waves ("nonlinear"), by rules of eligibility that join thresholds, by a tree of depth two
+        or three, by a count of thresholds (four of eight), by a product of three covariates, or by
+        latent classes; "none" is a randomised trial.
     size, dimension : int
         Units (n) and covariates (d).
     share : float
         Expected share of treated units.
-    outcome : "uniform", "rare", "heavy" or "zeros"
+    outcome : "uniform", "rare", "heavy", "zeros" or "narrow"
         The law of the outcome.
     varying : bool
         Whether effects grow with the probability of treatment.
+    opposite : bool
+        Whether what raises treatment lowers the outcome.
+    overlap : "good", "poor" or "never"
+        Whether chances of treatment come close to 0 and 1, or are 0 in a stratum of a fifth.
+    wider : int
+        How many times wider than the recipe's the declared bounds of the outcome are.
     """
 
     family: str
@@ -67,6 +82,9 @@ class Setting:
     share: float = 0.5
     outcome: Outcome = "uniform"
     varying: bool = False
+    opposite: bool = False
+    overlap: Overlap = "good"
+    wider: int = 1
 
     def __post_init__(self) -> None:
         if self.size < 2 or self.dimension < _LEAST_DIMENSION or not 0 < self.share < 1:
@@ -77,8 +95,14 @@ class Setting:
     def name(self) -> str:
         """A short name that tells it from every other setting."""
         kind = "trial" if self.is_trial else self.confounding
-        varying = "-varying" if self.varying else ""
-        return f"{kind}-n{self.size}-d{self.dimension}-t{self.share:g}-{self.outcome}{varying}"
+        further = [
+            "-varying" if self.varying else "",
+            "-opposite" if self.opposite else "",
+            f"-{self.overlap}" if self.overlap != "good" else "",
+            f"-wide{self.wider}" if self.wider != 1 else "",
+        ]
+        base = f"{kind}-n{self.size}-d{self.dimension}-t{self.share:g}-{self.outcome}"
+        return base + "".join(further)
 
     @property
     def is_trial(self) -> bool:
@@ -107,6 +131,19 @@ _ALL: Final = (
     Setting("randomised trial", "none", 1000),
     Setting("randomised trial", "none"),
     Setting("randomised trial", "none", share=0.1),
+    *(Setting("trees", kind, size) for kind in ("tree2", "tree3") for size in _SIZES[:2]),
+    *(Setting("counts of conditions", "count", size) for size in _SIZES[:2]),
+    *(Setting("interactions of three", "threefold", size) for size in _SIZES[:2]),
+    *(Setting("latent classes", "classes", size) for size in _SIZES[:2]),
+    *(Setting("overlap", overlap=kind) for kind in ("poor", "never")),
+    Setting("opposite confounding", opposite=True),
+    Setting("opposite confounding", "rules", opposite=True),
+    *(
+        Setting("quiet studies", "none", size, 5, outcome=outcome)
+        for size in (300, 700)
+        for outcome in ("uniform", "narrow")
+    ),
+    *(Setting("wide bounds", wider=wider) for wider in (5, 20)),
 )
 FAMILIES: Final = {
     family: tuple(setting for setting in _ALL if setting.family == family)
@@ -153,9 +190,24 @@ def indices_of(setting: Setting, latent: Floats) -> tuple[Floats, Floats]:
     scale = _scale_of(setting)
     raw = _raw_indices(setting, _standardised(latent))
     standard = (raw - scale.mean) / scale.deviation
+    outcome = -standard[:, 1] if setting.opposite else standard[:, 1]
     if setting.is_trial:
-        return standard[:, 1], np.full(len(latent), setting.share)
-    return standard[:, 1], _sigmoid(scale.intercept + _SELECTION * standard[:, 0])
+        return outcome, np.full(len(latent), setting.share)
+    return outcome, _chances(setting, latent, scale.intercept + _score(setting, standard[:, 0]))
+
+
+def _score(setting: Setting, index: Floats) -> Floats:
+    score: Floats = (_POOR_SELECTION if setting.overlap == "poor" else _SELECTION) * index
+    return score
+
+
+def _chances(setting: Setting, latent: Floats, score: Floats) -> Floats:
+    """Return the chances of treatment at log odds; nobody is treated in a closed stratum."""
+    if setting.overlap != "never":
+        return _sigmoid(score)
+    closed = _standardised(latent[:, :1])[:, 0] > _NEVER
+    chances: Floats = np.where(closed, 0.0, _sigmoid(score))
+    return chances
 
 
 def _effects(setting: Setting, chance: Floats) -> Floats:
@@ -210,6 +262,14 @@ def _raw_indices(setting: Setting, covariates: Floats) -> Floats:
             bent = _waves(covariates)
         case "rules":
             bent = _rules(covariates)
+        case "tree2" | "tree3":
+            bent = _leaves(covariates, depth=int(setting.confounding[-1]))
+        case "count":
+            bent = _counts(covariates)
+        case "threefold":
+            bent = _products(covariates)
+        case "classes":
+            bent = _classes(covariates)
         case _:
             return linear
     whole: Floats = 0.5 * linear + bent
@@ -240,6 +300,50 @@ def _rules(covariates: Floats) -> Floats:
     )
 
 
+_SPLITS: Final = (2, 4, 0, 3, 1, 2, 0)  # covariates at the nodes of a tree, level by level
+_CUTS: Final = (0.2, -0.3, 0.4, 0.0, 0.1, -0.6, -0.2)
+_LEAVES: Final = np.array(
+    [[1.1, 0.9], [-0.7, -0.9], [0.3, 0.6], [-1.2, -0.8], [0.8, 1.2], [-0.4, -0.2], [1.4, 0.7],
+     [-0.9, -1.1]]
+)  # fmt: skip
+
+
+def _leaves(covariates: Floats, depth: int) -> Floats:
+    """Return the values of a tree's leaves; a row goes right above a node's cut."""
+    splits, cuts = np.array(_SPLITS), np.array(_CUTS)
+    rows, node = np.arange(len(covariates)), np.zeros(len(covariates), dtype=np.int64)
+    for _ in range(depth):
+        node = 2 * node + 1 + (covariates[rows, splits[node]] > cuts[node])
+    found: Floats = _LEAVES[node + 1 - 2**depth]
+    return found
+
+
+_THRESHOLDS: Final = np.array([0.1, 0.0, -0.2, -0.3, 0.3, 0.0, 0.2, -0.1])
+
+
+def _counts(covariates: Floats) -> Floats:
+    """Return whether at least half of up to eight conditions hold."""
+    thresholds = _THRESHOLDS[: covariates.shape[1]]
+    holds = (covariates[:, : thresholds.size] > thresholds).sum(axis=1)
+    return np.outer(2 * holds >= thresholds.size, [1.8, 1.6])
+
+
+def _products(covariates: Floats) -> Floats:
+    first, third, fifth = covariates[:, [0, 2, 4]].T
+    return np.outer(np.clip(first * third * fifth, -3.0, 3.0), [1.2, 1.0])
+
+
+_CLASSES: Final = np.array([[1.2, 1.0], [-0.9, -1.1], [0.4, 0.7], [-0.7, -0.4]])
+
+
+def _classes(covariates: Floats) -> Floats:
+    """Return the values of four classes; a row is in the one along whose direction it is most."""
+    places = np.arange(covariates.shape[1])
+    directions = np.cos(np.outer(places, [0.7, 1.3, 2.1, 2.9]))
+    found: Floats = _CLASSES[(covariates @ directions).argmax(axis=1)]
+    return found
+
+
 @lru_cache(maxsize=64)
 def _scale_of(setting: Setting) -> _Scale:
     """Find from a fixed reference sample what makes indices standard and the share right."""
@@ -247,11 +351,11 @@ def _scale_of(setting: Setting) -> _Scale:
     latent = _latent(rng, _REFERENCE_ROWS, setting.dimension)
     raw = _raw_indices(setting, _standardised(latent))
     mean, deviation = raw.mean(axis=0), raw.std(axis=0)
-    score = _SELECTION * (raw[:, 0] - mean[0]) / deviation[0]
+    score = _score(setting, (raw[:, 0] - mean[0]) / deviation[0])
     low, high = -30.0, 30.0
     while high - low > _FLAT:
         middle = (low + high) / 2
-        if _sigmoid(score + middle).mean() > setting.share:
+        if _chances(setting, latent, score + middle).mean() > setting.share:
             high = middle
         else:
             low = middle
@@ -264,7 +368,9 @@ def _dataset(
     names = [f"x{place}" for place in range(1, setting.dimension + 1)]
     columns = dict(zip(names, _covariates(latent).T.copy(), strict=True))
     bounds = {name: _BOUNDS[place % 4] for place, name in enumerate(names)}
-    kind = Binary() if setting.outcome == "rare" else Interval(*OUTCOME_BOUNDS[setting.outcome])
+    low, high = OUTCOME_BOUNDS[setting.outcome]
+    more = (setting.wider - 1) * (high - low) / 2
+    kind = Binary() if setting.outcome == "rare" else Interval(low - more, high + more)
     count = int(treated.sum())
     return Dataset(
         name=setting.name,

@@ -16,13 +16,14 @@ from private_ate.arrays import Bits, Floats
 
 __all__ = ["OUTCOME_BOUNDS", "Outcome", "draw_outcome", "mean_outcome"]
 
-Outcome = Literal["uniform", "rare", "heavy", "zeros"]
+Outcome = Literal["uniform", "rare", "heavy", "zeros", "narrow"]
 
 OUTCOME_BOUNDS: Final[dict[Outcome, tuple[float, float]]] = {
     "uniform": (0.0, 10.0),
     "rare": (0.0, 1.0),
     "heavy": (0.0, 80.0),
     "zeros": (0.0, 8.0),
+    "narrow": (0.0, 10.0),
 }
 """Declared bounds: those of the recipe. About one heavy outcome in a thousand lies above."""
 
@@ -51,6 +52,15 @@ def _uniform_centre(level: Floats, dose: Floats) -> Floats:
 
 def _draw_uniform(level: Floats, dose: Floats, rng: np.random.Generator) -> Floats:
     return _uniform_centre(level, dose) + rng.uniform(-0.75, 0.75, level.size)
+
+
+def _narrow_centre(level: Floats, dose: Floats) -> Floats:
+    return 5.0 + 0.25 * level + 0.2 * dose
+
+
+def _draw_narrow(level: Floats, dose: Floats, rng: np.random.Generator) -> Floats:
+    """Draw outcomes whose standard deviation is about a twentieth of the declared range."""
+    return _narrow_centre(level, dose) + 0.4 * rng.standard_normal(level.size)
 
 
 def _rare_chance(level: Floats, dose: Floats) -> Floats:
@@ -107,10 +117,12 @@ _DRAWS: Final[dict[Outcome, Callable[[Floats, Floats, np.random.Generator], Floa
     "rare": _draw_rare,
     "heavy": _draw_heavy,
     "zeros": _draw_zeros,
+    "narrow": _draw_narrow,
 }
 _EXPECTATIONS: Final[dict[Outcome, Callable[[Floats, Floats], Floats]]] = {
     "uniform": _uniform_centre,
     "rare": _rare_chance,
     "heavy": _mean_heavy,
     "zeros": lambda level, dose: _zeros_chance(level, dose) * _zeros_amount(level, dose),
+    "narrow": _narrow_centre,
 }

@@ -11,10 +11,9 @@ from typing import Final, get_args
 from private_ate.experiments.claims import Claim
 from private_ate.experiments.markdown import markdown_table
 from private_ate.experiments.referee import tables
-from private_ate.experiments.referee.costs import Audited, Memory
+from private_ate.experiments.referee.draws import Audited, Draw, Memory
 from private_ate.experiments.referee.families import FAMILIES
 from private_ate.experiments.referee.figures import figure_name
-from private_ate.experiments.referee.running import Draw
 from private_ate.experiments.referee.verdicts import Cell, counts, default_arm
 from private_ate.experiments.results import versions
 from private_ate.privacy.levels import Level
@@ -38,7 +37,10 @@ the methods that can use it know the probability of treatment.
 then, lost most cells with non-linear confounding. Its blocks have chosen bends of the covariates
 since; that was tuned on other families (`benchmarks/families.py`). So the first non-linear family
 of this page told what to work on, not how, and studies of another seed are new. The rules of
-eligibility were written after that work, before any method had seen them."""
+eligibility were written after that work, before any method had seen them. Trees, counts, products
+of three, latent classes, poor overlap, opposite signs, quiet studies and wide bounds were added
+after both defaults of 0.2 had been rebuilt; the rebuilt ones were developed on other families with
+some of these shapes."""
 _HOW_JUDGED: Final = """\
 A default *ties* if nobody is ahead of it by more than two standard errors of the paired difference
 over the studies that both saw, and it is *beaten* if anybody is, our own other methods included. A
@@ -65,7 +67,7 @@ contradict a claim and cannot prove one; with few releases, or noise that hides 
 others, it says little. These runs use the system's entropy, so a repetition gives other digits."""
 _SLOW: Final = """\
 PrivSyn and AIM take seconds to minutes a release: they see the first studies of settings with
-n = 1000 only."""
+at most 1000 rows only."""
 _CORRECTIONS: Final = """\
 ## Is your method here, and is it at its best?
 

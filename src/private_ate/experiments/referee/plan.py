@@ -102,9 +102,15 @@ class Extent:
         return 3, task.draw / draws
 
 
-FULL: Final = Extent({1000: 100, 10_000: 30, 100_000: 8}, slow_size=1000, slow_draws=5)
+FULL: Final = Extent(
+    {300: 100, 700: 100, 1000: 100, 10_000: 30, 100_000: 8}, slow_size=1000, slow_draws=5
+)
 """A few hours on two cores."""
 QUICK: Final = Extent(
-    {1000: 4, 10_000: 2, 100_000: 1}, slow_size=0, slow_draws=0, epsilons=("1",), audit_runs=40
+    {300: 4, 700: 4, 1000: 4, 10_000: 2, 100_000: 1},
+    slow_size=0,
+    slow_draws=0,
+    epsilons=("1",),
+    audit_runs=40,
 )
 """Some minutes: it shows that everything works, its verdicts mean little."""

@@ -11,10 +11,15 @@ from statistics import median
 from private_ate.experiments.arms import ALL_ARMS
 from private_ate.experiments.claims import name_arm, number
 from private_ate.experiments.markdown import markdown_table
-from private_ate.experiments.referee.costs import Audited, Memory
+from private_ate.experiments.referee.draws import Audited, Memory
 from private_ate.experiments.referee.families import Setting, setting_named
-from private_ate.experiments.referee.reasons import reason_of
-from private_ate.experiments.referee.verdicts import Cell, Standing, lost_to, verdict_of
+from private_ate.experiments.referee.verdicts import (
+    Cell,
+    Standing,
+    explain_loss,
+    lost_to,
+    verdict_of,
+)
 
 __all__ = [
     "results_csv",
@@ -34,17 +39,26 @@ _MARKS = {"best": "**ours**", "tie": "tie", "beaten": "not ours", "too few draws
 
 def setting_words(setting: Setting) -> str:
     """Name a setting by what differs from n = 10 000, d = 20, half treated, uniform outcome."""
-    kind = {"linear": "linear", "nonlinear": "non-linear", "rules": "rules", "none": "trial"}[
-        setting.confounding
-    ]
-    law = {"rare": "rare binary", "heavy": "heavy tails", "zeros": "many zeros", "uniform": ""}
+    kinds = {
+        "nonlinear": "non-linear", "none": "trial", "tree2": "tree of depth 2",
+        "tree3": "tree of depth 3", "count": "four of eight conditions",
+        "threefold": "product of three", "classes": "latent classes",
+    }  # fmt: skip
+    law = {
+        "rare": "rare binary", "heavy": "heavy tails", "zeros": "many zeros",
+        "narrow": "narrow outcome",
+    }  # fmt: skip
+    overlap = {"poor": "poor overlap", "never": "a fifth never treated"}
     words = [
-        kind,
+        kinds.get(setting.confounding, setting.confounding),
         f"n = {setting.size}" if setting.size != 10_000 else "",
         f"d = {setting.dimension}" if setting.dimension != 20 else "",
         f"{setting.share:.0%} treated" if setting.share != 0.5 else "",
-        law[setting.outcome],
+        law.get(setting.outcome, ""),
         "varying effects" if setting.varying else "",
+        "opposite signs" if setting.opposite else "",
+        overlap.get(setting.overlap, ""),
+        f"bounds {setting.wider} times too wide" if setting.wider != 1 else "",
     ]
     return ", ".join(word for word in words if word)
 
@@ -95,7 +109,7 @@ def table_of_lost_cells(cells: Sequence[Cell]) -> str:
                     cell.epsilon,
                     _mean(default),
                     "–" if ahead is None else f"{name_arm(ahead.arm)} {_mean(ahead)}",
-                    reason_of(default, ahead),
+                    explain_loss(default, ahead),
                 ]
             )
     if not rows:

@@ -11,8 +11,9 @@ from typing import Final, Literal, get_args
 
 from private_ate.estimators.registry import AUTO
 from private_ate.experiments.arms import ALL_ARMS, Arm, arm_named
+from private_ate.experiments.claims import number
+from private_ate.experiments.referee.draws import Draw, Outing
 from private_ate.experiments.referee.plan import LEAST_DRAWS
-from private_ate.experiments.referee.running import Draw, Outing
 from private_ate.privacy.levels import Level
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "cells_of",
     "counts",
     "default_arm",
+    "explain_loss",
     "lost_to",
     "verdict_of",
 ]
@@ -29,6 +31,8 @@ __all__ = [
 Verdict = Literal["best", "tie", "beaten", "too few draws"]
 STANDARD_ERRORS: Final = 2.0
 """How many standard errors of the paired difference tell two arms apart."""
+_SILENT: Final = 0.5  # a mean answer below this share of the effect says little
+_MOSTLY: Final = 1.0  # a bias above so many spreads is most of an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ def counts(cells: Iterable[Cell]) -> Counter[Verdict]:
 def _paired(default: Standing, other: Standing) -> tuple[float, float]:
     """Return by how much the default's error is larger on common draws, and its standard error.
 
-    With too few common draws nothing is told apart: the standard error is infinite.
+    With too few common draws nothing is distinguished: the standard error is infinite.
     """
     common = default.errors.keys() & other.errors.keys()
     if len(common) < LEAST_DRAWS:
@@ -215,3 +219,26 @@ def _standing(arm: str, entries: Sequence[tuple[Draw, Outing]]) -> Standing:
         refused=sum(one.estimate is None for _, one in entries),
         cpu=tuple(one.cpu for _, one in entries),
     )
+
+
+def explain_loss(default: Standing, ahead: Standing | None) -> str:
+    """Say in a sentence where the default's larger error comes from.
+
+    Bias and spread are the mean and the standard deviation of (estimate − truth)/|truth|.
+    """
+    if ahead is None:
+        return f"refused in {default.refused} draws"
+    ours = f"bias {number(default.bias)}, spread {number(default.spread)}"
+    theirs = f"bias {number(ahead.bias)}, spread {number(ahead.spread)}"
+    if 1.0 + ahead.bias < _SILENT and ahead.spread < _SILENT:
+        return (
+            f"the answers of the one ahead stay near zero ({theirs}), which misses by about the "
+            f"effect; ours spread further ({ours})"
+        )
+    if abs(default.bias) > _MOSTLY * default.spread:
+        kind = (
+            "ours is off on one side: confounding that it could not afford to remove, "
+            "or of a shape that its model lacks"
+        )
+        return f"{kind} ({ours}; ahead: {theirs})"
+    return f"ours spreads more by noise and sampling ({ours}; ahead: {theirs})"

@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
 from private_ate.audit.replay import Tape
-from private_ate.baselines.winsorizing import (
+from private_ate.baselines.private_window import (
     Window,
     midpoint_rule,
     padded_distances,

@@ -1,4 +1,4 @@
-"""What a release of subgroups says of its public phase: settings of all cells as one."""
+"""What a release of subgroups says of its public phase: settings of all of them as one."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = ["merged_settings", "merged_warnings"]
 Pair = tuple[float, float]
 Merged = CalibratedSettings | CalibratedArmsSettings
 
-_MANY: Final = 3  # cells above which rolled-up effects are much noisier than direct ones
+_MANY: Final = 3  # subgroups above which rolled-up effects are much noisier than direct ones
 _ROLLED: Final = (
     "the effect of all units is rolled up from {0} subgroups and carries the noise of all of them, "
     "about {1:.1f} times that of one that is estimated directly; overall=True pays for one"
 )
-_TOLD: Final = 2  # cells that a kind of warning is told of one by one
-_NAMED: Final = 4  # cells that a warning names
+_TOLD: Final = 2  # subgroups that a kind of warning is told of one by one
+_NAMED: Final = 4  # subgroups that a warning names
 _ALIKE: Final = "{0} in {1} of {2} subgroups ({3})"
 _MANY_LEFT_OUT: Final = (
     "no effect in {0} subgroups that lack units of some arm ({1}); their {2} units are in no row "
@@ -45,10 +45,10 @@ _LEFT_OUT: Final = "no effect in {0}: {1}; its {2} units are in no row of the ta
 def merged_settings(
     settings: Sequence[Settings | Mapping[str, Any]],
     shares: Sequence[float],
-    cells: tuple[SubgroupNote, ...],
+    subgroups: tuple[SubgroupNote, ...],
     request: Request,
 ) -> Merged:
-    """Return the settings of all cells as one: sums of sizes, the largest cap, worst balance."""
+    """Return the settings of all subgroups as one: sums of sizes, largest cap, worst balance."""
     held = cast("Sequence[Merged]", settings)
     first = held[0]
     balance: dict[str, Pair] = {}
@@ -57,13 +57,13 @@ def merged_settings(
             worst = balance.get(name, (0.0, 0.0))
             balance[name] = (_larger(worst[0], pair[0]), _larger(worst[1], pair[1]))
     shared: dict[str, Any] = {
-        "population": _population(first.population, cells),
+        "population": _population(first.population, subgroups),
         "balance": balance,
-        "subgroups": SubgroupsNote(request.by, "rolled up", cells),
+        "subgroups": SubgroupsNote(request.by, "rolled up", subgroups),
         "notes": _notes(held, request) or ABSENT,
         "budget": _budget(first, request),
         **_counts(held),
-        "sampling_weights": _sampling(held, cells),
+        "sampling_weights": _sampling(held, subgroups),
     }
     arms = _summed([_by_arm(one.arms) for one in held])
     effective = _effective([_by_arm(one.effective_arms) for one in held], shares)
@@ -85,9 +85,9 @@ def merged_settings(
 def merged_warnings(
     names: Sequence[str],
     warnings: Sequence[tuple[str, ...]],
-    cells: tuple[SubgroupNote, ...],
+    subgroups: tuple[SubgroupNote, ...],
 ) -> tuple[str, ...]:
-    """Return the warnings of all cells by their names, and which cells have no effect.
+    """Return the warnings of all subgroups by their names, and which of them have no effect.
 
     More than two of a kind are told as one, with the words of the first.
     """
@@ -102,16 +102,16 @@ def merged_warnings(
         else:
             alike = _ALIKE.format(kind, len(told), len(names), _listed([name for name, _ in told]))
             found.append(f"{alike}. {told[0][0]}: {told[0][1]}")
-    lacking = [cell for cell in cells if not cell.estimated]
+    lacking = [subgroup for subgroup in subgroups if not subgroup.estimated]
     if len(lacking) > _TOLD:
-        units = sum(cell.units for cell in lacking)
-        where = _listed([cell.name for cell in lacking])
+        units = sum(subgroup.units for subgroup in lacking)
+        where = _listed([subgroup.name for subgroup in lacking])
         found.append(_MANY_LEFT_OUT.format(len(lacking), where, f"{units:,}"))
         return tuple(found)
-    for cell in lacking:
-        empty = [repr(label) for label, size in cell.arms.items() if not size]
+    for subgroup in lacking:
+        empty = [repr(label) for label, size in subgroup.arms.items() if not size]
         reason = f"nobody is in arm {' or '.join(empty)}"
-        found.append(_LEFT_OUT.format(cell.name, reason, f"{cell.units:,}"))
+        found.append(_LEFT_OUT.format(subgroup.name, reason, f"{subgroup.units:,}"))
     return tuple(found)
 
 
@@ -121,24 +121,24 @@ def _listed(names: Sequence[str]) -> str:
     return "; ".join(names[:_NAMED]) + (f"; {more} more" if more > 0 else "")
 
 
-def _population(usual: str, cells: tuple[SubgroupNote, ...]) -> str:
-    """Say whom the overall effect speaks of: not of cells in which nothing can be compared."""
-    if all(cell.estimated for cell in cells):
+def _population(usual: str, subgroups: tuple[SubgroupNote, ...]) -> str:
+    """Say whom the overall effect speaks of: not of subgroups in which nothing can be compared."""
+    if all(subgroup.estimated for subgroup in subgroups):
         return usual
-    kept = sum(cell.units for cell in cells if cell.estimated)
+    kept = sum(subgroup.units for subgroup in subgroups if subgroup.estimated)
     return f"{usual}, of the {kept:,} units in subgroups with units of every arm"
 
 
-def _sampling(held: Sequence[Merged], cells: tuple[SubgroupNote, ...]) -> SamplingNote | Absent:
-    """Return the sampling weights of all cells as one, each cell by what they add up to there."""
+def _sampling(held: Sequence[Merged], subgroups: tuple[SubgroupNote, ...]) -> SamplingNote | Absent:
+    """Return sampling weights of all subgroups as one, each by what its weights add up to."""
     notes = [one.sampling_weights for one in held]
     found = [one for one in notes if isinstance(one, SamplingNote)]
-    used = [cell for cell in cells if cell.estimated]
-    sums = [cell.weight for cell in used if isinstance(cell.weight, float)]
+    used = [subgroup for subgroup in subgroups if subgroup.estimated]
+    sums = [subgroup.weight for subgroup in used if isinstance(subgroup.weight, float)]
     if len(found) < len(notes) or len(sums) < len(used):
         return ABSENT
-    mean = sum(sums) / sum(cell.units for cell in used)
-    means = [weight / cell.units for weight, cell in zip(sums, used, strict=True)]
+    mean = sum(sums) / sum(subgroup.units for subgroup in used)
+    means = [weight / subgroup.units for weight, subgroup in zip(sums, used, strict=True)]
     largest = max(one.largest * of / mean for one, of in zip(found, means, strict=True))
     shares = [weight / sum(sums) for weight in sums]
     worth = _effective([_by_arm(one.worth) for one in found], shares)
@@ -157,7 +157,7 @@ def _summed(by_arm: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _effective(by_arm: Sequence[Mapping[str, float]], shares: Sequence[float]) -> dict[str, float]:
-    """Return how many units of equal weight arms are worth: squared weights of cells add up."""
+    """Return how many units of equal weight arms are worth: squared weights of subgroups add up."""
     return {
         name: 1 / sum(share**2 / one[name] for one, share in zip(by_arm, shares, strict=True))
         for name in by_arm[0]
@@ -170,7 +170,7 @@ def _by_arm(value: ArmCounts | ArmNumbers | Mapping[str, Any]) -> dict[str, Any]
 
 
 def _budget(first: Merged, request: Request) -> dict[str, float]:
-    """Return ε of each step: all cells have the same steps, and none adds to another's."""
+    """Return ε of each step: all subgroups have the same steps, and none adds to another's."""
     budget = dict(first.budget)
     if request.overall:
         budget["all units"] = float(request.epsilon) - sum(budget.values())
@@ -178,7 +178,7 @@ def _budget(first: Merged, request: Request) -> dict[str, float]:
 
 
 def _counts(held: Sequence[Merged]) -> dict[str, Any]:
-    """Return what cells tell of left-out rows, summed; what each chose for itself is not told."""
+    """Return the sums of left-out rows; what each subgroup chose for itself is absent."""
     rest: dict[str, Any] = {"outcomes_beyond": ABSENT, "clipped_to": ABSENT}
     counts = [one.left_out_outcome for one in held]
     known = [count for count in counts if isinstance(count, int)]
@@ -188,7 +188,7 @@ def _counts(held: Sequence[Merged]) -> dict[str, Any]:
 
 
 def _notes(held: Sequence[Merged], request: Request) -> tuple[str, ...]:
-    """Return how subgroups came about and what cells say of themselves, each text once."""
+    """Return how subgroups came about and what they say of themselves, each text once."""
     texts = [text for one in held if isinstance(one.notes, tuple) for text in one.notes]
     how = (
         "with half of ε for a run on all units, to which the subgroups add up"

@@ -1,4 +1,4 @@
-"""Runs the referee's draws study by study and keeps what came out, draw by draw."""
+"""Releases of all arms on each study of the referee, their memory, and audits of each ε."""
 
 from __future__ import annotations
 
@@ -7,31 +7,51 @@ import json
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from fractions import Fraction
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from threadpoolctl import threadpool_limits
 
 from private_ate._version import VERSION
+from private_ate.audit.run import audit_release
 from private_ate.data.files import write_whole
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import PrivateAteError
 from private_ate.estimation import METHODS, estimate_ate
 from private_ate.estimators.composition import takes
+from private_ate.estimators.request import Request
 from private_ate.experiments.arms import Arm, arm_named
+from private_ate.experiments.chunks import finish_each, peak_megabytes
 from private_ate.experiments.referee.families import Setting, generate_study
 from private_ate.experiments.referee.plan import Task
 from private_ate.experiments.references import adjusted_means, plain_means, records_of
 from private_ate.release import Release
 
-__all__ = ["CONFIDENCE", "Draw", "Outing", "ask", "offers_interval", "read_draws", "run_tasks"]
+__all__ = [
+    "CONFIDENCE",
+    "Audited",
+    "Draw",
+    "Memory",
+    "Outing",
+    "ask",
+    "audit_arms",
+    "measure_memory",
+    "offers_interval",
+    "read_audits",
+    "read_draws",
+    "read_memory",
+    "run_tasks",
+]
 
 CONFIDENCE = 0.95
 Watch = Callable[[int, int], None]
+_EPSILON: Final = "1"
+_PATIENCE: Final = 10.0  # seconds for an audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +109,8 @@ def run_tasks(
     (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     waiting = [task for task in tasks if _missing(task, folder, epsilons, seed)]
     done = len(tasks) - len(waiting)
-    for _ in _completed(waiting, folder, tuple(epsilons), seed, jobs):
+    calls = [partial(run_task, task, folder, tuple(epsilons), seed) for task in waiting]
+    for _ in finish_each(calls, jobs):
         done += 1
         if watch is not None:
             watch(done, len(tasks))
@@ -99,26 +120,6 @@ def read_draws(tasks: Sequence[Task], folder: Path, seed: int) -> list[Draw]:
     """Read the draws that are there, in the order of the tasks."""
     found = (_read(folder / task.name, seed) for task in tasks)
     return [draw for draw in found if draw is not None]
-
-
-def _completed(
-    tasks: Sequence[Task], folder: Path, epsilons: tuple[str, ...], seed: int, jobs: int
-) -> Iterator[None]:
-    if jobs == 1:
-        for task in tasks:
-            run_task(task, folder, epsilons, seed)
-            yield
-        return
-    # Spawned, not forked: polars and numba hold threads that do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
-        futures = [pool.submit(run_task, task, folder, epsilons, seed) for task in tasks]
-        try:
-            for future in as_completed(futures):
-                future.result()
-                yield
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def run_task(task: Task, folder: Path, epsilons: tuple[str, ...], seed: int) -> None:
@@ -218,3 +219,106 @@ def offers_interval(arm: Arm) -> bool:
 def _seed_of(task: Task, arm: Arm, epsilon: str, seed: int) -> int:
     text = json.dumps(["referee", task.setting.name, task.draw, arm.label, epsilon, seed])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The largest memory of a process that made one release and did nothing else."""
+
+    arm: str
+    size: int
+    dimension: int
+    megabytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A lower bound on the ε of an arm's releases with a budget, at 99.9 % confidence."""
+
+    arm: str
+    epsilon: str
+    claimed: str
+    bound: float
+    runs: int
+    passed: bool
+
+
+def measure_memory(
+    arms: Sequence[Arm], settings: Sequence[Setting], folder: Path, slow_size: int
+) -> None:
+    """Measure what is not there yet: each arm in a fresh process, once for each n and d."""
+    folder.mkdir(parents=True, exist_ok=True)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
+        for setting, arm in _pairs(arms, settings, slow_size):
+            path = folder / f"{arm.label}-n{setting.size}-d{setting.dimension}.json"
+            if not path.exists():
+                peak = pool.submit(peak_of, arm.label, setting).result()
+                memory = Memory(arm.label, setting.size, setting.dimension, peak)
+                write_whole(path, json.dumps(asdict(memory)))
+
+
+def read_memory(folder: Path) -> list[Memory]:
+    """Read what was measured."""
+    paths = sorted(folder.glob("*.json"))
+    return [Memory(**json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+
+
+def peak_of(label: str, setting: Setting) -> float | None:
+    """Return the largest memory of this process after one release, in megabytes."""
+    dataset = generate_study(setting, 0)
+    study = LocalStudy.encode(read_table(dataset.frame), dataset.domain)
+    try:
+        ask(study, setting, arm_named(label), _EPSILON, 0, with_interval=True)
+    except PrivateAteError:
+        return None
+    return peak_megabytes()
+
+
+def audit_arms(
+    arms: Sequence[Arm], epsilons: Sequence[str], folder: Path, runs: int | None
+) -> None:
+    """Audit what was not audited yet, on the worst neighbours of `audit`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, arm, epsilon in _audit_files(arms, epsilons, folder):
+        if not path.exists():
+            write_whole(path, json.dumps(asdict(_audited(arm, epsilon, runs))))
+
+
+def read_audits(arms: Sequence[Arm], epsilons: Sequence[str], folder: Path) -> list[Audited]:
+    """Read what the audits found, in the order of the arms."""
+    return [
+        Audited(**json.loads(path.read_text(encoding="utf-8")))
+        for path, _, _ in _audit_files(arms, epsilons, folder)
+        if path.exists()
+    ]
+
+
+def _audit_files(
+    arms: Sequence[Arm], epsilons: Sequence[str], folder: Path
+) -> Iterator[tuple[Path, Arm, str]]:
+    for arm in arms:
+        for epsilon in epsilons:
+            yield folder / f"{arm.label}-{epsilon}.json", arm, epsilon
+
+
+def _audited(arm: Arm, epsilon: str, runs: int | None) -> Audited:
+    method = METHODS[arm.method]
+    options = method.options(**dict(arm.options)) if arm.options else None
+    request = Request(arm.level, Fraction(epsilon), target=arm.target, options=options)
+    finding = audit_release(method, arm.level, runs, request=request, patience=_PATIENCE)
+    bound = 0.0 if finding.bound is None else finding.bound
+    return Audited(arm.label, epsilon, finding.claimed, bound, finding.runs, finding.passed)
+
+
+def _pairs(
+    arms: Sequence[Arm], settings: Sequence[Setting], slow_size: int
+) -> Iterator[tuple[Setting, Arm]]:
+    """Yield the first setting of each size and dimension with each arm that runs there."""
+    shapes: dict[tuple[int, int], Setting] = {}
+    for setting in settings:
+        shapes.setdefault((setting.size, setting.dimension), setting)
+    for setting in shapes.values():
+        for arm in arms:
+            if setting.size <= slow_size or not arm.slow:
+                yield setting, arm

@@ -1,30 +1,49 @@
-"""Records as small integer codes for the synthesisers, and back again.
+"""Records as small integer codes for the synthesisers, and what both synthesisers share.
 
 Numbers fall into bins of equal width between their declared bounds, a group of category columns
 is one column of labels, the treatment has two codes. Where no label is declared for undeclared and
-missing ones, a further code stands for them. All of it is public.
+missing ones, a further code stands for them. All of it is public. Effects are matched on the
+synthetic records.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
+from typing import Literal
 
 import numpy as np
 
-from private_ate.arguments import whole_number
+from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Integers
+from private_ate.baselines.perturbation import require_positive_delta
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
+from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.entropy import Generator
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block
 
-__all__ = ["ContingencyTables", "PairCounts", "RecordCoding"]
-
+__all__ = [
+    "Adjacency",
+    "Clock",
+    "ContingencyTables",
+    "NeighbourRule",
+    "PairCounts",
+    "RecordCoding",
+    "default_bins",
+    "matched_effect_of",
+    "rows_for",
+    "settle_shared_options",
+]
 
 _ROWS_TOGETHER = 2048  # rows whose indicator matrix is held at once
+Adjacency = Literal["replace", "add_remove"]
+_FEWEST_ROWS = 20_000  # synthetic rows cost nothing and small tables distort the marginals
+_MOST_ROWS = 1_000_000  # a noisy total can be anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +188,95 @@ class RecordCoding:
 
 def _codes_of(kind: Categories) -> int:
     return len(kind.labels) + (kind.other is None)
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourRule:
+    """Which data sets are neighbours, and how far a table of counts moves between them.
+
+    Under replace-one a record leaves one cell and enters another: L1 distance 2, squared L2
+    distance 2, and n is public. Under add/remove-one it enters or leaves: 1, 1, n is private.
+    """
+
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        one_of("adjacency", self.adjacency, ("replace", "add_remove"))
+
+    @property
+    def replaces(self) -> bool:
+        """Whether n is public."""
+        return self.adjacency == "replace"
+
+    @property
+    def distance(self) -> int:
+        """The L1 distance of a table; also its squared L2 distance."""
+        return 2 if self.replaces else 1
+
+    @property
+    def text(self) -> str:
+        """What the release says; empty for the usual replace-one."""
+        return "" if self.replaces else "add/remove-one: one unit's record is present or absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A limit on running time, asked only between steps whose inputs are released."""
+
+    deadline: float | None
+
+    @classmethod
+    def start(cls, seconds: float | None) -> Clock:
+        """Start the clock."""
+        return cls(None if seconds is None else time.monotonic() + seconds)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+
+def settle_shared_options(
+    options: object,
+    method: str,
+    *,
+    adjacency: Adjacency,
+    bins: int | None,
+    outcome_bins: int | None,
+    delta: str | float,
+    time_limit: float | None,
+) -> None:
+    """Check the options that both synthesisers have and write them back; for ``__post_init__``.
+
+    ``None`` leaves the number of bins to ε, and the time without a limit.
+    """
+    NeighbourRule(adjacency)
+    for name, count in (("bins", bins), ("outcome_bins", outcome_bins)):
+        settle(options, **{name: None if count is None else whole_number(name, count, 2, 64)})
+    if time_limit is not None:
+        settle(options, time_limit=real_number("the time limit", time_limit, 0, 1e6))
+    require_positive_delta(delta, method)
+
+
+def default_bins(epsilon: Fraction, bins: int | None, outcome_bins: int | None) -> tuple[int, int]:
+    """Return the bins of covariates and outcome: 4 and 8 up to ε = 1.5, 8 and 16 above."""
+    few = epsilon <= Fraction(3, 2)
+    return bins or (4 if few else 8), outcome_bins or (8 if few else 16)
+
+
+def rows_for(total: float) -> int:
+    """Return how many synthetic rows to make for a released total."""
+    return round(min(max(total, _FEWEST_ROWS), _MOST_ROWS))
+
+
+def matched_effect_of(study: LocalStudy, neighbors: int) -> float:
+    """Match synthetic records on their propensity score; no effect if an arm is empty.
+
+    Works on released records only, so it may look at them as it likes.
+    """
+    if not 0 < np.count_nonzero(study.treatment) < study.size:
+        return 0.0
+    public = study.public()
+    pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
+    weights = pool.match_sharing_ties(neighbors)
+    return study.effect(weights) * study.domain.bounds.width / study.size

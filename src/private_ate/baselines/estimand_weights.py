@@ -1,7 +1,7 @@
-"""Whom a weighted effect speaks of: the tilt of all units that an estimand stands for.
+"""The population that a weighted effect describes, as weights of units by their propensity score.
 
-A unit of propensity score e counts by h(e): 1 for all units, e for the treated, 1 − e for the
-controls, e(1 − e) for the overlap. Treated units then weigh h/e and controls h/(1 − e).
+A unit of score e counts by h(e): 1 for all units, e for the treated, 1 − e for the controls,
+e(1 − e) for the overlap. Treated units then weigh h/e and controls h/(1 − e).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from private_ate.arrays import Bits, Floats
 from private_ate.estimators.request import Estimand
 
-__all__ = ["POPULATIONS", "balancing_weights", "tilt"]
+__all__ = ["POPULATIONS", "balancing_weights", "estimand_weight"]
 
 POPULATIONS: Final[dict[Estimand, str]] = {
     "ate": "all n units (ATE)",
@@ -23,7 +23,7 @@ POPULATIONS: Final[dict[Estimand, str]] = {
 }
 
 
-def tilt(estimand: Estimand, scores: Floats) -> Floats:
+def estimand_weight(estimand: Estimand, scores: Floats) -> Floats:
     """Return by how much units of these scores count (h), between 0 and 1."""
     match estimand:
         case "ate":
@@ -40,4 +40,4 @@ def tilt(estimand: Estimand, scores: Floats) -> Floats:
 
 def balancing_weights(estimand: Estimand, scores: Floats, treated: Bits) -> Floats:
     """Return ``h/e`` for treated units and ``h/(1 − e)`` for controls; scores lie within (0, 1)."""
-    return tilt(estimand, scores) / np.where(treated, scores, 1 - scores)
+    return estimand_weight(estimand, scores) / np.where(treated, scores, 1 - scores)

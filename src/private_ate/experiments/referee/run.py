@@ -1,4 +1,4 @@
-"""Conducts the referee from its extent to its page; what was finished before is kept."""
+"""Runs the referee from its extent to its page; what was finished before is kept."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from private_ate.data.files import write_whole
+from private_ate.experiments.chunks import Cell
 from private_ate.experiments.claims import Claim
-from private_ate.experiments.grid import Cell
 from private_ate.experiments.plans import Scale
-from private_ate.experiments.referee.costs import (
+from private_ate.experiments.referee.draws import (
     audit_arms,
     measure_memory,
     read_audits,
+    read_draws,
     read_memory,
+    run_tasks,
 )
 from private_ate.experiments.referee.families import FAMILIES
-from private_ate.experiments.referee.figures import draw_families
-from private_ate.experiments.referee.overview import draw_overview
+from private_ate.experiments.referee.figures import draw_families, draw_overview
 from private_ate.experiments.referee.page import Outcome, claims_of_referee, referee_page
 from private_ate.experiments.referee.plan import FULL, QUICK, Extent
-from private_ate.experiments.referee.running import read_draws, run_tasks
 from private_ate.experiments.referee.tables import results_csv, summary_csv
 from private_ate.experiments.referee.verdicts import cells_of
 
-__all__ = ["conduct", "plan_referee", "write_results"]
+__all__ = ["plan_referee", "run_referee", "write_results"]
 
 
 def plan_referee(scale: Scale) -> Iterator[Cell]:
@@ -39,7 +39,7 @@ def plan_referee(scale: Scale) -> Iterator[Cell]:
                 yield Cell(setting.name, arm.label, epsilon, repetitions=repetitions)
 
 
-def conduct(  # noqa: PLR0913  # what the command line says about a run
+def run_referee(  # noqa: PLR0913  # what the command line says about a run
     folder: Path,
     *,
     quick: bool,

@@ -1,4 +1,4 @@
-"""A window around many numbers, chosen privately: where they lie, and how far they spread.
+"""A window around many numbers, chosen privately: their median, and how far they spread.
 
 Smith's widened winsorised mean (2011) in the form that is used here: a private median, a private
 quantile of the distances from it, and a window of several such distances. Noise that is added to a
@@ -31,7 +31,7 @@ __all__ = [
     "variance_bound",
 ]
 
-_WIDENING: Final = 3  # distances to either side: 2.8 standard deviations of a normal law
+_WIDENING: Final = 3  # distances to either side: 2.8 standard deviations of a normal distribution
 _HELD: Final = Fraction(13, 20)  # of the distances are to lie within the spread
 _MIDPOINTS: Final = 1 << 12
 _BASE_SCALE: Final = 0.05  # of the limits' distance: how far candidates spread around their middle
@@ -57,7 +57,7 @@ class Window:
 
 
 def can_choose_window(size: int, epsilon: Fraction) -> bool:
-    """Say whether so many numbers have ranks enough to be told apart by ε; public numbers."""
+    """Whether so many numbers have ranks enough for ε to distinguish; public numbers."""
     return size * epsilon >= _LEAST_PRODUCT
 
 
@@ -87,7 +87,7 @@ def release_window(
 def midpoint_rule(low: int, high: int, size: int) -> CentreRule:
     """Return candidates for a median: denser near the middle of the limits, where effects are.
 
-    They are quantiles of a Cauchy law that is cut at the limits.
+    They are quantiles of a Cauchy distribution that is cut at the limits.
     """
     share = (2 * np.arange(_MIDPOINTS) + 1) / _MIDPOINTS - 1
     away = _BASE_SCALE * np.tan(share * math.atan(0.5 / _BASE_SCALE))

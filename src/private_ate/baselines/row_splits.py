@@ -1,6 +1,6 @@
-"""Parts of the rows, chosen by a hash of the row index and never by a record.
+"""Disjoint sets of rows, chosen by a hash of the row index and never by a record.
 
-A row is in one part, so what is released from one part costs nothing to the rows of another.
+A row is in one set, so what is released from one set costs nothing to the rows of another.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from private_ate.domain import Domain
 from private_ate.privacy.entropy import Entropy
 from private_ate.study import Block, Study, Summable
 
-__all__ = ["Part", "all_rows", "places_of", "split_folds", "split_rows"]
+__all__ = ["RowSplit", "all_rows", "row_hashes", "split_folds", "split_rows"]
 
 S = TypeVar("S", bound=Summable)
-
 _CHUNK = 1 << 20
-_PLACES = 1 << 32  # a row's hash is a place below this
+_HASHES = 1 << 32  # a row's hash is a place below this
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowSplit:
     """The rows of one part by themselves, covariates rescaled to [−1, 1].
 
     ``size`` is at least one so that an empty part, which only a tiny n can bring about, still has
@@ -54,29 +53,29 @@ class Part:
         return self.study.fold(lambda block: kernel(self._rows(block)), title=title)
 
     def _rows(self, block: Block) -> Block:
-        places = places_of(block.first, block.treatment.size, self.salt)
+        places = row_hashes(block.first, block.treatment.size, self.salt)
         mine = (places >= self.low) & (places < self.high)
         outcome = None if block.outcome is None else block.outcome[mine]
         return Block(2.0 * block.covariates[mine] - 1.0, block.arm[mine], outcome)
 
 
-def all_rows(study: Study) -> Part:
+def all_rows(study: Study) -> RowSplit:
     """Return all rows as one part, for methods that pay for every pass over them."""
-    return Part(study, 0, 0, _PLACES, max(study.size, 1), study.size == 0)
+    return RowSplit(study, 0, 0, _HASHES, max(study.size, 1), study.size == 0)
 
 
-def split_rows(study: Study, share: float, entropy: Entropy) -> tuple[Part, Part]:
+def split_rows(study: Study, share: float, entropy: Entropy) -> tuple[RowSplit, RowSplit]:
     """Split the rows at random into a training and an evaluation part of public sizes."""
-    training, evaluation = _split(study, [0, round(share * _PLACES), _PLACES], entropy)
+    training, evaluation = _split(study, [0, round(share * _HASHES), _HASHES], entropy)
     return training, evaluation
 
 
-def split_folds(study: Study, folds: int, entropy: Entropy) -> list[Part]:
+def split_folds(study: Study, folds: int, entropy: Entropy) -> list[RowSplit]:
     """Split the rows at random into folds of nearly equal, public sizes."""
-    return _split(study, [fold * _PLACES // folds for fold in range(folds + 1)], entropy)
+    return _split(study, [fold * _HASHES // folds for fold in range(folds + 1)], entropy)
 
 
-def places_of(first: int, rows: int, salt: int) -> npt.NDArray[np.int64]:
+def row_hashes(first: int, rows: int, salt: int) -> npt.NDArray[np.int64]:
     """Hash the indices of a run of rows to places below 2³² (splitmix64)."""
     state = np.arange(first + 1, first + 1 + rows, dtype=np.uint64)
     state = state * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)
@@ -85,13 +84,13 @@ def places_of(first: int, rows: int, salt: int) -> npt.NDArray[np.int64]:
     return ((state ^ (state >> np.uint64(31))) >> np.uint64(32)).astype(np.int64)
 
 
-def _split(study: Study, edges: list[int], entropy: Entropy) -> list[Part]:
+def _split(study: Study, edges: list[int], entropy: Entropy) -> list[RowSplit]:
     salt = int.from_bytes(entropy.draw(8))
     sizes = np.zeros(len(edges) - 1, dtype=np.int64)
     for first in range(0, study.size, _CHUNK):
-        places = places_of(first, min(_CHUNK, study.size - first), salt)
+        places = row_hashes(first, min(_CHUNK, study.size - first), salt)
         sizes += np.histogram(places, bins=edges)[0]
     return [
-        Part(study, salt, low, high, max(int(size), 1), int(size) == 0)
+        RowSplit(study, salt, low, high, max(int(size), 1), int(size) == 0)
         for low, high, size in zip(edges[:-1], edges[1:], sizes, strict=True)
     ]

@@ -10,20 +10,19 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.baselines.ipw import fit_propensity, propensity_sensitivity, scores_of
 from private_ate.baselines.perturbation import Budget, release_vector
-from private_ate.baselines.row_parts import Part
+from private_ate.baselines.row_splits import RowSplit
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block
 
-__all__ = ["Nuisances", "fit_nuisances", "release_nuisances"]
-
+__all__ = ["NuisanceModels", "fit_nuisance_models", "release_nuisance_models"]
 
 _ARM_SENSITIVITY = math.sqrt(1.5) * (1 + 1e-9)  # (count, sum, sum) moves by at most (1, ½, ½)
 _OUTCOME_RIDGE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Nuisances:
+class NuisanceModels:
     """Weights of the three models for ``z = (1, 2x − 1)``; outcomes in units of their range."""
 
     propensity: Floats
@@ -70,7 +69,9 @@ class _Moments:
         return _Moments(self.gram + other.gram, self.cross + other.cross)
 
 
-def release_nuisances(part: Part, ridge: float, budget: Budget, noise: Noise) -> Nuisances:
+def release_nuisance_models(
+    part: RowSplit, ridge: float, budget: Budget, noise: Noise
+) -> NuisanceModels:
     """Release a propensity model and the mean outcome of each arm in one Gaussian vector.
 
     Both are divided by their L2 sensitivity and by √2, so that the joint vector moves by at most
@@ -84,14 +85,14 @@ def release_nuisances(part: Part, ridge: float, budget: Budget, noise: Noise) ->
     joint = np.concatenate((weights / slope, sums / arm))
     noisy = release_vector(noise, "nuisance models", joint, sensitivity=1 + 1e-9, budget=budget)
     count, treated, control = noisy[-3:] * arm
-    return Nuisances(
+    return NuisanceModels(
         noisy[:-3] * slope,
         _constant(treated, count, weights.size),
         _constant(control, part.size - count, weights.size),
     )
 
 
-def fit_nuisances(part: Part, ridge: float) -> Nuisances:
+def fit_nuisance_models(part: RowSplit, ridge: float) -> NuisanceModels:
     """Fit a logistic model and a linear model per arm without any noise; **not private**."""
     moments = part.fold(_moments)
     dimension = part.dimension + 1
@@ -101,7 +102,7 @@ def fit_nuisances(part: Part, ridge: float) -> Nuisances:
         for gram, cross in zip(moments.gram, moments.cross, strict=True)
     )
     middle = np.eye(dimension)[0] / 2  # outcomes were centred
-    return Nuisances(fit_propensity(part, ridge), treated + middle, control + middle)
+    return NuisanceModels(fit_propensity(part, ridge), treated + middle, control + middle)
 
 
 def _arm_totals(block: Block) -> _ArmTotals:
