@@ -21,7 +21,7 @@ test_that("a number that adjusts for nothing is not called an effect", {
 
 test_that("a binary outcome is shown with what follows from its effect", {
   data <- study()
-  data$died <- factor(ifelse(data$y > 20, "dead", "alive"))
+  data$died <- factor(ifelse(data$y > stats::median(data$y), "dead", "alive"))
   died <- ask(died ~ treat | age + sex, data, outcome_bounds = NULL, event_label = "dead", means = TRUE)
 
   for (words in c("means: 0", "risk ratio: ", "odds ratio: ", "needed to treat: [0-9.]+ for one event")) {
