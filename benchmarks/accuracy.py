@@ -30,9 +30,9 @@ import numpy as np
 from families import FAMILIES, Study, make_study
 
 from private_ate import estimate_ate
-from private_ate.estimators.blocks import inside as block_model
-from private_ate.estimators.blocks import method as blocks
-from private_ate.estimators.calibrated import method as calibrated
+from private_ate.methods.blocks import inside as block_model
+from private_ate.methods.blocks import method as blocks
+from private_ate.methods.calibrated import method as calibrated
 
 NORMAL = 1.959964
 ABSURD = 3.0

@@ -38,7 +38,6 @@ from arms_figures import ERRORS, INTERVALS, NOT_PRIVATE
 
 from private_ate import estimate_ate
 from private_ate.datasets import Dataset, SeveralArms, generate
-from private_ate.estimators.registry import METHODS
 from private_ate.experiments.references import (
     REFERENCES,
     contrast_error,
@@ -46,6 +45,7 @@ from private_ate.experiments.references import (
     matched_means,
     records_of,
 )
+from private_ate.methods.registry import METHODS
 
 EPSILONS = ("0.5", "1", "2", "4")
 SKEWED = (0.70, 0.15, 0.10, 0.05)

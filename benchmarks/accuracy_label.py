@@ -16,17 +16,17 @@ import numpy as np
 from private_ate.data.tables import read_table
 from private_ate.datasets import load, synth
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.calibrated.clipping import outcomes_of, release_clip
-from private_ate.estimators.calibrated.design import pose
-from private_ate.estimators.calibrated.options import CalibratedOptions, outcome_share, plan_clip
-from private_ate.estimators.calibrated.private import add_outcomes
-from private_ate.estimators.calibrated.weights import choose_cap, settle, try_caps
-from private_ate.estimators.published import method as published
-from private_ate.estimators.request import Request
+from private_ate.methods.calibrated.clipping import outcomes_of, release_clip
+from private_ate.methods.calibrated.design import pose
+from private_ate.methods.calibrated.options import CalibratedOptions, outcome_share, plan_clip
+from private_ate.methods.calibrated.private import add_outcomes
+from private_ate.methods.calibrated.weights import choose_cap, settle, try_caps
+from private_ate.methods.published import method as published
 from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.request import Request
 
 EPSILONS = ("0.1", "0.5", "1", "2", "4")
 # The prototype's tables (design of the label level); it coded ACIC's three letter columns as

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.ledger import Charge, Ledger
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.ledger.ledger import Charge, Ledger
 
 _ROUNDS = 5
 

@@ -17,11 +17,11 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 
 # Which part of the house a layer belongs to, for the picture's colours; a new layer is grey.
 _PARTS = {
-    "doors": ("cli", "dowhy", "sklearn", "estimation", "charging", "planning", "report"),
-    "checks": ("experiments", "audit", "datasets"),
-    "methods": ("baselines", "estimators", "models"),
+    "doors": ("cli", "dowhy", "sklearn", "integrations", "api", "charging", "planning", "report"),
+    "checks": ("experiments", "audit", "datasets", "diagnostics"),
+    "methods": ("baselines", "methods", "models"),
     "rows": ("engines", "data", "study", "domain"),
-    "privacy": ("privacy", "release", "effects"),
+    "privacy": ("privacy", "ledger", "release", "effects"),
 }
 _COLOURS = {  # fill and edge
     "doors": ("#e3edf7", "#3b6ea5"),

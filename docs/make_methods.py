@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from private_ate.estimators.composition import AXES, COMPOSES, gap_sentences, takes
-from private_ate.estimators.registry import AUTO, METHODS, Method
+from private_ate.methods.composition import AXES, COMPOSES, gap_sentences, takes
+from private_ate.methods.registry import AUTO, METHODS, Method
 
 DOCS = Path(__file__).resolve().parent
 _START, _END = "<!-- methods -->\n", "<!-- end of methods -->\n"

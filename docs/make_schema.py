@@ -201,7 +201,7 @@ def settings_types() -> list[type[Settings]]:
     """Return the settings of every method in this package, by name."""
     found = set()
     for module in pkgutil.walk_packages(private_ate.__path__, "private_ate."):
-        if module.name.split(".")[1] not in ("estimators", "baselines"):
+        if module.name.split(".")[1] not in ("methods", "baselines"):
             continue
         for value in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(value) and issubclass(value, Settings) and value.methods:

@@ -16,19 +16,19 @@ import numpy as np
 import polars as pl
 
 from private_ate import PrivateAteError
+from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Call, Tape, broken_promises, moved_share
 from private_ate.data.missing_rules import Reading
 from private_ate.domain import Categories, Domain
 from private_ate.engines.open_table import open_table
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.composition import takes
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import takes
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.objective import (
     SMOOTHING_SHARE,
     ArmObjectiveCalibration,
     ObjectiveCalibration,
 )
+from private_ate.request import Request
 
 __all__ = ["Case", "Found", "Try", "climb"]
 

@@ -13,7 +13,7 @@ from functools import wraps
 
 import pytest
 
-_MODULES = ("estimators.calibrated.features", "estimators.calibrated.evidence",
+_MODULES = ("methods.calibrated.features", "methods.calibrated.evidence",
             "models.boosting", "models.trees")  # fmt: skip
 _MOST = 64
 _learned = OrderedDict()
@@ -45,7 +45,7 @@ def _remembering(learn):
 
 def pytest_runtest_logstart():
     """Begin once the package is loaded: tests that have no use for it do not pay for that."""
-    design = sys.modules.get("private_ate.estimators.calibrated.design")
+    design = sys.modules.get("private_ate.methods.calibrated.design")
     if design is not None and not hasattr(design.learn_features, "__wrapped__"):
         design.learn_features = _remembering(design.learn_features)
 
@@ -53,6 +53,6 @@ def pytest_runtest_logstart():
 @pytest.fixture
 def learn_anew(monkeypatch):
     """Learn every time in this test."""
-    from private_ate.estimators.calibrated import design, features
+    from private_ate.methods.calibrated import design, features
 
     monkeypatch.setattr(design, "learn_features", features.learn_features)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Tape, broken_promises
-from private_ate.estimation import METHODS, estimate_study
 
 
 def replace_record(study, rng):

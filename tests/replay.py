@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from private_ate.audit.replay import Call, Tape, broken_promises, moved_share
 from private_ate.effects.estimate import Estimate
-from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.release import Release
+from private_ate.request import Request
 
 __all__ = [
     "Call", "Run", "Tape", "broken_promises", "check_releases", "moved_share", "record",

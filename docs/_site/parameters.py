@@ -16,7 +16,7 @@ __all__ = ["OwnRows"]
 
 # Where parameters are described that many functions share, the first of them first.
 _SOURCES = (
-    "estimation.estimate_ate", "effects.p_value", "planning.api.plan_ate",
+    "api.estimate_ate", "effects.p_value", "planning.api.plan_ate",
     "checking.check.check_data",
 )  # fmt: skip
 # A docstring's :meth:`to_text` is `to_text` on the page.

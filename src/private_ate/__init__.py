@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from private_ate._version import VERSION as __version__
+    from private_ate.api import estimate_ate
     from private_ate.baselines.aim import AimOptions
     from private_ate.baselines.balancing import BalancingOptions
     from private_ate.baselines.blocking import BlockingOptions
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding
     from private_ate.data.csv_file import CsvFile
     from private_ate.data.workbooks import ExcelFile
+    from private_ate.diagnostics.exact import diagnose_ate, exact_effect, exact_means
+    from private_ate.diagnostics.overlap import describe_overlap
+    from private_ate.diagnostics.table_one import describe_arms
     from private_ate.domain import (
         Binary,
         Categories,
@@ -61,16 +65,12 @@ if TYPE_CHECKING:
         SchemaError,
         UndeclaredError,
     )
-    from private_ate.estimation import estimate_ate
-    from private_ate.estimators.blocks.plan import BlocksOptions
-    from private_ate.estimators.calibrated.options import CalibratedOptions
-    from private_ate.estimators.curator.table_one import describe_arms
-    from private_ate.estimators.exact import diagnose_ate, exact_effect, exact_means
-    from private_ate.estimators.orthogonal import OrthogonalOptions
-    from private_ate.estimators.overlap import describe_overlap
-    from private_ate.estimators.published.method import PublishedOptions
+    from private_ate.ledger.ledger import Ledger
+    from private_ate.methods.blocks.plan import BlocksOptions
+    from private_ate.methods.calibrated.options import CalibratedOptions
+    from private_ate.methods.orthogonal import OrthogonalOptions
+    from private_ate.methods.published.method import PublishedOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
-    from private_ate.privacy.ledger.ledger import Ledger
     from private_ate.release import (
         Arm,
         ArmDiagnostics,
@@ -102,10 +102,10 @@ _HOMES = {
     "sites.values": ("Combined", "CombinedEffect"),
     "data.csv_file": ("CsvFile",),
     "data.workbooks": ("ExcelFile",),
-    "estimation": ("estimate_ate",),
-    "estimators.exact": ("diagnose_ate", "exact_effect", "exact_means"),
-    "estimators.overlap": ("describe_overlap",),
-    "estimators.curator.table_one": ("describe_arms",),
+    "api": ("estimate_ate",),
+    "diagnostics.exact": ("diagnose_ate", "exact_effect", "exact_means"),
+    "diagnostics.overlap": ("describe_overlap",),
+    "diagnostics.table_one": ("describe_arms",),
     "effects": (
         "ArmMeans",
         "EValue",
@@ -122,7 +122,7 @@ _HOMES = {
     ),
     "release.public_facts": ("PublicFacts",),
     "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
-    "privacy.ledger.ledger": ("Ledger",),
+    "ledger.ledger": ("Ledger",),
     "release": (
         "Arm",
         "ArmDiagnostics",
@@ -236,7 +236,7 @@ def _home_of_options(name: str) -> str | None:
     """Return where a method's options are; every registered method's are served."""
     if not name.endswith("Options"):
         return None
-    home: str | None = import_module("private_ate.estimators.registry").option_homes().get(name)
+    home: str | None = import_module("private_ate.methods.registry").option_homes().get(name)
     return home
 
 

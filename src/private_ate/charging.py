@@ -37,12 +37,9 @@ from private_ate.errors import (
     RecordsError,
     SchemaError,
 )
-from private_ate.estimators.registry import Method
-from private_ate.estimators.request import Request
-from private_ate.privacy.budget import parse_delta
-from private_ate.privacy.ledger.chain import digest
-from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.ledger import (
+from private_ate.ledger.chain import digest
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.ledger.ledger import (
     Also,
     Binding,
     Charge,
@@ -52,8 +49,11 @@ from private_ate.privacy.ledger.ledger import (
     check_analyst,
     check_name,
 )
+from private_ate.methods.registry import Method
+from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.release import Release
+from private_ate.request import Request
 from private_ate.settings import LedgerNote, with_ledger_note
 
 __all__ = [

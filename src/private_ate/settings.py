@@ -284,7 +284,7 @@ class OutcomeFacts:
 class ArmsSettings(Settings):
     """What every method says of three arms or more; numbers by arm are mappings from its label.
 
-    ``estimators.several_arms.estimate_from_arms`` fills these fields in: a method leaves them out.
+    ``methods.several_arms.estimate_from_arms`` fills these fields in: a method leaves them out.
 
     Attributes
     ----------

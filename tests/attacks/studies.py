@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from private_ate.api import METHODS, estimate_study
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from replay import replay_findings
 
 SLOW = {"aim", "privsyn"}  # synthesizers take seconds a run: their attacks are long audits

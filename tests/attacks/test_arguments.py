@@ -38,12 +38,12 @@ from private_ate import (
     estimate_ate,
     plan_ate,
 )
+from private_ate.api import METHODS
 from private_ate.arguments import exact_number, real_number, whole_number
 from private_ate.charging import bill_for
 from private_ate.cli.app import app
-from private_ate.estimation import METHODS
-from private_ate.estimators.request import Request
 from private_ate.privacy.budget import parse_delta, parse_epsilon
+from private_ate.request import Request
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1)})
 FRAME = pl.DataFrame({"t": [0, 1] * 4, "y": [0.25, 0.5] * 4, "a": [0.25, 0.75] * 4})

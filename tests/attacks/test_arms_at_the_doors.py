@@ -25,9 +25,9 @@ from private_ate import (
 from private_ate.charging import bill_for
 from private_ate.cli import main
 from private_ate.cli.app import app
-from private_ate.estimators.composition import takes
-from private_ate.estimators.registry import METHODS
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import takes
+from private_ate.methods.registry import METHODS
+from private_ate.request import Request
 
 ROWS = 240
 CANARY = "secret-4711"

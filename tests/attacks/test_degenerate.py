@@ -9,10 +9,10 @@ import pytest
 from studies import CASES, DOMAIN, every_case, make_study
 
 from private_ate import Domain, DomainError, Interval, PrivateAteError, Treatment
+from private_ate.api import estimate_study
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import estimate_study
-from private_ate.estimators.request import Request
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 sample_cases = pytest.mark.parametrize(
     ("method", "level"), [case for case in CASES if case.values[1] == "sample"]

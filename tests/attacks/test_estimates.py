@@ -28,10 +28,10 @@ from private_ate import (
 from private_ate.audit.replay import Tape
 from private_ate.engines import local
 from private_ate.engines.local import LocalPool, LocalStudy
-from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import weighted_sum
+from private_ate.request import Request
 from replay import record
 
 CANARY = 86420.97531

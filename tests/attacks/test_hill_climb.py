@@ -22,7 +22,7 @@ from private_ate import (
     SmoothMatchingOptions,
     Treatment,
 )
-from private_ate.estimation import METHODS
+from private_ate.api import METHODS
 from private_ate.privacy.noise import Noise
 
 COVARIATES = {"a": Interval(0, 1), "b": Categories("u", "v", "w")}

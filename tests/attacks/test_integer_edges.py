@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Tape, broken_promises
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
@@ -21,11 +22,9 @@ from private_ate.baselines.synthesis.records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.blocks.compare import compare_arms_as_they_are
-from private_ate.estimators.blocks.counts import Counts, Subgroups, release_counts
-from private_ate.estimators.calibrated.clipping import release_range
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.compare import compare_arms_as_they_are
+from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
+from private_ate.methods.calibrated.clipping import release_range
 from private_ate.models.standardization import Scaling, noise_bits, release_scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -37,6 +36,7 @@ from private_ate.privacy.quantization import (
     require_rows,
     weighted_sum,
 )
+from private_ate.request import Request
 from private_ate.study import Block
 from replay import record
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from private_ate import ArgumentError, BudgetError, Ledger, LedgerError
-from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.ledger import Charge
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.ledger.ledger import Charge
 
 TENTH = BudgetUnits(10**8)
 SPELLINGS = ["ann", "ANN", " Ann ", "\u0410nn", "\u0391nn", "A\uff4en"]
@@ -45,8 +45,8 @@ def test_a_copy_of_the_one_file_shows_all_that_is_spent(tmp_path, path):
 OPENER = """
 import sys
 from private_ate import Ledger
-from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.ledger import Charge
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.ledger.ledger import Charge
 ledger = Ledger.open(sys.argv[1])
 ledger.spend(Charge("trial", sys.argv[2], "p", BudgetUnits(10**8)))
 ledger.close()
@@ -188,7 +188,7 @@ def test_names_that_could_be_mistaken_are_refused(path, caps):
     "name", ["Ann", "Zoë Müller", "Анна Жукова", "Γιώργος", "李娜", "Anna 李", "山田 はな", "R2-D2"]
 )
 def test_names_in_one_alphabet_are_names(path, name):
-    from private_ate.privacy.ledger.names import fold_name
+    from private_ate.ledger.names import fold_name
 
     ledger = Ledger.create(path, "trial", epsilon="1", caps={name: "0.1"})
     spend(ledger, "one", name.upper())

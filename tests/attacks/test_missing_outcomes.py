@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval, Outcome, Treatment, estimate_ate
+from private_ate.api import METHODS
 from private_ate.audit.bounds import epsilon_bound
 from private_ate.audit.neighbours import neighbours_for, noisy_steps
 from private_ate.audit.replay import Tape, broken_promises
-from private_ate.estimation import METHODS
-from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.request import Request
 
 DRAWS = 3000
 PAIRS = [pair for pair in neighbours_for("label", missing=True) if "missing" in pair.title]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from studies import check_neighbours, make_study, move, neighbours
 
+from private_ate.api import METHODS
 from private_ate.audit import samplers
 from private_ate.audit.samplers import check_flips, check_rate, check_samplers
-from private_ate.estimation import METHODS
-from private_ate.estimators.published import effect
+from private_ate.methods.published import effect
 from private_ate.privacy import noise, quantization
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from private_ate.api import METHODS, estimate_study
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.published.method import PublishedOptions
-from private_ate.estimators.published.regression import ScoreNoise
-from private_ate.estimators.request import Request
+from private_ate.methods.published.method import PublishedOptions
+from private_ate.methods.published.regression import ScoreNoise
 from private_ate.models.logistic import fit_logistic_obliviously
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from replay import Tape, check_releases, moved_share
 
 DOMAIN = Domain("t", ("y", Interval(-3, 5)))

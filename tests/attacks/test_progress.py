@@ -6,16 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from private_ate.api import estimate_study, method_for
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.privsyn import PrivSynOptions
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import estimate_study, method_for
-from private_ate.estimators.blocks.method import BlocksOptions
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.method import BlocksOptions
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import ObjectiveCalibration
+from private_ate.request import Request
 
 ROWS = 60_000
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(4)})

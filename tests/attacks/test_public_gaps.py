@@ -11,8 +11,8 @@ import pytest
 from private_ate import ArgumentError, Domain, Interval, Ledger, LedgerError, Outcome, estimate_ate
 from private_ate.charging import binding_of
 from private_ate.domain import SamplingWeights
-from private_ate.privacy.ledger.accounts import state_of
-from private_ate.privacy.ledger.chain import Entry
+from private_ate.ledger.accounts import state_of
+from private_ate.ledger.chain import Entry
 
 ROWS = 400
 VICTIM = 137  # the row whose x everybody knows

@@ -12,8 +12,8 @@ import pytest
 from studies import make_study
 
 from private_ate.baselines.perturbation import Budget, release_vector
-from private_ate.estimators.published import regression
-from private_ate.estimators.published.regression import ScoreNoise, release_coefficients
+from private_ate.methods.published import regression
+from private_ate.methods.published.regression import ScoreNoise, release_coefficients
 from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise

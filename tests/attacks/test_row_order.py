@@ -13,12 +13,12 @@ from studies import make_study
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.disk_columns import _on_disk, reorder_rows
 from private_ate.engines.local import LocalPool, LocalStudy
-from private_ate.estimators.published.method import PublishedOptions, estimate_published
-from private_ate.estimators.request import Request
+from private_ate.methods.published.method import PublishedOptions, estimate_published
 from private_ate.privacy.entropy import SecureEntropy, SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.privacy.samplers import random_order
+from private_ate.request import Request
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 REQUEST = Request("label", Fraction(1), neighbors=1, options=PublishedOptions(k=2))

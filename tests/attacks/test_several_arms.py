@@ -15,10 +15,10 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
+from private_ate.api import METHODS, estimate_study
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 ROWS = 60
 RUNS = {

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from private_ate import estimate_ate
+from private_ate.api import METHODS, estimate_study
 from private_ate.domain import Domain, Interval, Outcome
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from replay import replay_findings
 from several_arms import arm_domain, arm_study, arm_table
 

@@ -21,7 +21,7 @@ from private_ate import (
 )
 from private_ate.data.missing_rules import Reading
 from private_ate.engines.open_table import open_table
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 
 ROWS = 80
 DOMAIN = Domain(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from private_ate.api import estimate_ate
 from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.ipw import IpwOptions
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import estimate_ate
 from private_ate.models.logistic import fit_logistic
 
 # Reference figures were made with 60 to 80 runs on other draws of the same design; a mean of 150

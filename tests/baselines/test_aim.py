@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from private_ate import ArgumentError, Binary, Categories, Domain, Interval, Treatment, estimate_ate
+from private_ate.api import estimate_study, method_for
 from private_ate.audit.replay import Tape
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.synthesis.records import (
@@ -19,9 +20,8 @@ from private_ate.baselines.synthesis.records import (
     rows_for,
 )
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import estimate_study, method_for
-from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget
+from private_ate.request import Request
 
 QUICK = AimOptions(bins=2, outcome_bins=2)
 

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from private_ate import ArgumentError, BalancingOptions, Domain, Interval, Treatment, estimate_ate
+from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Tape
 from private_ate.baselines.estimand_weights import balancing_weights
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
 from private_ate.models.private_balancing import BalancingObjective, loss_bounds_of, row_losses
 from private_ate.models.private_logistic import PrivateFit
 from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
+from private_ate.request import Request
 from replaced_records import assert_promises_hold
 
 ESTIMANDS = ("ate", "att", "atc", "ato")

@@ -12,7 +12,7 @@ from private_ate import ArgumentError, BlockingOptions, Domain, Interval, Treatm
 from private_ate.baselines.blocking import block_effect, kept_blocks
 from private_ate.baselines.strata import CellCounts
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.request import Request
+from private_ate.request import Request
 from replaced_records import assert_promises_hold
 
 ESTIMANDS = ("ate", "att", "atc", "ato")

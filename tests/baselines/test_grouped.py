@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import minimize
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
+from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Tape, broken_promises, moved_share
 from private_ate.baselines.grouped import (
     GroupModel,
@@ -22,8 +23,7 @@ from private_ate.baselines.grouped import (
     spread_of,
 )
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
+from private_ate.request import Request
 from private_ate.study import Groups
 
 ESTIMANDS = ("ate", "att", "atc", "ato")

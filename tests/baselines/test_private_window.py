@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from scipy.stats import t as student
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
+from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Tape
 from private_ate.baselines.private_window import (
     Window,
@@ -22,11 +23,10 @@ from private_ate.baselines.private_window import (
     variance_bound,
 )
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile
+from private_ate.request import Request
 from replaced_records import assert_promises_hold
 
 DOMAIN = Domain(

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from private_ate import ArgumentError, Binary, Categories, Domain, Treatment, estimate_ate
+from private_ate.api import estimate_study, method_for
 from private_ate.audit.replay import Tape
 from private_ate.baselines.privsyn import (
     PrivSynOptions,
@@ -26,9 +27,8 @@ from private_ate.baselines.synthesis.marginals import (
     synthesise,
 )
 from private_ate.baselines.synthesis.records import NeighbourRule
-from private_ate.estimation import estimate_study, method_for
-from private_ate.estimators.request import Request
 from private_ate.privacy.accounting import concentrated_budget
+from private_ate.request import Request
 
 QUICK = PrivSynOptions(bins=2, outcome_bins=2, iterations=3)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval
+from private_ate.api import estimate_study, method_for
 from private_ate.audit.replay import Tape, broken_promises, moved_share
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
@@ -29,9 +30,8 @@ from private_ate.baselines.smooth_matching import (
     matched_effect,
     smooth_sensitivity,
 )
-from private_ate.estimation import estimate_study, method_for
-from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SeededEntropy
+from private_ate.request import Request
 
 SYNTHESISERS = [
     ("aim", AimOptions(bins=2, outcome_bins=3)),

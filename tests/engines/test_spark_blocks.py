@@ -11,7 +11,7 @@ from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_columns import SparkColumns
-from private_ate.estimators.blocks.partition import Shuffle
+from private_ate.methods.blocks.partition import Shuffle
 
 ROWS, EFFECT = 30_000, 0.1
 PARTITION_BYTES = 200_000

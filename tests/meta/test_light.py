@@ -6,7 +6,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("module", ["private_ate", "private_ate.estimation"])
+@pytest.mark.parametrize("module", ["private_ate", "private_ate.api"])
 def test_importing_the_package_imports_no_cluster_and_no_peer(module):
     heavy = ("pyspark", "pyarrow", "pandas", "sklearn", "matplotlib")
     code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"

@@ -13,16 +13,16 @@ import pytest
 
 import private_ate
 from private_ate import ArgumentError, Domain, Interval, Outcome, Survival, Treatment
+from private_ate.api import METHODS, method_for
 from private_ate.cli.app import app
-from private_ate.estimation import METHODS, method_for
-from private_ate.estimators.composition import AXES, COMPOSES, refuse_gaps, takes
-from private_ate.estimators.registry import AUTO, is_default
-from private_ate.estimators.request import Estimand, Request, Target
 from private_ate.experiments import arms
 from private_ate.experiments.arms import ARM_STYLES
+from private_ate.methods.composition import AXES, COMPOSES, refuse_gaps, takes
+from private_ate.methods.registry import AUTO, is_default
 from private_ate.privacy.levels import Level, has_public_covariates, private_part
 from private_ate.release.metadata import ReleasedEstimand
 from private_ate.report import phrasing, text
+from private_ate.request import Estimand, Request, Target
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "private_ate"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import private_ate
-from private_ate.estimators.registry import option_homes
+from private_ate.methods.registry import option_homes
 from private_ate.privacy.noise import Noise
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,7 +149,7 @@ def test_every_release_step_of_the_published_method_states_its_privacy():
         "regression": ("release_coefficients", "release_multinomial", "ScoreNoise.add"),
     }
     for home, name in ((home, name) for home, names in steps.items() for name in names):
-        module = importlib.import_module(f"private_ate.estimators.published.{home}")
+        module = importlib.import_module(f"private_ate.methods.published.{home}")
         text = inspect.getdoc(attrgetter(name)(module)) or ""
         for word in ("Neighbours:", "Sensitivity", "Cost: ", "Proof: docs/proofs/"):
             assert word in text, (name, word)

@@ -74,7 +74,7 @@ def test_the_function_of_an_algorithm_says_so(number):
 
 @pytest.mark.parametrize("number", [4, 5, 9, 10, 11, 12])
 def test_an_equation_that_is_computed_is_named_in_the_published_method(number):
-    folder = ROOT / "src" / "private_ate" / "estimators" / "published"
+    folder = ROOT / "src" / "private_ate" / "methods" / "published"
     text = " ".join(path.read_text("utf-8") for path in sorted(folder.glob("*.py")))
     assert re.search(rf"Equations? (?:\d+ and )?{number}\b", text)
 

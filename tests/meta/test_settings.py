@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from private_ate.estimation import METHODS
-from private_ate.estimators.composition import takes
-from private_ate.estimators.registry import RETIRED
+from private_ate.api import METHODS
+from private_ate.methods.composition import takes
+from private_ate.methods.registry import RETIRED
 from private_ate.settings import ArmsSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from private_ate import (
 )
 from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.estimators.overlap import describe_overlap
+from private_ate.diagnostics.overlap import describe_overlap
 from private_ate.report.html import PublicFacts, releases_page
 from several_outcomes import clinic_domain, clinic_table
 from sites import effect_row, halves, made_up_site

@@ -12,13 +12,13 @@ from tests.replay import replay_findings
 from private_ate.audit.replay import Tape, moved_share
 from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
 from private_ate.engines.local import FurtherOutcome, LocalStudy
-from private_ate.estimators.blocks import method
-from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks import method
+from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.privacy.trimmed_mean import CentreRule
+from private_ate.request import Request
 
 BOUND = 1000
 ADJUST = BlocksOptions(adjust=True, partitions=2)

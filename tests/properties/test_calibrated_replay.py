@@ -9,13 +9,13 @@ import pytest
 import replay
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.calibrated import clipping
-from private_ate.estimators.calibrated import method as calibrated
-from private_ate.estimators.calibrated.method import estimate_calibrated
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.request import Request
+from private_ate.methods.calibrated import clipping
+from private_ate.methods.calibrated import method as calibrated
+from private_ate.methods.calibrated.method import estimate_calibrated
+from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 REQUESTS = [
     {},

@@ -9,13 +9,13 @@ import pytest
 import replay
 from private_ate.domain import Domain, Interval, Outcome
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
-from private_ate.estimators.calibrated import observed_means
-from private_ate.estimators.calibrated.method import estimate_calibrated
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.calibrated import observed_means
+from private_ate.methods.calibrated.method import estimate_calibrated
+from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 ROWS = 151
 REQUESTS = [
@@ -115,7 +115,7 @@ def test_a_share_that_is_told_without_noise_is_found(monkeypatch):
         released = honest(sums, largest, kept, size, epsilon=epsilon, rows=rows, noise=noise)
         return replace(released, treated=replace(released.treated, share=exact))
 
-    monkeypatch.setattr("private_ate.estimators.calibrated.method.release_observed_means", peeking)
+    monkeypatch.setattr("private_ate.methods.calibrated.method.release_observed_means", peeking)
     request = Request("label", Fraction(1), confidence=None)
     study = study_with("private")
     first, second = neighbours(study, [int(np.flatnonzero(study.treatment)[0])])[1]

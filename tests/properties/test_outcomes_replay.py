@@ -8,14 +8,14 @@ import pytest
 
 import replay
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.outcomes.method import estimate_outcomes
-from private_ate.estimators.registry import METHODS
-from private_ate.estimators.request import Request
+from private_ate.methods.calibrated.options import CalibratedOptions
+from private_ate.methods.outcomes.method import estimate_outcomes
+from private_ate.methods.registry import METHODS
 from private_ate.privacy import joint_noise
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from several_outcomes import outcome_study, replaced
 
 ASKED = [

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.calibrated.clipping import DECLARED_RANGE
-from private_ate.estimators.calibrated.design import pose
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.calibrated.variance import PairVariance, release_pair_variance
-from private_ate.estimators.request import Request
+from private_ate.methods.calibrated.clipping import DECLARED_RANGE
+from private_ate.methods.calibrated.design import pose
+from private_ate.methods.calibrated.options import CalibratedOptions
+from private_ate.methods.calibrated.variance import PairVariance, release_pair_variance
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 DOMAIN = Domain(Treatment("t", arms=("a", "b", "c")), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
 PLAIN = Request("label", Fraction(1), options=CalibratedOptions(terms="plain"))

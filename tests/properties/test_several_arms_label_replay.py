@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import replay
-from private_ate.estimators.calibrated.method import estimate_calibrated
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.published.method import PublishedOptions, estimate_published
-from private_ate.estimators.request import Request
+from private_ate.methods.calibrated.method import estimate_calibrated
+from private_ate.methods.calibrated.options import CalibratedOptions
+from private_ate.methods.published.method import PublishedOptions, estimate_published
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from several_arms import arm_domain, arm_study
 
 CALIBRATED = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracles import match_within_limits, share_ties
 from private_ate.engines.local import LocalArmPool, LocalPool
-from private_ate.estimators.published.limits import LimitsInUse, plan_limits
+from private_ate.methods.published.limits import LimitsInUse, plan_limits
 from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.privacy.quantization import WEIGHT_BITS

@@ -9,13 +9,13 @@ import pytest
 import replay
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.estimators.calibrated.method import estimate_rows
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.registry import METHODS
-from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.method import estimate_subgroups, learned_for_subgroups
+from private_ate.methods.calibrated.method import estimate_rows
+from private_ate.methods.calibrated.options import CalibratedOptions
+from private_ate.methods.registry import METHODS
+from private_ate.methods.subgroups.method import estimate_subgroups, learned_for_subgroups
 from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from several_arms import arm_study
 
 TWO = ("x0<0.5", "x1<0.4")

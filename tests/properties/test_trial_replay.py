@@ -8,9 +8,9 @@ import pytest
 import replay
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.blocks.method import estimate_blocks
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.method import estimate_blocks
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 ROWS = 320
 

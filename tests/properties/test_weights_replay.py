@@ -10,13 +10,13 @@ import replay
 from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.estimators.calibrated.method import estimate_calibrated
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.calibrated.weights import ArmWeights, PublicWeights
-from private_ate.estimators.registry import METHODS
-from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.method import estimate_subgroups
+from private_ate.methods.calibrated.method import estimate_calibrated
+from private_ate.methods.calibrated.options import CalibratedOptions
+from private_ate.methods.calibrated.weights import ArmWeights, PublicWeights
+from private_ate.methods.registry import METHODS
+from private_ate.methods.subgroups.method import estimate_subgroups
 from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.request import Request
 
 ROWS = 151
 REQUESTS = [

@@ -7,7 +7,7 @@ import pytest
 from house_people import ALICE, CAROL, DAVE, furnish
 
 from private_ate.errors import ArgumentError, BudgetError, LedgerError
-from private_ate.privacy.ledger.ledger import store_for
+from private_ate.ledger.ledger import store_for
 from private_ate.service.operations import Service
 from private_ate.service.policy import Policy
 from private_ate.service.processes import approve_plan

@@ -13,7 +13,7 @@ from private_ate import Binary, Domain, Interval, Ledger, Outcome, Treatment, es
 from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 from private_ate.service.chain_heads import publish_heads, require_heads, visible_heads
 from private_ate.service.policy import Policy, Wish
 from private_ate.service.question import Question, settle_question

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from private_ate.api import METHODS, Method
 from private_ate.audit import run, run_audit
 from private_ate.audit.bounds import epsilon_bound, joint_evidence, largest_gap
 from private_ate.audit.neighbours import EPSILON, arm_neighbours, neighbours_for, noisy_steps
@@ -17,12 +18,11 @@ from private_ate.audit.replay import Tape
 from private_ate.audit.run import Finding, audit_release, audit_steps
 from private_ate.audit.samplers import check_samplers
 from private_ate.cli.app import app
-from private_ate.estimation import METHODS, Method
-from private_ate.estimators.blocks.plan import BlocksOptions
-from private_ate.estimators.composition import takes
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.plan import BlocksOptions
+from private_ate.methods.composition import takes
 from private_ate.privacy import noise
 from private_ate.privacy.entropy import SeededEntropy
+from private_ate.request import Request
 
 PUBLISHED = METHODS["published"]
 LABEL_ONLY = {"published": Method("published", ("label",), PUBLISHED.options, PUBLISHED.run)}

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from private_ate import BalancingOptions, GroupedOptions, IpwOptions
+from private_ate.api import METHODS, Method, estimate_study
 from private_ate.audit.bounds import epsilon_bound
 from private_ate.audit.run import audit_release, audit_steps
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, Method, estimate_study
-from private_ate.estimators.request import Request
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 ONE = Fraction(1)
 WINSORIZED = GroupedOptions(groups=80, centre="winsorized")

@@ -21,11 +21,11 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
+from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Tape
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
+from private_ate.request import Request
 
 LEAST_COVERAGE = 0.93
 DATA_SETS = 300

@@ -9,9 +9,8 @@ from scipy import integrate, stats
 
 import replay
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.estimators.outcomes.method import estimate_outcomes
-from private_ate.estimators.registry import METHODS
-from private_ate.estimators.request import Request
+from private_ate.methods.outcomes.method import estimate_outcomes
+from private_ate.methods.registry import METHODS
 from private_ate.privacy.distributions import (
     SharedNoise,
     linf_variance,
@@ -22,6 +21,7 @@ from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import linf_cdf, linf_log_density, linf_quantile
 from private_ate.release.intervals import half_width, noise_draws, noise_half_width, noise_quantile
+from private_ate.request import Request
 from several_outcomes import outcome_study
 
 ONE = Fraction(1)

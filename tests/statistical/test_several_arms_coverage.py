@@ -8,10 +8,10 @@ import pytest
 from private_ate.data.tables import read_table
 from private_ate.datasets.several_arms import SeveralArms, generate_several_arms
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.blocks.method import estimate_blocks
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.method import estimate_blocks
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
+from private_ate.request import Request
 
 STUDIES = 20
 LEAST_COVERAGE = 0.85

@@ -3,15 +3,15 @@
 import pytest
 
 from private_ate import Ledger, LedgerError, estimate_ate
+from private_ate.api import method_for
 from private_ate.charging import Approval, bill_for_columns
 from private_ate.datasets.clinic import DOMAIN, draw_clinic
 from private_ate.datasets.dummy import draw_dummy
+from private_ate.diagnostics.exact import exact_effect
 from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimation import method_for
-from private_ate.estimators.exact import exact_effect
-from private_ate.estimators.options import options_from_texts, options_from_values
-from private_ate.estimators.request import Request
+from private_ate.methods.options import options_from_texts, options_from_values
+from private_ate.request import Request
 
 AT = "2026-01-02T03:04:05+00:00"
 

@@ -11,8 +11,8 @@ from private_ate.data.encoding import encode_arms
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, DomainError, UndeclaredError
-from private_ate.estimators.composition import takes
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.composition import takes
+from private_ate.methods.registry import METHODS
 from private_ate.study import ArmSizes, Block
 
 THREE = Treatment("t", arms=("none", "low", "high"))

@@ -9,24 +9,24 @@ import polars as pl
 import pytest
 
 from private_ate import Treatment, estimate_ate
+from private_ate.api import method_for
 from private_ate.domain import Domain, Interval, SamplingWeights
 from private_ate.engines.grouping import group_places, groups_of
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, NumericRangeError
-from private_ate.estimation import method_for
-from private_ate.estimators.blocks.counts import Subgroups
-from private_ate.estimators.blocks.inside import Inside, block_effects
-from private_ate.estimators.blocks.method import BlocksOptions, block_kernel, estimate_blocks
-from private_ate.estimators.blocks.partition import Shuffle, draw_shuffles
-from private_ate.estimators.blocks.plan import Ask, plan_blocks
-from private_ate.estimators.blocks.terms import choose_terms
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.counts import Subgroups
+from private_ate.methods.blocks.inside import Inside, block_effects
+from private_ate.methods.blocks.method import BlocksOptions, block_kernel, estimate_blocks
+from private_ate.methods.blocks.partition import Shuffle, draw_shuffles
+from private_ate.methods.blocks.plan import Ask, plan_blocks
+from private_ate.methods.blocks.terms import choose_terms
 from private_ate.models.forest import ForestSize, out_of_bag
 from private_ate.planning import StudySizes, plan_ate
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.privacy.trimmed_mean import CentreRule
+from private_ate.request import Request
 from private_ate.study import Groups
 
 EFFECT = 0.1
@@ -214,7 +214,7 @@ def test_an_error_inside_a_block_is_a_public_answer(error, monkeypatch):
     def failing(*_):
         raise error
 
-    monkeypatch.setattr("private_ate.estimators.blocks.method.block_effects", failing)
+    monkeypatch.setattr("private_ate.methods.blocks.method.block_effects", failing)
 
     assert said(blocks(), MODEL).tolist() == [[0, round(0.2 * (1 << 30)), 0, 0, 0]] * 6
 

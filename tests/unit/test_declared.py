@@ -25,16 +25,16 @@ from private_ate import (
     exact_effect,
     plan_ate,
 )
+from private_ate.api import estimate_study, method_for
 from private_ate.charging import binding_of
 from private_ate.data.missing_rules import PAPERS_READING, MissingRules, Reading
 from private_ate.data.parse_values import has_decimal_comma, is_missing
 from private_ate.data.validate_public import Entries, PublicCounts
 from private_ate.engines.open_table import open_table
-from private_ate.estimation import estimate_study, method_for
-from private_ate.estimators.composition import takes
-from private_ate.estimators.registry import METHODS
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import takes
+from private_ate.methods.registry import METHODS
 from private_ate.privacy.budget import parse_epsilon
+from private_ate.request import Request
 
 ROWS = 600
 DOMAIN = Domain(

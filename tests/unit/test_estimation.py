@@ -15,11 +15,11 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
+from private_ate.api import METHODS, Method, estimate_study, options_from_texts
 from private_ate.effects.estimate import Estimate
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, Method, estimate_study, options_from_texts
-from private_ate.estimators.request import Request
 from private_ate.models.logistic import gradient_steps
+from private_ate.request import Request
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
 

@@ -7,7 +7,7 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines import grouping
 from private_ate.engines.disk_columns import CompactColumns
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.blocks.partition import Shuffle
+from private_ate.methods.blocks.partition import Shuffle
 
 ROWS, GROUPS = 1003, 97
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {"x": Interval(0, 1), "z": Interval(0, 1)})

@@ -9,17 +9,17 @@ import pytest
 from private_ate.audit.replay import Tape
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.blocks.method import BlocksOptions, estimate_blocks
-from private_ate.estimators.calibrated import method as calibrated
-from private_ate.estimators.calibrated.design import pose
-from private_ate.estimators.calibrated.options import CalibratedOptions
-from private_ate.estimators.calibrated.variance import AMONG_LIKE, PairVariance
-from private_ate.estimators.calibrated.weights import weigh
-from private_ate.estimators.request import Request
+from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.calibrated import method as calibrated
+from private_ate.methods.calibrated.design import pose
+from private_ate.methods.calibrated.options import CalibratedOptions
+from private_ate.methods.calibrated.variance import AMONG_LIKE, PairVariance
+from private_ate.methods.calibrated.weights import weigh
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from private_ate.study import Block
 
 DOMAIN = Domain("t", ("y", Interval(0, 1)), {f"x{j}": Interval(0, 1) for j in range(3)})

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from private_ate import ArgumentError, CalibratedOptions, Domain, Interval, Treatment
+from private_ate.api import METHODS, estimate_study
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.calibrated.design import pose
-from private_ate.estimators.calibrated.evidence import evidence_of
-from private_ate.estimators.request import Request
+from private_ate.methods.calibrated.design import pose
+from private_ate.methods.calibrated.evidence import evidence_of
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 LOW, HIGH = -8.0, 10.0
 

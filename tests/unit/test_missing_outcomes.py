@@ -24,6 +24,7 @@ from private_ate import (
     exact_effect,
     plan_ate,
 )
+from private_ate.api import METHODS
 from private_ate.charging import binding_of
 from private_ate.cli.app import app
 from private_ate.cli.domain import Draft
@@ -34,7 +35,6 @@ from private_ate.datasets.clinic import draw_clinic
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy
 from private_ate.errors import ArgumentError, DomainError, LedgerError, SchemaError
-from private_ate.estimation import METHODS
 
 COVARIATES = {"x": Interval(0, 1), "z": Interval(0, 1)}
 BOUNDS = Interval(0, 40)

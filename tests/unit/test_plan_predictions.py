@@ -7,12 +7,12 @@ import pytest
 
 from oracles import draw_staircase
 from private_ate import BlocksOptions, CalibratedOptions, StudySizes, plan_ate
+from private_ate.api import METHODS
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS
-from private_ate.estimators.request import Request
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.release.intervals import expected_size
+from private_ate.request import Request
 from replay import record
 
 WIDTH = 5.0

@@ -29,7 +29,7 @@ from private_ate import (
 from private_ate.cli.app import app
 from private_ate.cli.flags import with_flag
 from private_ate.engines.local import LocalStudy
-from private_ate.estimators.calibrated.solver import maximize_dual
+from private_ate.methods.calibrated.solver import maximize_dual
 
 ROWS = 900
 DOMAIN = Domain(

@@ -29,24 +29,24 @@ from private_ate import (
     estimate_ate,
     plan_ate,
 )
+from private_ate.api import METHODS, estimate_study
 from private_ate.data.tables import table_of
 from private_ate.datasets.cancer_registry import DOMAIN as REGISTRY
 from private_ate.datasets.cancer_registry import draw_registry
 from private_ate.datasets.dummy import draw_dummy
 from private_ate.domain.survival import HORIZON_STEPS, happened, steps_of
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import METHODS, estimate_study
-from private_ate.estimators.request import Request
-from private_ate.estimators.survival.bands import bootstrap_curve
-from private_ate.estimators.survival.curves import (
+from private_ate.methods.survival.bands import bootstrap_curve
+from private_ate.methods.survival.curves import (
     Hazards,
     at_edges,
     hazards_of,
     isotonic,
     tidy_cells,
 )
-from private_ate.estimators.survival.pseudo import FINE, expected_value, pseudo_table
+from private_ate.methods.survival.pseudo import FINE, expected_value, pseudo_table
 from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.request import Request
 from survival_studies import HORIZON, draw_times, survival_domain, survival_study
 
 SHIPPED = Path(private_ate.__file__).parent / "release.schema.json"

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from private_ate import Binary, CalibratedOptions, Domain, Interval, estimate_ate, plan_ate
-from private_ate.estimators.calibrated.options import plan_clip
+from private_ate.methods.calibrated.options import plan_clip
 
 EFFECT = 1.0
 

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.api import Method
 from private_ate.audit.replay import Call, Tape, moved_share
 from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.estimation import Method
-from private_ate.estimators.request import Request
 from private_ate.privacy.entropy import SecureEntropy
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Noise, Spend
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 __all__ = ["EPSILON", "Neighbours", "Step", "arm_neighbours", "neighbours_for", "noisy_steps"]
 

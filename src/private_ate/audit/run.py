@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.api import METHODS, Method, estimate_study
 from private_ate.arrays import Floats
 from private_ate.audit.bounds import epsilon_bound, joint_evidence, largest_gap
 from private_ate.audit.neighbours import (
@@ -23,10 +24,9 @@ from private_ate.audit.neighbours import (
 )
 from private_ate.audit.samplers import RATES, SMALLEST_P, check_samplers
 from private_ate.engines.local import LocalStudy, Progress
-from private_ate.estimation import METHODS, Method, estimate_study
-from private_ate.estimators.composition import takes
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import takes
 from private_ate.privacy.levels import Level
+from private_ate.request import Request
 
 __all__ = ["Finding", "audit_release", "audit_steps", "run_audit"]
 

@@ -20,8 +20,7 @@ from private_ate.arrays import Floats, Integers
 from private_ate.baselines.estimand_weights import POPULATIONS, balancing_weights
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.request import Estimand, Request
+from private_ate.methods.composition import options_of
 from private_ate.models.private_balancing import BalancingObjective
 from private_ate.models.private_logistic import LogisticObjective, PrivateFit
 from private_ate.models.standardization import Scaling
@@ -35,6 +34,7 @@ from private_ate.privacy.quantization import (
 )
 from private_ate.release import Pair
 from private_ate.release.intervals import fixed_uniforms
+from private_ate.request import Estimand, Request
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, Study
 

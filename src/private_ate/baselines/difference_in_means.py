@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from private_ate.baselines.smooth_matching import release_matched_effect
 from private_ate.effects.estimate import Estimate
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
+from private_ate.request import Request
 from private_ate.study import MatchingStudy
 
 __all__ = ["DifferenceInMeansOptions", "estimate_difference_in_means"]

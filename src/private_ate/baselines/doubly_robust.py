@@ -34,8 +34,7 @@ from private_ate.baselines.perturbation import (
 from private_ate.baselines.row_splits import RowSplit, split_rows
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import (
     DEFAULT_DELTA,
     discrete_gaussian_variance,
@@ -43,6 +42,7 @@ from private_ate.privacy.accounting import (
 )
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, weighted_sum
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy
 

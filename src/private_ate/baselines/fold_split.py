@@ -23,11 +23,11 @@ from private_ate.baselines.nuisance_models import NuisanceModels, fit_nuisance_m
 from private_ate.baselines.perturbation import Budget, release_integer
 from private_ate.baselines.row_splits import RowSplit, row_hashes, split_folds
 from private_ate.effects.estimate import Estimate
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, MatchingStudy
 

@@ -22,8 +22,7 @@ from private_ate.baselines.perturbation import Budget, release_integer, release_
 from private_ate.baselines.row_splits import RowSplit, all_rows, split_rows
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import options_of
 from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic_obliviously
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
@@ -34,6 +33,7 @@ from private_ate.privacy.quantization import (
     quantize_weights,
     weighted_sum,
 )
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
 from private_ate.study import Block, MatchingStudy, Study
 

@@ -36,12 +36,12 @@ from private_ate.baselines.synthesis.records import (
 )
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.entropy import GENERATOR_BYTES, Generator, generator_from
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import MOST_SORTED_ROWS, require_rows
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
 from private_ate.study import MatchingStudy
 

@@ -21,11 +21,11 @@ from private_ate.domain import Categories, Domain
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
-from private_ate.estimators.composition import options_of
-from private_ate.estimators.request import Request
+from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing_rate
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, MatchingStudy
 

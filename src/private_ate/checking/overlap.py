@@ -18,11 +18,11 @@ from private_ate.checking.phrasing import amount, first_few, named, quoted
 from private_ate.data.encoding import encode_participation
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
+from private_ate.diagnostics.exact import effective_size, standardized_differences
+from private_ate.diagnostics.overlap import bin_scores, count_arm_overlap
 from private_ate.domain import Domain
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.estimators.exact import effective_size, standardized_differences
-from private_ate.estimators.overlap import bin_scores, count_arm_overlap
 from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 

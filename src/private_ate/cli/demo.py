@@ -28,8 +28,8 @@ def demo(
     """Release the effect of a simulated drug at both levels and show what it costs."""
     from rich.console import Console  # keeps --help fast
 
+    from private_ate.api import estimate_ate  # as above
     from private_ate.datasets.clinic import draw_clinic  # as above
-    from private_ate.estimation import estimate_ate  # as above
 
     study = _described(draw_clinic())
     out.mkdir(parents=True, exist_ok=True)
@@ -104,8 +104,8 @@ def _program() -> list[str]:
 
 
 def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
-    from private_ate.estimators.curator.table_one import describe_arms  # as above
-    from private_ate.estimators.overlap import describe_overlap  # as above
+    from private_ate.diagnostics.overlap import describe_overlap  # as above
+    from private_ate.diagnostics.table_one import describe_arms  # as above
     from private_ate.release.public_facts import PublicFacts  # as above
     from private_ate.report.html import releases_page  # as above
 

@@ -47,8 +47,8 @@ def estimate(
     One physical line of a CSV file is one record: a line ends at a line feed, and quotes are read
     within it. Convert a file whose fields hold line ends to Parquet first.
     """
+    from private_ate.api import estimate_ate  # as above
     from private_ate.data.files import write_whole  # as above
-    from private_ate.estimation import estimate_ate  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
     from private_ate.release.spending import warn_of_epsilon  # as above
 
@@ -221,7 +221,7 @@ def method_options(method: str, level: str, settings: list[str]) -> object | Non
     """Turn ``--set OPTION=VALUE`` flags into the method's own options."""
     if not settings:
         return None
-    from private_ate.estimation import options_from_texts  # keeps --help fast
+    from private_ate.api import options_from_texts  # keeps --help fast
 
     pairs = [text.partition("=") for text in settings]
     bad = next((name for name, sign, _ in pairs if not sign or not name), None)

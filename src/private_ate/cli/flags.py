@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from private_ate.errors import PrivateAteError
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 from private_ate.parameters import (
     PARAMETERS,
     REQUIRED,

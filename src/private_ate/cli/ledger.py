@@ -15,8 +15,8 @@ from private_ate.privacy.levels import Level, has_public_covariates
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from private_ate.privacy.ledger.chain import Account, Entry
-    from private_ate.privacy.ledger.ledger import Binding, Ledger
+    from private_ate.ledger.chain import Account, Entry
+    from private_ate.ledger.ledger import Binding, Ledger
 
 __all__ = ["app"]
 
@@ -76,7 +76,7 @@ def create(
     json: AsJson = False,
 ) -> None:
     """Add a data set with its total budget; makes the ledger if there is none."""
-    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
+    from private_ate.ledger.ledger import Ledger  # keeps --help fast
 
     columns, binding = _declared(domain, level, _split(public))
     ledger = Ledger.create(
@@ -100,7 +100,7 @@ def bind(
     json: AsJson = False,
 ) -> None:
     """Say what `create` left open: level, public columns and gaps, rows per person, analysts."""
-    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
+    from private_ate.ledger.ledger import Ledger  # keeps --help fast
 
     ledger = Ledger.open(location)
     try:
@@ -129,7 +129,7 @@ def show(
 
     With --release ID, print a stored release again; that costs nothing.
     """
-    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
+    from private_ate.ledger.ledger import Ledger  # keeps --help fast
 
     ledger = Ledger.open(location)
     if release is None:
@@ -151,7 +151,7 @@ def show(
 @app.command()
 def history(location: Location, dataset: OneDataset = None, json: AsJson = False) -> None:
     """List every entry in order: budgets granted, charges, releases stored."""
-    from private_ate.privacy.ledger.ledger import Ledger  # keeps --help fast
+    from private_ate.ledger.ledger import Ledger  # keeps --help fast
 
     ledger = Ledger.open(location)
     entries = ledger.history(dataset)
@@ -177,7 +177,7 @@ def verify(
     With --release R.json, also that the file is the release that the ledger stored: an edited
     number exits with 2.
     """
-    from private_ate.privacy.ledger.ledger import Ledger  # as above
+    from private_ate.ledger.ledger import Ledger  # as above
 
     text = None if release is None else read_text(release)
     ledger = Ledger.open(location)
@@ -211,7 +211,7 @@ def _declared(
 
     from private_ate.charging import binding_of  # as above
     from private_ate.domain import Domain  # as above
-    from private_ate.privacy.ledger.ledger import Roles  # as above
+    from private_ate.ledger.ledger import Roles  # as above
 
     known = Domain.read(domain)
     roles = Roles(private=frozenset(known.private_columns))

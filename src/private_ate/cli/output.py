@@ -163,13 +163,13 @@ def public_facts(
 
     overlap, table = None, None
     if has_public_covariates(release.level) and data is not None:
-        from private_ate.estimators.overlap import describe_overlap  # as above
+        from private_ate.diagnostics.overlap import describe_overlap  # as above
 
         # A release that was made without names, such as one without a guarantee, used all.
         used = "all" if covariates is None and not domain.covariates else covariates
         overlap = describe_overlap(data, domain=domain, covariates=used)
         if domain.weights is None:
-            from private_ate.estimators.curator.table_one import describe_arms  # as above
+            from private_ate.diagnostics.table_one import describe_arms  # as above
 
             table = describe_arms(release, data, domain=domain, covariates=used, options=options)
     return PublicFacts(
@@ -189,7 +189,7 @@ def spent_before(release: Release, ledger: str | None) -> float | None:
     note = LedgerNote.of(release.settings)
     if ledger is None or note is None:
         return None
-    from private_ate.privacy.ledger.ledger import Ledger  # as above
+    from private_ate.ledger.ledger import Ledger  # as above
 
     with closing(Ledger.open(ledger)) as held:
         account = next(each for each in held.accounts(note.dataset) if not each.analyst)
@@ -204,7 +204,7 @@ def curator_text(
     options: object | None = None,
 ) -> str:
     """Return the curator's page; what it cannot show it says on the page and nowhere else."""
-    from private_ate.estimators.exact import diagnose_ate  # numba loads here
+    from private_ate.diagnostics.exact import diagnose_ate  # numba loads here
     from private_ate.report.curator import refused_page  # keeps --help fast
 
     try:

@@ -76,7 +76,7 @@ class Dataset:
 
     def exact_effect(self, neighbors: int = 5) -> float:
         """Return the matching estimate without limits and noise; **not private**."""
-        from private_ate.estimators.exact import exact_effect  # numba loads here
+        from private_ate.diagnostics.exact import exact_effect  # numba loads here
 
         return exact_effect(self.frame, domain=self.domain, neighbors=neighbors)
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from private_ate._version import VERSION
+from private_ate.api import METHODS, estimate_ate
 from private_ate.data.files import write_whole
 from private_ate.datasets.dataset import Dataset, pairs_of_arms
 from private_ate.errors import PrivateAteError
-from private_ate.estimation import METHODS, estimate_ate
 from private_ate.experiments.arms import arm_named
 from private_ate.experiments.references import References, open_source, reference_effects
 from private_ate.release import Release

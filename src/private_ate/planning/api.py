@@ -1,7 +1,7 @@
 """`plan_ate`: what is asked, about whom, and which method predicts what it would release.
 
 Nothing here knows a method: its record in the registry names the function that predicts its
-quantities from public rows, or from sizes and guesses (`estimators.assumptions`).
+quantities from public rows, or from sizes and guesses (`methods.assumptions`).
 """
 
 from __future__ import annotations
@@ -21,21 +21,13 @@ from private_ate.domain import Domain, SamplingWeights, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError
-from private_ate.estimators.assumptions import Assumptions
-from private_ate.estimators.calibrated.clipping import WIDE_DEVIATIONS
-from private_ate.estimators.composition import method_for, refuse_gaps
-from private_ate.estimators.options import with_outcome_sd
-from private_ate.estimators.outcomes.method import request_for
-from private_ate.estimators.registry import Method
-from private_ate.estimators.request import (
-    Design,
-    Estimand,
-    Request,
-    Target,
-    among_arm,
-    options_for,
-)
-from private_ate.estimators.trial.probability import Probability, probability_of
+from private_ate.methods.assumptions import Assumptions
+from private_ate.methods.calibrated.clipping import WIDE_DEVIATIONS
+from private_ate.methods.composition import method_for, refuse_gaps
+from private_ate.methods.options import with_outcome_sd
+from private_ate.methods.outcomes.method import request_for
+from private_ate.methods.registry import Method
+from private_ate.methods.trial.probability import Probability, probability_of
 from private_ate.parameters import SurvivalQuantity
 from private_ate.planning.assumptions import (
     Guesses,
@@ -58,6 +50,14 @@ from private_ate.planning.table import (
 )
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level, has_public_covariates
+from private_ate.request import (
+    Design,
+    Estimand,
+    Request,
+    Target,
+    among_arm,
+    options_for,
+)
 
 __all__ = ["plan_ate"]
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
 from private_ate.domain import Binary, Interval, Treatment
 from private_ate.errors import ArgumentError
-from private_ate.estimators.assumptions import PeopleGuess
+from private_ate.methods.assumptions import PeopleGuess
 
 __all__ = ["Guesses", "OverlapGuess", "PlannedArms", "StudySizes", "settle_arms", "spread_of"]
 

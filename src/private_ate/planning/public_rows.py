@@ -12,7 +12,7 @@ from private_ate.arrays import Codes, Floats
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
-from private_ate.estimators.assumptions import (
+from private_ate.methods.assumptions import (
     MOST_ROWS,
     PeopleGuess,
     PublicRows,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from private_ate.errors import ArgumentError
-from private_ate.estimators.request import Request
 from private_ate.planning.plan import Plan, PlanRow
 from private_ate.planning.table import Planner, Reach
+from private_ate.request import Request
 
 __all__ = ["Solve", "make_plan"]
 

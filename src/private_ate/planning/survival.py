@@ -10,11 +10,11 @@ from private_ate.data.inputs import resolve_domain
 from private_ate.domain import Domain, Survival, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
-from private_ate.estimators.request import Request
-from private_ate.estimators.survival.predict import ForeseenSurvival, foresee
+from private_ate.methods.survival.predict import ForeseenSurvival, foresee
 from private_ate.planning.assumptions import StudySizes
 from private_ate.planning.table import Planner
 from private_ate.privacy.levels import has_public_covariates
+from private_ate.request import Request
 
 __all__ = ["Asked", "stand_in"]
 

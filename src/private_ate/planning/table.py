@@ -18,10 +18,9 @@ from private_ate.effects.quantities import ReleasedSubgroups
 from private_ate.effects.table import Row, table_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import SchemaError
-from private_ate.estimators.assumptions import Assumptions, Predict, Predictor
-from private_ate.estimators.request import Request
-from private_ate.estimators.subgroups.method import learned_for_subgroups, overlap_of_subgroup
-from private_ate.estimators.subgroups.rows import (
+from private_ate.methods.assumptions import Assumptions, Predict, Predictor
+from private_ate.methods.subgroups.method import learned_for_subgroups, overlap_of_subgroup
+from private_ate.methods.subgroups.rows import (
     SubgroupRows,
     count_population,
     divide_rows,
@@ -30,6 +29,7 @@ from private_ate.estimators.subgroups.rows import (
 )
 from private_ate.planning.plan import PlanRow
 from private_ate.planning.public_rows import rows_like
+from private_ate.request import Request
 from private_ate.study import MatchingStudy
 
 __all__ = ["Planner", "Reach", "in_parts", "plan_contrasts", "plan_subgroups", "plan_together"]

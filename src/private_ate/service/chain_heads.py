@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.store import Execute, Store, last_hash
+from private_ate.ledger.store import Execute, Store, last_hash
 from private_ate.service.store.events import last_event, time_text
 from private_ate.service.store.tables import one, rows_of
 

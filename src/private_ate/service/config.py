@@ -17,7 +17,7 @@ from typing import Any, Final
 from private_ate.arguments import parse_memory, real_number, truth_value, whole_number
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.privacy.ledger.store import Store
+from private_ate.ledger.store import Store
 from private_ate.service.chain_heads import publish_heads, require_heads
 from private_ate.service.limits import Limits
 from private_ate.service.operations import Service, now

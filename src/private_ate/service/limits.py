@@ -11,7 +11,7 @@ from typing import Final
 
 from private_ate.arguments import settle, whole_number
 from private_ate.codec import decode
-from private_ate.privacy.ledger.store import Execute
+from private_ate.ledger.store import Execute
 from private_ate.service.refusals import TooMany
 from private_ate.service.store.requests import count_requests
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.privacy.ledger.chain import canonical
-from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.ledger import Ledger, check_name
-from private_ate.privacy.ledger.store import Execute, Store, find_entry
+from private_ate.ledger.chain import canonical
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.ledger.ledger import Ledger, check_name
+from private_ate.ledger.store import Execute, Store, find_entry
 from private_ate.service.limits import Limits, Shares
 from private_ate.service.policy import Wish
 from private_ate.service.question import Question, Settled, settle_question

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, cast
 from private_ate.arguments import exact_number, real_number, settle, truth_value, whole_number
 from private_ate.codec import DECIMAL, decode, encode
 from private_ate.errors import ArgumentError
-from private_ate.estimators.registry import METHODS, known_estimands
-from private_ate.privacy.ledger.names import check_name
+from private_ate.ledger.names import check_name
+from private_ate.methods.registry import METHODS, known_estimands
 
 __all__ = ["Policy", "Wish", "judged_estimands"]
 

@@ -20,13 +20,13 @@ from private_ate.codec import DECIMAL, decode, encode
 from private_ate.domain import Treatment
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.estimators.composition import method_for, refuse_gaps
-from private_ate.estimators.options import options_from_values, with_deviations
-from private_ate.estimators.registry import Method
-from private_ate.estimators.request import Request, among_arm
+from private_ate.methods.composition import method_for, refuse_gaps
+from private_ate.methods.options import options_from_values, with_deviations
+from private_ate.methods.registry import Method
 from private_ate.planning import Plan, StudySizes, plan_ate
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
+from private_ate.request import Request, among_arm
 from private_ate.service.store.catalogue import Dataset
 
 __all__ = [

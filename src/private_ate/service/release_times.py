@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from private_ate.estimators.registry import METHODS
-from private_ate.privacy.ledger.store import Execute
+from private_ate.ledger.store import Execute
+from private_ate.methods.registry import METHODS
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.service.question import Settled
 from private_ate.service.store.catalogue import Dataset

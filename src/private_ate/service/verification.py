@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.chain import Entry
-from private_ate.privacy.ledger.cost import NOTHING, BudgetUnits
-from private_ate.privacy.ledger.ledger import Ledger
-from private_ate.privacy.ledger.store import Store, read_entries
+from private_ate.ledger.chain import Entry
+from private_ate.ledger.cost import NOTHING, BudgetUnits
+from private_ate.ledger.ledger import Ledger
+from private_ate.ledger.store import Store, read_entries
 from private_ate.service.store.catalogue import CLOSED, list_datasets, list_populations
 from private_ate.service.store.events import Event, read_events, verify_events
 from private_ate.service.store.request_states import FINAL, MOVES

@@ -10,7 +10,7 @@ from private_ate import Domain, Interval, SchemaError, Treatment, check_data
 from private_ate.checking import overlap as weighing
 from private_ate.checking.findings import ArmsSupport, Support
 from private_ate.data.tables import read_table
-from private_ate.estimators.exact import standardized_differences
+from private_ate.diagnostics.exact import standardized_differences
 
 ROWS = 1200
 THREE = Treatment("t", arms=("none", "low", "high"))

@@ -216,7 +216,7 @@ def test_an_unforeseen_error_hides_its_text_and_exits_with_1(run, data, monkeypa
         msg = "canary-4711"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr("private_ate.estimation.estimate_ate", fail)
+    monkeypatch.setattr("private_ate.api.estimate_ate", fail)
     code, out, err = run("estimate", data, *FLAGS, *LABEL)
     assert (code, out) == (1, "")
     assert "unexpected RuntimeError; nothing was released" in err
@@ -230,7 +230,7 @@ def test_a_refused_budget_exits_with_3(run, data, monkeypatch):
         msg = "0.5 of 1.0 is left"
         raise BudgetError(msg)
 
-    monkeypatch.setattr("private_ate.estimation.estimate_ate", refuse)
+    monkeypatch.setattr("private_ate.api.estimate_ate", refuse)
     assert run("estimate", data, *FLAGS, *LABEL) == (3, "", "error: 0.5 of 1.0 is left\n")
 
 

@@ -26,7 +26,7 @@ def domain_of(monkeypatch):
         caught.append(options["domain"])
         raise SystemExit(0)
 
-    monkeypatch.setattr("private_ate.estimation.estimate_ate", keep)
+    monkeypatch.setattr("private_ate.api.estimate_ate", keep)
     monkeypatch.setattr("private_ate.checking.check.check_data", keep)
     monkeypatch.setattr("private_ate.planning.plan_ate", keep)
 

@@ -20,7 +20,7 @@ from private_ate.cli import output
 from private_ate.cli.app import app
 from private_ate.cli.flags import GROUPS
 from private_ate.datasets import load
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 
 RUNNER = CliRunner()
 CSV = "t,y,a\n" + "".join(f"{i % 2},{i % 7 / 7},{i % 5 / 5}\n" for i in range(40))

@@ -13,7 +13,7 @@ from private_ate import ArgumentError, Ledger, LedgerError, Release, estimate_at
 from private_ate.cli.app import app
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import PrivateAteError
-from private_ate.privacy.ledger.chain import find_stored
+from private_ate.ledger.chain import find_stored
 from private_ate.settings import LedgerNote
 from smoking import smoking_release
 

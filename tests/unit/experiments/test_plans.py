@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from private_ate.estimators.published.method import PublishedOptions
 from private_ate.experiments import plans
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.execution import RunSettings
 from private_ate.experiments.plans import Scale
+from private_ate.methods.published.method import PublishedOptions
 
 SETS = ("ihdp", "lalonde", "acic", "synth")
 FULL = Scale(quick=False, datasets=SETS, arms=ARMS)

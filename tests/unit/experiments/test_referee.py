@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from private_ate.errors import ArgumentError
-from private_ate.estimators.registry import METHODS
 from private_ate.experiments.arms import ALL_ARMS, arm_named
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.execution import RunSettings, run_experiment
@@ -34,6 +33,7 @@ from private_ate.experiments.referee.verdicts import (
     lost_to,
     verdict_of,
 )
+from private_ate.methods.registry import METHODS
 
 LINEAR, TRIAL = SETTINGS[0], setting_named("trial-n1000-d20-t0.5-uniform")
 FEW = tuple(

@@ -23,15 +23,15 @@ from private_ate import (
     Release,
     SchemaError,
     Treatment,
+    api,
     charging,
     estimate_ate,
-    estimation,
 )
-from private_ate.estimation import METHODS, Method
+from private_ate.api import METHODS, Method
+from private_ate.ledger.chain import GENESIS
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.ledger.ledger import Binding, Charge
 from private_ate.privacy.budget import parse_delta
-from private_ate.privacy.ledger.chain import GENESIS
-from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.ledger import Binding, Charge
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1)})
 
@@ -285,7 +285,7 @@ def test_an_unforeseen_error_is_paid_for(ledger, monkeypatch):
         message = "an error that could depend on records"
         raise ZeroDivisionError(message)
 
-    monkeypatch.setattr("private_ate.estimators.published.method.private_ate_at_label_level", burst)
+    monkeypatch.setattr("private_ate.methods.published.method.private_ate_at_label_level", burst)
     with pytest.raises(ZeroDivisionError):
         ask(ledger)
     assert left(ledger) == "0.75"
@@ -332,12 +332,12 @@ def test_other_neighbours_are_no_currency_of_a_ledger(ledger, monkeypatch):
 
 
 def test_a_release_without_a_promise_is_withheld(ledger, monkeypatch):
-    honest = estimation.release_of
+    honest = api.release_of
 
     def void(*arguments, **named):
         return replace(honest(*arguments, **named), guarantee="none")
 
-    monkeypatch.setattr(estimation, "release_of", void)
+    monkeypatch.setattr(api, "release_of", void)
     with pytest.raises(PrivateAteError, match="nothing is released"):
         ask(ledger)
 

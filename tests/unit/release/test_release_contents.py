@@ -24,7 +24,7 @@ from private_ate import (
     standard_error,
 )
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 from private_ate.release.format import FIELDS, OLD_FIELDS
 from private_ate.report.phrasing import publishable_sentence, python_call
 from private_ate.report.text import release_table
@@ -82,7 +82,7 @@ def test_the_time_of_a_release_is_in_utc_and_missing_if_it_was_seeded():
 
 
 def test_the_time_told_is_that_of_the_request_and_not_of_its_end(monkeypatch):
-    import private_ate.estimation as door
+    import private_ate.api as door
 
     moments = iter([datetime(2026, 1, 1, tzinfo=UTC)])
 

@@ -4,8 +4,8 @@ import pytest
 
 from private_ate import plan_ate
 from private_ate.datasets.clinic import draw_clinic
+from private_ate.diagnostics.overlap import describe_overlap
 from private_ate.errors import ArgumentError
-from private_ate.estimators.overlap import describe_overlap
 from private_ate.release import Overlap
 from private_ate.report.plots import draw_balance, draw_errors, draw_overlap, draw_plan
 from private_ate.report.to_polars import (

@@ -134,9 +134,7 @@ def test_the_curators_page_hides_an_empty_arm_from_the_terminal(files, monkeypat
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_anything_is_spent(files, monkeypatch):
-    monkeypatch.setattr(
-        "private_ate.estimation.estimate_ate", lambda *_, **__: pytest.fail("spent")
-    )
+    monkeypatch.setattr("private_ate.api.estimate_ate", lambda *_, **__: pytest.fail("spent"))
 
     with pytest.raises(ValueError, match="nothing was spent"):
         run(files, monkeypatch, "--level", "label", "--epsilon", "1", "--report", "no/out.html")
@@ -162,9 +160,7 @@ def test_a_password_in_the_command_stays_off_the_page(releases, study, monkeypat
 
 
 def test_a_curators_page_from_a_cluster_is_refused_before_anything_is_spent(files, monkeypatch):
-    monkeypatch.setattr(
-        "private_ate.estimation.estimate_ate", lambda *_, **__: pytest.fail("spent")
-    )
+    monkeypatch.setattr("private_ate.api.estimate_ate", lambda *_, **__: pytest.fail("spent"))
     flags = ("--level", "label", "--epsilon", "1", "--engine", "spark")
 
     with pytest.raises(ValueError, match="leave out --engine spark"):

@@ -19,10 +19,10 @@ from private_ate import (
 )
 from private_ate.data.inputs import prepare_table
 from private_ate.datasets.clinic import draw_clinic
+from private_ate.diagnostics.reweighting import used_weights
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
-from private_ate.estimators.curator.reweighting import used_weights
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 from private_ate.release.public_facts import CovariateRow, Moments
 
 

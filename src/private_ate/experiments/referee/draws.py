@@ -17,20 +17,20 @@ from typing import Any, Final
 from threadpoolctl import threadpool_limits
 
 from private_ate._version import VERSION
+from private_ate.api import METHODS, estimate_ate
 from private_ate.audit.run import audit_release
 from private_ate.data.files import write_whole
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import PrivateAteError
-from private_ate.estimation import METHODS, estimate_ate
-from private_ate.estimators.composition import takes
-from private_ate.estimators.request import Request
 from private_ate.experiments.arms import Arm, arm_named
 from private_ate.experiments.chunks import finish_each, peak_megabytes
 from private_ate.experiments.referee.families import Setting, generate_study
 from private_ate.experiments.referee.plan import Task
 from private_ate.experiments.references import adjusted_means, plain_means, records_of
+from private_ate.methods.composition import takes
 from private_ate.release import Release
+from private_ate.request import Request
 
 __all__ = [
     "CONFIDENCE",

@@ -80,7 +80,7 @@ do better, send a change of one of three kinds, as an issue or a pull request:
    two (`_FORMS` in `experiments/arms.py`).
 2. *Steps.* Change `src/private_ate/baselines/NAME.py`, its page and its section of
    [the proofs](../proofs/baselines.md). The tests of neighbours and the audit must still pass.
-3. *A new method.* A file and a record in `estimators/registry.py`; it takes part here by itself.
+3. *A new method.* A file and a record in `methods/registry.py`; it takes part here by itself.
 
 Then run `private-ate experiment run referee` again: finished draws are kept, and only what is new
 is computed. After a change of steps start anew with `--fresh`. Seeds and recipes of the

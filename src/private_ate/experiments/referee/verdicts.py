@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final, Literal, get_args
 
-from private_ate.estimators.registry import AUTO
 from private_ate.experiments.arms import ALL_ARMS, Arm, arm_named
 from private_ate.experiments.claims import number
 from private_ate.experiments.referee.draws import Draw, Outing
 from private_ate.experiments.referee.plan import LEAST_DRAWS
+from private_ate.methods.registry import AUTO
 from private_ate.privacy.levels import Level
 
 __all__ = [

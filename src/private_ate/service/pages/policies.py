@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from private_ate.domain.column_types import parse_number
-from private_ate.estimators.registry import METHODS
+from private_ate.methods.registry import METHODS
 from private_ate.report.markup import Markup, element
 from private_ate.service.pages.layout import (
     button,

@@ -13,8 +13,8 @@ from fastapi.responses import HTMLResponse
 
 from private_ate.domain import Categories, Domain, Interval, label_text
 from private_ate.errors import ArgumentError, DomainError, PrivateAteError
-from private_ate.estimators.composition import takes
-from private_ate.estimators.registry import AUTO, METHODS
+from private_ate.methods.composition import takes
+from private_ate.methods.registry import AUTO, METHODS
 from private_ate.report.markup import Markup, element, join
 from private_ate.service.pages.layout import (
     button,

@@ -18,12 +18,12 @@ from private_ate.arguments import one_of, whole_number
 from private_ate.charging import binding_of
 from private_ate.domain import Domain, require_one_outcome
 from private_ate.errors import ArgumentError
-from private_ate.privacy.ledger.chain import canonical
-from private_ate.privacy.ledger.cost import Amount, BudgetUnits
-from private_ate.privacy.ledger.ledger import Roles, grant_dataset
-from private_ate.privacy.ledger.names import check_name
-from private_ate.privacy.ledger.roles import declared_roles
-from private_ate.privacy.ledger.store import Execute
+from private_ate.ledger.chain import canonical
+from private_ate.ledger.cost import Amount, BudgetUnits
+from private_ate.ledger.ledger import Roles, grant_dataset
+from private_ate.ledger.names import check_name
+from private_ate.ledger.roles import declared_roles
+from private_ate.ledger.store import Execute
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.service.policy import Policy
 from private_ate.service.refusals import Conflict, Missing

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.chain import GENESIS, canonical, digest
-from private_ate.privacy.ledger.store import Execute
+from private_ate.ledger.chain import GENESIS, canonical, digest
+from private_ate.ledger.store import Execute
 
 __all__ = [
     "Event",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
 from private_ate.errors import PrivateAteError
-from private_ate.privacy.ledger.store import Execute, Store
+from private_ate.ledger.store import Execute, Store
 
 __all__ = ["Group"]
 

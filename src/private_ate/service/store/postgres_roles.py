@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from private_ate.errors import ArgumentError
-from private_ate.privacy.ledger.store import Store
+from private_ate.ledger.store import Store
 from private_ate.service.store.tables import one
 
 __all__ = ["grant_web"]

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 
-from private_ate.privacy.ledger.cost import BudgetUnits
-from private_ate.privacy.ledger.store import Execute
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.ledger.store import Execute
 from private_ate.service.question import Question
 from private_ate.service.refusals import Missing
 from private_ate.service.store.events import write_event

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.ledger import store_for
-from private_ate.privacy.ledger.store import TABLES, Execute, Store
+from private_ate.ledger.ledger import store_for
+from private_ate.ledger.store import TABLES, Execute, Store
 from private_ate.service.store.request_states import FINAL, MOVES
 
 __all__ = ["DECOY", "connect", "create", "one", "rows_of"]

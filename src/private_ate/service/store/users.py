@@ -18,8 +18,8 @@ from itertools import combinations
 from typing import Final, Literal, cast, get_args
 
 from private_ate.arguments import one_of, whole_number
-from private_ate.privacy.ledger.names import check_analyst, fold_name
-from private_ate.privacy.ledger.store import Execute
+from private_ate.ledger.names import check_analyst, fold_name
+from private_ate.ledger.store import Execute
 from private_ate.service.refusals import Conflict, Forbidden, Missing, Unauthorized
 from private_ate.service.store.events import write_event
 from private_ate.service.store.tables import DECOY, one, rows_of

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from private_ate.errors import LedgerError
-from private_ate.privacy.ledger.store import Execute
+from private_ate.ledger.store import Execute
 from private_ate.service.store.catalogue import CLOSED, Dataset, list_datasets
 from private_ate.service.store.events import Event, events_about, time_text, write_event
 from private_ate.service.store.request_states import FINAL, MOVES, State

@@ -14,10 +14,10 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from private_ate.domain import Domain
-from private_ate.estimators.registry import AUTO
+from private_ate.ledger.chain import Entry
+from private_ate.ledger.store import read_entries
+from private_ate.methods.registry import AUTO
 from private_ate.planning import PlanRow
-from private_ate.privacy.ledger.chain import Entry
-from private_ate.privacy.ledger.store import read_entries
 from private_ate.release import Release
 from private_ate.report.markup import STYLE
 from private_ate.service.chain_heads import first_hidden, holds_head, visible_heads

@@ -113,7 +113,7 @@ def _do(order: Order) -> Report:
 
 
 def _estimate(order: Order) -> Report:
-    from private_ate.estimation import estimate_ate
+    from private_ate.api import estimate_ate
     from private_ate.service.question import settle_question
     from private_ate.service.sources import name_of, open_source
     from private_ate.service.store.catalogue import find_dataset, pin_digest
@@ -164,8 +164,8 @@ def _check_file(order: Order) -> Report:
 
 def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401  # Dataset, loaded late
     """Return a release about made-up data: it promises nothing and states the true effect."""
+    from private_ate.api import estimate_ate
     from private_ate.datasets.dummy import DUMMY_NOTE, draw_dummy
-    from private_ate.estimation import estimate_ate
     from private_ate.service.release_times import dummy_rows
 
     trial = None
@@ -179,7 +179,7 @@ def _dummy_release(dataset: Any, asked: dict[str, Any]) -> str:  # noqa: ANN401 
 
 def _charge_only(order: Order) -> Report:
     """Charge a job that ended without a word: how it ended might depend on records."""
-    from private_ate.privacy.ledger.ledger import Charge
+    from private_ate.ledger.ledger import Charge
     from private_ate.service.question import settle_question
     from private_ate.service.store.catalogue import find_dataset
     from private_ate.service.store.requests import find_request
@@ -237,7 +237,7 @@ def _require_population(execute: Any, name: str) -> None:  # noqa: ANN401  # Exe
 
     Runs inside the charging transaction, after the data set's own account has paid.
     """
-    from private_ate.privacy.ledger.cost import BudgetUnits
+    from private_ate.ledger.cost import BudgetUnits
     from private_ate.service.store.catalogue import find_dataset, find_population
     from private_ate.service.store.tables import one
 
@@ -281,7 +281,7 @@ def _require_approval(execute: Any, row: Any) -> None:  # noqa: ANN401  # Execut
 
 
 def _ledger(store: Any) -> Any:  # noqa: ANN401  # Store, Ledger
-    from private_ate.privacy.ledger.ledger import Ledger
+    from private_ate.ledger.ledger import Ledger
 
     return Ledger(store)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO, cast
 
-from private_ate.privacy.ledger.store import Execute, Store
+from private_ate.ledger.store import Execute, Store
 from private_ate.service.chain_heads import publish_heads
 from private_ate.service.operations import now
 from private_ate.service.release_times import job_seconds, visible_time

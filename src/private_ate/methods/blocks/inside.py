@@ -1,0 +1,387 @@
+"""The model inside one block: regression with chosen terms, out-of-bag forests, and two votes.
+
+Everything is a function of the block's own rows and of public numbers. Forests are grown in
+compiled code, without the interpreter's lock. Which forests are grown follows from public numbers
+too: a block grows all that its size allows, and then uses them or not, so that the time it takes
+does not tell which; a block without an effect to say stops before them. Outcomes are in units of
+their declared range. Why each part is there: docs/explanation/blocks.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from private_ate.arrays import Codes, Floats
+from private_ate.methods.blocks.regression import (
+    Ridge,
+    centred,
+    fit_ridge,
+    press,
+    residuals,
+    solve,
+    standardized,
+)
+from private_ate.methods.blocks.terms import LINEAR_RIDGE, choose_terms, clipped_squares
+from private_ate.models.forest import BINS, ForestSize, out_of_bag, shuffled
+from private_ate.models.trees import bin_codes, bin_edges
+
+__all__ = ["Inside", "Said", "block_effects"]
+
+_SQUARE_RIDGE: Final = 12.0  # times the cube of covariates over rows
+_CHOSEN_RIDGE: Final = 0.02  # times covariates over rows
+_SLOPE_RIDGE: Final = 25.0  # times the cube of covariates over rows of both arms
+_ARM_SLOPE_RIDGE: Final = 9.0  # the same where the effect is that on one arm
+_FEWEST_ROWS: Final = 4
+_SINGULAR: Final = 1e-6  # of the rows: variation of an arm below which there is no effect
+# The forest is used where it predicts at most so much worse than the regression, and better than
+# it does for a twin of the outcome that is what the regression says plus noise.
+_LARGEST_RATIO: Final = 1.6
+_TWIN: Final = 0.95
+_TWIN_SCATTER: Final = 5.0  # over rows: the ratio to the twin scatters in small blocks
+_LARGEST_LEFT: Final = 1.1  # of the outcome's mean square; beyond, forests only add noise
+# Shares of rows with less than a tenth, and a fifth, of the usual chance to be in one of the arms.
+_CHANCES: Final = (0.1, 0.2)
+_EXCESSES: Final = (0.15, 0.25)
+
+
+class Inside(NamedTuple):
+    """What is public about the model inside a block.
+
+    Attributes
+    ----------
+    arms : int
+        How many arms there are (K).
+    among : int
+        The arm whose units the effect is about; -1 for all units.
+    terms : int
+        How many non-linear terms a block may choose.
+    forest : ForestSize
+        The size of a block's forests; no trees for no forests.
+    treatment_forest : bool
+        Whether the arms are predicted by forests too; not where treatment is known to be random.
+    vote : bool
+        Whether blocks vote about overlap.
+    slopes : int
+        Whether effects may vary along covariates: 0 never, 1 if that predicts better, 2 always.
+    binary : bool
+        Whether the outcome is declared to be binary.
+    seen : int
+        The most rows by which a long block chooses terms and places the edges of bins.
+    contenders : int
+        The most terms among which a block chooses step by step; it drops others at first sight.
+    """
+
+    arms: int
+    among: int
+    terms: int
+    forest: ForestSize
+    treatment_forest: bool
+    vote: bool
+    slopes: int
+    binary: bool
+    seen: int = 2000
+    contenders: int = 10_000
+
+
+class Said(NamedTuple):
+    """What one block says: effects, deviations and effects of the plain model, shape (D,).
+
+    ``other`` says that a forest sees what the regression does not, ``apart`` that arms do not
+    overlap.
+    """
+
+    effect: Floats
+    deviation: Floats
+    plain: Floats
+    other: bool
+    apart: bool
+
+
+class _Rows(NamedTuple):
+    """The rows of a block: covariates (b, d), standardised ones, arms (b, D), outcome (b, 1).
+
+    Arms and outcome are centred. ``weights`` (b,) add up to the number of rows; ``sizes`` are
+    those of all arms by weight, ``present`` by rows.
+    """
+
+    covariates: Floats
+    linear: Floats
+    arm: Codes
+    arms: Floats
+    outcome: Floats
+    weights: Floats
+    sizes: Floats
+    present: Floats
+
+    @property
+    def size(self) -> int:
+        """The number of rows (b)."""
+        return len(self.arm)
+
+    def solved(self, first: Floats, second: Floats, wanted: Floats) -> tuple[Floats, bool]:
+        """Solve for effects; the system is singular where an arm hardly varies."""
+        return solve(first, second, wanted, self.weights, _SINGULAR * self.size)
+
+
+class _Fit(NamedTuple):
+    """A regression, what it leaves of arms and outcome, and the effects that follow."""
+
+    ridge: Ridge
+    arms: Floats
+    outcome: Floats
+    effects: Floats
+
+    @property
+    def rest(self) -> Floats:
+        """What arms and regression leave of the outcome, shape (b, 1)."""
+        return self.outcome - self.arms @ self.effects
+
+
+class _Scores(NamedTuple):
+    """What effects are made of: residuals of arms, of the outcome, and of arms by its trees.
+
+    ``along`` is a score of treatment along which effects may vary, if there is one.
+    """
+
+    arms: Floats
+    outcome: Floats
+    same: Floats
+    along: Floats | None
+    other: bool
+    apart: bool
+
+
+@np.errstate(all="ignore")
+def block_effects(
+    covariates: Floats, arm: Codes, outcome: Floats, weights: Floats, inside: Inside, seed: int
+) -> Said | None:
+    """Return the effects of all arms against the reference in one block; None if it cannot say.
+
+    ``covariates`` has shape (b, d); ``weights`` add up to the number of rows. No row of another
+    block comes in, and no number of steps depends on what rows hold, beyond how many there are.
+    """
+    rows = _prepared(covariates, arm, outcome, weights, inside.arms)
+    if rows is None:
+        return None
+    plain, fit = _regressions(rows, inside)
+    if plain is None or fit is None:
+        return None
+    scores = _scores(rows, fit, inside, seed)
+    scores, freedom = _with_slopes(rows, scores, inside)
+    uptake, able = rows.solved(scores.arms, scores.same, scores.outcome)
+    if not able:
+        return None
+    effect = (fit.effects + uptake)[:, 0]
+    variance = _variance(rows, scores, uptake, fit.ridge.freedom + freedom, binary=inside.binary)
+    if not np.isfinite([effect, variance, plain.effects[:, 0]]).all():
+        return None
+    return Said(effect, np.sqrt(variance), plain.effects[:, 0], scores.other, scores.apart)
+
+
+def _prepared(
+    covariates: Floats, arm: Codes, outcome: Floats, weights: Floats, arms: int
+) -> _Rows | None:
+    """Centre and standardise the rows of a block; None where an arm is missing."""
+    present = np.bincount(arm, minlength=arms).astype(np.float64)
+    if len(arm) < _FEWEST_ROWS or present.min() < min(arms - 1, 2):
+        return None
+    indicators = (arm[:, None] == np.arange(1, arms)).astype(np.float64)
+    return _Rows(
+        covariates,
+        standardized(covariates, weights),
+        arm,
+        centred(indicators, weights),
+        centred(outcome[:, None], weights),
+        weights,
+        np.bincount(arm, weights, minlength=arms).astype(np.float64),
+        present,
+    )
+
+
+def _fitted(rows: _Rows, columns: Floats, ridges: Floats) -> _Fit | None:
+    ridge = fit_ridge(columns, ridges, rows.weights)
+    arms, outcome = (residuals(ridge, one, rows.weights) for one in (rows.arms, rows.outcome))
+    effects, able = rows.solved(arms, arms, outcome)
+    return _Fit(ridge, arms, outcome, effects) if able else None
+
+
+def _regressions(rows: _Rows, inside: Inside) -> tuple[_Fit | None, _Fit | None]:
+    """Regress on covariates and squares, and on chosen terms as well if these predict better."""
+    dimension = rows.linear.shape[1]
+    crowding = dimension / rows.size
+    squares = standardized(clipped_squares(rows.linear), rows.weights)
+    basis = np.concatenate([rows.linear, squares], axis=1)
+    ridges = np.repeat([LINEAR_RIDGE * crowding, _SQUARE_RIDGE * crowding**3], dimension)
+    plain = _fitted(rows, basis, ridges)
+    if not inside.terms or plain is None:
+        return plain, plain
+    chosen = choose_terms(
+        rows.linear, rows.arms, rows.outcome, rows.weights,
+        count=inside.terms, seen=inside.seen, contenders=inside.contenders,
+    )  # fmt: skip
+    richer = _fitted(
+        rows,
+        np.concatenate([basis, chosen], axis=1),
+        np.concatenate([ridges, np.full(inside.terms, _CHOSEN_RIDGE * crowding)]),
+    )
+    if richer is None:
+        return plain, plain
+    explains = _left(rows, richer, richer.rest) < _left(rows, plain, plain.rest)
+    selects = sum(
+        _left(rows, richer, richer.arms[:, [k]]) / _left(rows, plain, plain.arms[:, [k]])
+        for k in range(rows.arms.shape[1])
+    )
+    return plain, richer if explains or selects < rows.arms.shape[1] else plain
+
+
+def _left(rows: _Rows, fit: _Fit, left: Floats) -> float:
+    """Return the mean square of one column of residuals, rows being left out of the regression."""
+    return press(fit.ridge, left[:, 0], rows.weights)
+
+
+def _scores(rows: _Rows, fit: _Fit, inside: Inside, seed: int) -> _Scores:
+    """Grow all forests that the block's size allows, then use them where they see more."""
+    regression = _Scores(fit.arms, fit.rest, fit.arms, None, other=False, apart=False)
+    if not inside.forest.trees:
+        return regression
+    weights = rows.weights
+    codes = _bins(rows.covariates, inside.seen)
+
+    size, judges = inside.forest, inside.forest._replace(trees=inside.forest.judges)
+
+    def forest(targets: Floats, number: int, size: ForestSize = size) -> tuple[Floats, Floats]:
+        """Return targets less out-of-bag predictions of the judges, and of all trees, centred."""
+        targets = np.ascontiguousarray(targets)
+        judged, predicted = out_of_bag(codes, targets, weights, size, seed + number)
+        left = centred(targets - predicted, weights)
+        return left if size.judges == size.trees else centred(targets - judged, weights), left
+
+    # The effect is taken off first: splits that look at the outcome would see the arms.
+    adjusted = rows.outcome - rows.arms @ fit.effects
+    judged, left = forest(np.concatenate([adjusted, rows.arms], axis=1), 1)
+    _, again = forest(left, 2)
+    twin = _twin(rows, fit, adjusted, seed + 4)
+    before, after = (_unexplained(rows, fit, one) for one in (adjusted, left[:, :1]))
+    near = _ratio(after, before) < _LARGEST_RATIO
+    ratio = _ratio(_unexplained(rows, fit, judged[:, :1]), before)
+    twin_left, _ = forest(twin, 1, judges)
+    usual = _ratio(_unexplained(rows, fit, twin_left), _unexplained(rows, fit, twin))
+    other = near and ratio < (_TWIN - _TWIN_SCATTER / rows.size) * usual
+    arms, apart = rows.arms, False
+    if inside.treatment_forest:
+        found = [forest(rows.arms[:, [k]], 3) for k in range(rows.arms.shape[1])]
+        arms = np.concatenate([left_of_arm for _, left_of_arm in found], axis=1)
+        if inside.vote:
+            mixed = rows.arms[shuffled(rows.size, seed + 5)]
+            mixed_left, _ = forest(mixed, 3, judges)
+            apart = _is_apart(rows, found[0][0], mixed, mixed_left, inside.among)
+    square = float(weights @ np.square(adjusted[:, 0])) / rows.size
+    if not (near and ratio < _TWIN * usual and after < _LARGEST_LEFT * square):
+        return regression._replace(other=other, apart=apart)
+    kept = residuals(fit.ridge, again, weights)
+    along = rows.arms - arms if inside.treatment_forest and arms.shape[1] == 1 else None
+    return _Scores(
+        residuals(fit.ridge, arms, weights), kept[:, :1], kept[:, 1:], along, other, apart
+    )
+
+
+def _bins(covariates: Floats, seen: int) -> Codes:
+    step = -(-len(covariates) // seen)
+    return bin_codes(covariates, bin_edges(np.ascontiguousarray(covariates[::step]), BINS))
+
+
+def _unexplained(rows: _Rows, fit: _Fit, target: Floats) -> float:
+    """Return the mean square that the regression leaves of a target, shape (b, 1)."""
+    return _left(rows, fit, residuals(fit.ridge, target, rows.weights))
+
+
+def _ratio(new: float, old: float) -> float:
+    return new / old if old > 0 else np.inf
+
+
+def _twin(rows: _Rows, fit: _Fit, outcome: Floats, seed: int) -> Floats:
+    """Return what the regression says of the outcome plus its residuals in a public order."""
+    left = residuals(fit.ridge, outcome, rows.weights)
+    scale = np.sqrt(max(1 - fit.ridge.freedom / rows.size, 0.25))
+    return centred(outcome - left + left[shuffled(rows.size, seed)] / scale, rows.weights)
+
+
+def _is_apart(rows: _Rows, left: Floats, mixed: Floats, mixed_left: Floats, among: int) -> bool:
+    """Say whether more rows than by chance are (almost) never in one of two arms.
+
+    ``left`` is what a forest leaves of treatment, ``mixed`` treatment in a public order.
+    """
+    share = float(rows.sizes[1] / rows.sizes.sum())
+    here = _rare_chances(rows.arms - left, share, rows.weights, among)
+    by_chance = _rare_chances(mixed - mixed_left, share, rows.weights, among)
+    return bool((here - by_chance > _EXCESSES).any())
+
+
+def _rare_chances(predicted: Floats, share: float, weights: Floats, among: int) -> Floats:
+    """Return the shares of rows that are rarely in one of the arms, for each of the chances.
+
+    Of an effect on one arm only the other arm has to occur.
+    """
+    chance = share + predicted[:, 0]
+    found = [
+        (among != 1) * (weights @ (chance < least * share))
+        + (among != 0) * (weights @ (1 - chance < least * (1 - share)))
+        for least in _CHANCES
+    ]
+    shares: Floats = np.array(found) / weights.sum()
+    return shares
+
+
+def _with_slopes(rows: _Rows, scores: _Scores, inside: Inside) -> tuple[_Scores, float]:
+    """Average effects that vary along covariates over the units that are meant.
+
+    Returns the scores that are left, and to how many fitted numbers the slopes amount.
+    """
+    dimension, count = rows.linear.shape[1], rows.arms.shape[1]
+    if not inside.slopes or scores.apart or rows.size <= dimension * count:
+        return scores, 0.0
+    rarer = float(rows.sizes.min())
+    both, factor = 4 * rarer * (rows.size - rarer) / rows.size, _SLOPE_RIDGE
+    members = rows.weights
+    if inside.among >= 0:
+        both, factor = 2 * (rows.size - float(rows.sizes[inside.among])), _ARM_SLOPE_RIDGE
+        members = rows.weights * (rows.arm == inside.among)
+    along, penalties = rows.linear, np.full(dimension, factor * (dimension / both) ** 3)
+    if scores.along is not None:
+        along = np.concatenate([along, standardized(scores.along, rows.weights)], axis=1)
+        penalties = np.append(penalties, 1 / np.sqrt(both))
+    seen = along - members @ along / members.sum()
+    products = (scores.arms[:, :, None] * seen[:, None, :]).reshape(rows.size, -1)
+    ridge = fit_ridge(centred(products, rows.weights), np.tile(penalties, count), rows.weights)
+    kept = scores._replace(
+        arms=residuals(ridge, scores.arms, rows.weights),
+        outcome=residuals(ridge, scores.outcome, rows.weights),
+        same=residuals(ridge, scores.same, rows.weights),
+    )
+    flat, _ = rows.solved(scores.arms, scores.same, scores.outcome)
+    steep, able = rows.solved(kept.arms, kept.same, kept.outcome)
+    away = (scores.outcome - scores.same @ flat)[:, 0]
+    better = press(ridge, (kept.outcome - kept.same @ steep)[:, 0], rows.weights) < float(
+        rows.weights @ np.square(away)
+    ) / len(away)
+    if able and (better or inside.slopes > 1):
+        return kept, ridge.freedom
+    return scores, 0.0
+
+
+def _variance(
+    rows: _Rows, scores: _Scores, uptake: Floats, freedom: float, *, binary: bool
+) -> Floats:
+    """Return the variances of the effects, from the influence of every row, shape (D,)."""
+    missed = (scores.outcome - scores.same @ uptake) * rows.weights[:, None]
+    system = (scores.arms * rows.weights[:, None]).T @ scores.same
+    influence = np.linalg.solve(system, (scores.arms * missed).T)
+    inflated = rows.size / max(rows.size - freedom - 1, rows.size / 4)
+    variance: Floats = np.square(influence).sum(axis=1) * inflated
+    if not binary:
+        return variance
+    # Half an event in each arm: blocks without any would say zero.
+    least: Floats = 0.5 / rows.present[1:] ** 2 + 0.5 / rows.present[0] ** 2
+    return np.maximum(variance, least)

@@ -1,0 +1,356 @@
+"""What the weights of an arm balance: covariates, non-linear terms and leaves of boosted trees.
+
+Features are scaled so that the variances of each kind add up to its share: a guess of how much of
+the outcome's variance follows that kind. Covariates have a share of one and what nothing explains
+`UNEXPLAINED`; non-linear terms have the share b, a small blind one plus what held-out evidence
+adds. Trees are grown on the rows that are balanced, so that they find the imbalances of this very
+sample. Everything here is a function of public columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import expit
+
+from private_ate.arrays import Floats, Indices
+from private_ate.methods.calibrated.evidence import (
+    KNOTS,
+    PRODUCTS,
+    evidence_of,
+    fit_line,
+    index_terms,
+    telling_products,
+)
+
+if TYPE_CHECKING:
+    from private_ate.models.boosting import BoostedTrees
+
+__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "PricedRows", "learn_features", "weights_at"]
+
+LINES: Final = 1.0  # share of the covariates
+UNEXPLAINED: Final = 0.3
+BLIND: Final = 0.06  # share of non-linear terms without evidence
+_CHANCE: Final = 0.03  # share of the line's probability of the arm: bounded, so no cap follows it
+_LEAVES, _PRODUCTS, _SQUARES, _INDEX = 0.65, 0.15, 0.15, 0.05  # of b
+_TREES: Final = 40
+_DIRECTIONS: Final = 60  # of the leaf kernel that are balanced
+_SCARCE: Final = 5.0  # a leaf in which an arm is so many times rarer than overall is left out
+_MOST_PRODUCTS: Final = 100
+_ROWS_PER_PRODUCT: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PricedRows:
+    """Some rows at a dual point: prices ``f·λ + μ`` and weights, shape (m,); ``Σ w f`` if asked."""
+
+    price: Floats
+    weights: Floats
+    sums: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureMap:
+    """How a row of covariates becomes a row of features.
+
+    Attributes
+    ----------
+    columns : array of indices, shape (k,)
+        Covariates that vary.
+    center, deviation : arrays, shape (k,)
+        By which they are standardised.
+    line : array, shape (k + 1,)
+        Logistic line of the arm in standardised covariates, the constant first.
+    left, right : arrays of indices
+        Which standardised covariates are multiplied.
+    squares : array of indices
+        Which are squared: those with more than two values.
+    knots : array
+        At which the line's index may turn.
+    mean, factor : arrays, shape (q,)
+        Centre and scale of the dense terms.
+    trees : BoostedTrees or None
+        Whose leaves are balanced.
+    table : array, shape (trees, nodes, directions)
+        What a leaf adds to every direction of the leaf kernel.
+    middle : array, shape (directions,)
+        The mean of the directions.
+    dimension : int
+        The number of covariates (d), those included that do not vary.
+    share, evidence, scarce : float
+        The share b of non-linear terms, the evidence for them, and the share of the rows' leaves
+        in which one arm is rare.
+    """
+
+    columns: Indices
+    center: Floats
+    deviation: Floats
+    line: Floats
+    left: Indices
+    right: Indices
+    squares: Indices
+    knots: Floats
+    mean: Floats
+    factor: Floats
+    trees: BoostedTrees | None = field(repr=False)
+    table: Floats = field(repr=False)
+    middle: Floats = field(repr=False)
+    dimension: int
+    share: float = 0.0
+    evidence: float = 0.0
+    scarce: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of features (p)."""
+        return int(self.mean.size + self.middle.size)
+
+    @property
+    def linear(self) -> int:
+        """How many features are covariates or the line's probability; the rest is non-linear."""
+        return int(self.columns.size) + 1
+
+    @property
+    def coefficients(self) -> Floats:
+        """The line in terms of the covariates as they are, the constant first, shape (d + 1,)."""
+        slopes = self.line[1:] / self.deviation
+        found = np.zeros(self.dimension + 1)
+        found[0] = self.line[0] - slopes @ self.center
+        found[self.columns + 1] = slopes
+        return found
+
+    def standardise(self, covariates: Floats) -> Floats:
+        """Return the covariates that vary in standard deviations from their means."""
+        return np.asarray((covariates[:, self.columns] - self.center) / self.deviation)
+
+    def probability(self, covariates: Floats) -> Floats:
+        """Return the line's probability of the arm."""
+        index = self.line[0] + self.standardise(covariates) @ self.line[1:]
+        return np.asarray(expit(index))
+
+    def dense(self, covariates: Floats) -> Floats:
+        """Return the terms of some rows, shape (m, q)."""
+        standard = self.standardise(covariates)
+        index = self.line[0] + standard @ self.line[1:]
+        return np.column_stack(
+            [
+                standard, expit(index), standard[:, self.left] * standard[:, self.right],
+                standard[:, self.squares] ** 2, index_terms(index, self.knots),
+            ]
+        )  # fmt: skip
+
+    def map(self, covariates: Floats) -> Floats:
+        """Return the features of some rows, shape (m, p)."""
+        terms = self.dense(covariates)
+        dense = (terms - self.mean) * self.factor
+        if self.trees is None:
+            return np.asarray(dense)
+        from private_ate.models.boosting import gather_leaves  # numba loads here
+
+        leaves = self.trees.leaves(_split_columns(terms, self.columns.size, self.left.size))
+        return np.column_stack([dense, gather_leaves(leaves, self.table) - self.middle])
+
+    def weigh(  # noqa: PLR0913  # a dual point, and what weights stay near to
+        self,
+        covariates: Floats,
+        rows: Indices,
+        dual: Floats,
+        near: Floats,
+        units: Floats,
+        cap: float,
+        *,
+        adding: bool,
+        lift: float = 0.0,
+        cut: float = 0.0,
+    ) -> PricedRows:
+        """Return prices, weights and, if asked, their sums of some rows of a block at (λ, μ).
+
+        ``near`` and ``units`` are those of the rows. Of a weight w, ``(1 − cut)(w + lift(A − w))``
+        is used; as w is a clipped line of the price, so is that.
+        """
+        kept = 1.0 - cut
+        near, units = kept * (near + lift * (cap - near)), kept * (1.0 - lift) * units
+        least, cap = kept * lift * cap, kept * cap
+        count = self.mean.size
+        slopes, directions = self.factor * dual[:count], dual[count:-1]
+        constant = dual[-1] - self.mean @ slopes - self.middle @ directions
+        if self.trees is None:
+            terms = self.dense(covariates[rows])
+            price = terms @ slopes + constant
+            weights = weights_at(price, near, units, cap, least)
+            return PricedRows(price, weights, self._centred(weights, weights @ terms))
+        price, weights = np.full(rows.size, constant), np.empty(rows.size)
+        values = np.take_along_axis(self.table @ directions, self.trees.node.astype(np.intp), 1)
+        sums = self._pass_over(
+            covariates, rows, slopes, values, near, units / UNEXPLAINED, least, cap, price, weights,
+            adding=adding,
+        )  # fmt: skip
+        return PricedRows(price, weights, sums)
+
+    def add_up(self, covariates: Floats, rows: Indices, weights: Floats) -> Floats:
+        """Return ``Σ w f`` over some rows of a block, shape (p,)."""
+        if self.trees is None:
+            return self._centred(weights, weights @ self.dense(covariates[rows]))
+        none, nowhere = np.zeros(0), np.zeros(self.trees.node.shape)
+        weights = weights.copy()  # those of a mapped file cannot be written to
+        return self._pass_over(
+            covariates, rows, none, nowhere, none, none, 0.0, 0.0, none, weights, adding=True
+        )
+
+    def _pass_over(  # noqa: PLR0913  # as compiled code takes it
+        self,
+        covariates: Floats,
+        rows: Indices,
+        slopes: Floats,
+        values: Floats,
+        near: Floats,
+        pull: Floats,
+        least: float,
+        cap: float,
+        price: Floats,
+        weights: Floats,
+        *,
+        adding: bool,
+    ) -> Floats:
+        """Go over the rows once, see `passes`; return ``Σ w f`` if asked, else nothing."""
+        from private_ate.methods.calibrated.passes import Terms, pass_over  # numba loads here
+
+        trees = cast("BoostedTrees", self.trees)
+        number, nodes = trees.shape
+        terms = Terms(
+            self.columns, self.center, self.deviation, self.line, self.left, self.right,
+            self.squares, self.knots, trees.column, trees.edge, trees.tree, trees.mask,
+        )  # fmt: skip
+        sums = np.zeros(self.mean.size if adding else 0)
+        held = np.zeros((2, *trees.node.shape))
+        pass_over(
+            covariates,
+            rows,
+            terms,
+            slopes,
+            values,
+            near,
+            pull,
+            least,
+            cap,
+            price,
+            weights,
+            sums,
+            held,
+        )
+        if not adding:
+            return sums
+        places = trees.node + nodes * np.arange(number)[:, None]
+        by_leaf = np.bincount(places.ravel(), held.sum(axis=0).ravel(), number * nodes)
+        directions = by_leaf @ self.table.reshape(number * nodes, -1)
+        return np.concatenate(
+            [self._centred(weights, sums), directions - weights.sum() * self.middle]
+        )
+
+    def _centred(self, weights: Floats, terms: Floats) -> Floats:
+        """Return the weighted sums of dense features from those of their terms."""
+        return np.asarray((terms - weights.sum() * self.mean) * self.factor)
+
+
+def weights_at(
+    price: Floats, near: Floats, units: Floats, cap: float, least: float = 0.0
+) -> Floats:
+    """Return the weights ``clip(u − s·price/r, least, A)`` for prices ``f·λ + μ``, shape (m,)."""
+    weights: Floats = np.clip(near - units * price / UNEXPLAINED, least, cap)
+    return weights
+
+
+def _split_columns(terms: Floats, width: int, products: int) -> Floats:
+    """Return what trees split on: covariates and the products that differ most, shape (k, m)."""
+    last = width + 1 + min(products, PRODUCTS)
+    return np.concatenate([terms[:, :width].T, terms[:, width + 1 : last].T])
+
+
+def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> FeatureMap:
+    """Learn from public rows what the weights of an arm balance.
+
+    ``member`` is 1 for rows of the arm that have an outcome. ``linear`` leaves out everything
+    but covariates and the line's probability: in a trial no shape of the covariates can bias.
+    """
+    deviation = covariates.std(axis=0)
+    columns = np.flatnonzero(deviation > 1e-9)
+    center, deviation = covariates[:, columns].mean(axis=0), deviation[columns]
+    standard = (covariates[:, columns] - center) / deviation
+    design = np.column_stack([np.ones(member.size), standard])
+    line = fit_line(design, member, 1.0)
+    none = np.zeros(0, dtype=np.intp)
+    plain = FeatureMap(
+        columns, center, deviation, line, none, none, none, np.zeros(0),
+        np.zeros(0), np.zeros(0), None, np.zeros((0, 0, 0)), np.zeros(0),
+        covariates.shape[1],
+    )  # fmt: skip
+    if linear:
+        return _scaled(plain, plain.dense(covariates))
+    evidence = evidence_of(standard, member)
+    share = BLIND + (1 - BLIND) * evidence
+    keep = max(PRODUCTS, min(member.size // _ROWS_PER_PRODUCT, _MOST_PRODUCTS))
+    left, right = telling_products(standard, member, keep)
+    wide = [np.unique(column[:2000]).size > 2 for column in standard.T]
+    knots = np.unique(np.quantile(design @ line, KNOTS))
+    terms = replace(
+        plain, left=left, right=right, squares=np.flatnonzero(wide), knots=knots,
+        share=share, evidence=evidence,
+    )  # fmt: skip
+    dense = terms.dense(covariates)
+    split = _split_columns(dense, columns.size, left.size)
+    return _with_leaves(_scaled(terms, dense), split, member)
+
+
+def _scaled(plain: FeatureMap, terms: Floats) -> FeatureMap:
+    """Give every kind of dense term its share of variance."""
+    mean, deviation = terms.mean(axis=0), terms.std(axis=0)
+    varies = deviation > 1e-9
+    kinds = (
+        (plain.columns.size, LINES), (1, _CHANCE), (plain.left.size, _PRODUCTS * plain.share),
+        (plain.squares.size, _SQUARES * plain.share), (plain.knots.size, _INDEX * plain.share),
+    )  # fmt: skip
+    shares = np.concatenate([np.full(count, share / max(count, 1)) for count, share in kinds])
+    factor = np.where(varies, np.sqrt(shares) / np.where(varies, deviation, 1.0), 0.0)
+    return replace(plain, mean=mean, factor=factor)
+
+
+def _with_leaves(terms: FeatureMap, split: Floats, member: Floats) -> FeatureMap:
+    """Grow trees in sample and balance the leading directions of their leaf kernel.
+
+    The kernel of two rows is the share of trees in which they share a leaf; its eigenvalues are
+    squared before directions get their share, so that a few shapes that all trees find count most.
+    """
+    from private_ate.models.boosting import boost, gather_leaves, leaf_pairs, leaf_weights
+
+    trees = boost(split.T, member, _TREES)
+    leaves = trees.leaves(split)
+    number, nodes = trees.shape
+    count = leaf_weights(leaves, np.ones(member.size), nodes).ravel()
+    inside = (leaf_weights(leaves, member, nodes).ravel() + 0.5) / (count + 1)
+    overall = member.mean()
+    kept = (inside >= overall / _SCARCE) & (1 - inside >= (1 - overall) / _SCARCE)
+    kept &= count > 0
+    scarce = 1 - float(count[kept].sum() / max(count.sum(), 1.0))
+    used = np.flatnonzero(kept)
+    found = replace(terms, scarce=scarce)
+    if used.size < 2:
+        return found
+    pairs = leaf_pairs(leaves, nodes)[np.ix_(used, used)]
+    centred = pairs - np.outer(count[used], count[used]) / member.size
+    first = max(used.size - _DIRECTIONS, 0)
+    sizes, vectors = eigh(centred, subset_by_index=[first, used.size - 1])
+    telling = sizes > 1e-9 * max(sizes[-1], 1.0)
+    if not telling.any():
+        return found
+    table = np.zeros((number * nodes, int(telling.sum())))
+    # A direction has the variance v = size/n; it gets the share v²/Σv², hence the factor √v/√Σv².
+    variances = sizes[telling] / member.size
+    table[used] = vectors[:, telling] * np.sqrt(
+        terms.share * _LEAVES * variances / (variances**2).sum()
+    )
+    stacked = table.reshape(number, nodes, -1)
+    middle = gather_leaves(leaves, stacked).mean(axis=0)
+    return replace(found, trees=trees, table=stacked, middle=middle)

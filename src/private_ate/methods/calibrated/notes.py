@@ -1,0 +1,219 @@
+"""What a release says of its public half: sizes, caps, balance, shapes, notes and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from private_ate.arrays import Floats
+from private_ate.domain.weights import WEIGHTED
+from private_ate.effects.quantities import Quantity
+from private_ate.methods.calibrated.clipping import ClipNotes
+from private_ate.methods.calibrated.settings import (
+    CalibratedArmsSettings,
+    CalibratedSettings,
+    SamplingNote,
+)
+from private_ate.methods.calibrated.weights import PublicWeights
+from private_ate.methods.overlap_warning import note_few_units, pair_model, warn_of_overlap
+from private_ate.methods.public_arms import ArmBalance
+from private_ate.models.multinomial import fit_multinomial
+from private_ate.release.intervals import noise_half_width
+from private_ate.request import Request
+from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers
+from private_ate.study import MatchingStudy
+
+__all__ = ["COVERED", "RATIO_NOTE", "few_units_of", "settings_of", "warnings_of"]
+
+_FEW_UNITS_COVERAGE: Final = 0.95  # of the noise that a note about few units speaks of
+_SCARCE: Final = 0.05  # of the rows' leaves from which a note says that an arm is rare there
+_WHOM: Final = {
+    "ate": "all n units (ATE)",
+    "att": "the treated units (ATT)",
+    "atc": "the control units (ATC)",
+    "ato": "all n units by their overlap, e(1 - e) (ATO)",
+}
+COVERED: Final = (
+    "privacy noise, sampling error and residual imbalance of the balanced terms; not unmeasured "
+    "confounding, nor shapes of the covariates that the score model cannot learn"
+)
+_ALIKE: Final = "; like units are taken to vary about as much in every arm"
+_SHAPES: Final = (
+    "treatment follows more than a straight line of the covariates, as held-out rows show: the "
+    "arms were also balanced in {0} directions of boosted trees, and the interval allows for a "
+    "part that these miss; rules that join four or more conditions, or count conditions, can "
+    "leave more"
+)
+_RARE: Final = (
+    "{0:.0%} of the rows are where one arm is five times rarer than overall: there the comparison "
+    "rests on straight lines of the covariates"
+)
+_TRIMMED: Final = (
+    "the cap that suits ε, {0:.3g}, is below the largest sampling weight, {1:.3g}: the heaviest "
+    "units count less than the design says, which draws the effect towards that of the sample"
+)
+_LEFT_OUT: Final = (
+    "{0} of {1} rows have no outcome{2} and were left out; the others are weighted to resemble all "
+    "rows, which assumes that missingness depends on covariates and treatment alone"
+)
+RATIO_NOTE: Final = (
+    "rows without an outcome were left out by a private ratio, which assumes that within an arm "
+    "missingness depends on nothing that the outcome depends on: weights cannot look at who is "
+    "missing, so missingness by covariates is not corrected"
+)
+
+
+def settings_of(
+    study: MatchingStudy,
+    request: Request,
+    weights: PublicWeights,
+    clipped: ClipNotes,
+    *,
+    pays: bool,
+) -> CalibratedSettings | CalibratedArmsSettings:
+    """Return what the public half knows; the private half adds what it released.
+
+    ``clipped`` is what is said of tighter bounds.
+    """
+    labels, arms = study.domain.treatment.coded, weights.arms
+    balance = _balance(study, weights)
+    left_out = [
+        everyone - observed
+        for everyone, observed in zip(
+            weights.design.found.everyone.counts,
+            weights.design.found.observed.counts,
+            strict=True,
+        )
+    ]
+    sampled, trimmed = _sampling(study, weights)
+    notes = (*_shapes(weights), *_missing(study, left_out), *trimmed, *clipped.get("notes", ()))
+    weighted = "" if sampled is ABSENT else WEIGHTED
+    shared: dict[str, Any] = {
+        "target": request.target,
+        "neighbors": request.neighbors if request.target == "track" else None,
+        "confidence": request.coverage,
+        "rows_per_person": request.rows_per_person,
+        "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
+        "interval_covers": COVERED + (_ALIKE if len(arms) > 2 else "") if pays else ABSENT,
+        "left_out_outcome": sum(left_out) if study.domain.outcome.missing == "public" else ABSENT,
+        "sampling_weights": sampled,
+        "notes": notes or ABSENT,
+        "budget": {},
+    }
+    shared |= {name: value for name, value in clipped.items() if name != "notes"}
+    if len(arms) > 2:
+        whom = _WHOM["ate"] if request.among is None else f"the units of arm {request.among!r}"
+        return CalibratedArmsSettings(
+            weight_cap={label: arm.cap for label, arm in zip(labels, arms, strict=True)},
+            population=whom + weighted,
+            arms=dict(zip(labels, balance.sizes, strict=True)),
+            effective_arms=dict(zip(labels, balance.effective, strict=True)),
+            balance=balance.greatest,
+            arm_balance=balance.by_arm,
+            **shared,
+        )
+    control, treated = arms
+    return CalibratedSettings(
+        estimand=request.estimand,
+        weight_cap=max(arm.cap for arm in arms),
+        population=_WHOM[request.estimand] + weighted,
+        arms=ArmCounts(treated.problem.members, control.problem.members),
+        effective_arms=ArmNumbers(treated.effective, control.effective),
+        balance=_differences(balance),
+        **shared,
+    )
+
+
+def few_units_of(
+    study: MatchingStudy, weights: PublicWeights, levels: Sequence[Quantity]
+) -> tuple[str, ...]:
+    """Name arms whose noise hides a tenth of the outcome's range, where every arm is released."""
+    reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, level.noise) for level in levels)
+    return note_few_units(_balance(study, weights), reaches, study.domain.bounds.width)
+
+
+def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request) -> tuple[str, ...]:
+    """Return the warning of poor overlap; everything that it looks at is public."""
+    balance = _balance(public, weights)
+    if public.domain.weights is not None:
+        # What sampling weights cost is due to the design, not to poor overlap.
+        sizes = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
+        balance = replace(balance, sizes=sizes)
+    if len(weights.arms) == 2:
+        model = pair_model(weights.arms[1].problem.features.coefficients)
+    else:
+        model = fit_multinomial(public, 1.0 / public.size)
+    among = None if request.among is None else balance.labels.index(request.among)
+    return warn_of_overlap(public, model, balance, request.estimand, among=among)
+
+
+def _balance(study: MatchingStudy, weights: PublicWeights) -> ArmBalance:
+    """Return standardised covariate means of the arms less those of all, before and after."""
+    means, squares = weights.design.moments[:, 0], weights.design.moments[:, 1]
+    deviation = np.sqrt(np.maximum(squares - means**2, 0.0).mean(axis=0))
+    deviation[deviation <= 1e-9] = 1.0
+    mass = weights.design.mass
+    population = mass @ means / mass.sum()
+    after: Floats = np.stack([arm.used.covariates for arm in weights.arms]) / weights.design.rows
+    return ArmBalance(
+        features=study.domain.features,
+        labels=study.domain.treatment.coded,
+        sizes=tuple(arm.problem.members for arm in weights.arms),
+        effective=tuple(arm.effective for arm in weights.arms),
+        before=(means - population) / deviation,
+        after=(after - population) / deviation,
+    )
+
+
+def _differences(balance: ArmBalance) -> dict[str, tuple[float, float]]:
+    """Return the standardised mean differences of two arms, treated less control."""
+    before, after = balance.before[1] - balance.before[0], balance.after[1] - balance.after[0]
+    pairs = zip(before.tolist(), after.tolist(), strict=True)
+    return dict(zip(balance.features, pairs, strict=True))
+
+
+def _shapes(weights: PublicWeights) -> tuple[str, ...]:
+    """Say where treatment follows shapes, and where one arm is rare."""
+    maps = [arm.problem.features for arm in weights.arms]
+    evidence, scarce = max(one.evidence for one in maps), max(one.scarce for one in maps)
+    notes = []
+    if evidence > 0:
+        notes.append(_SHAPES.format(max(one.middle.size for one in maps)))
+    if scarce > _SCARCE:
+        notes.append(_RARE.format(scarce))
+    return tuple(notes)
+
+
+def _missing(study: MatchingStudy, left_out: list[int]) -> tuple[str, ...]:
+    """Count rows that were left out, where who lacks an outcome is public."""
+    if study.domain.outcome.missing != "public" or not sum(left_out):
+        return ()
+    by_arm = f" ({left_out[1]} treated, {left_out[0]} control)" if len(left_out) == 2 else ""
+    return (_LEFT_OUT.format(sum(left_out), study.size, by_arm),)
+
+
+def _sampling(
+    study: MatchingStudy, weights: PublicWeights
+) -> tuple[SamplingNote | Absent, tuple[str, ...]]:
+    """Say which sampling weights are in force, and where a cap binds below the largest."""
+    declared, labels = study.domain.weights, study.domain.treatment.coded
+    if declared is None:
+        return ABSENT, ()
+    arms = [arm.problem for arm in weights.arms]
+    trimmed = [
+        (f"arm {label!r}: ", _TRIMMED.format(arm.cap, arm.problem.heaviest))
+        for label, arm in zip(labels, weights.arms, strict=True)
+        if arm.cap < arm.problem.heaviest * (1 - 1e-12)
+    ]
+    effective: ArmNumbers | dict[str, float]
+    if len(arms) == 2:  # which share a cap
+        effective = ArmNumbers(arms[1].effective, arms[0].effective)
+        notes = [text for _, text in trimmed[:1]]
+    else:
+        effective = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
+        notes = [name + text for name, text in trimmed]
+    largest = max(arm.largest for arm in arms)
+    return SamplingNote(declared.column, declared.high, largest, effective), tuple(notes)

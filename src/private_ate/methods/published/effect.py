@@ -1,0 +1,116 @@
+"""Phase 3 of the paper, Algorithm 3: counterfactuals within limits, two noisy sums, the effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from private_ate.effects.estimate import ArmEstimate, Estimate
+from private_ate.effects.quantities import Quantity
+from private_ate.methods.published.limits import LimitRule, LimitsInUse
+from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
+from private_ate.release.intervals import noise_half_width
+from private_ate.settings import Settings
+from private_ate.study import MatchingStudy, MatchPool, RowWeights
+
+__all__ = ["ArmRelease", "MatchedEffect", "estimate_effect", "release_arm_sums"]
+
+_WHOLE: Final = 1 << (OUTCOME_BITS + WEIGHT_BITS)  # grid steps of an outcome at the upper bound
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRelease:
+    """The released sums of all arms by code (of two: Ŝ₀ and Ŝ₁), in half grid steps.
+
+    ``sensitivities`` are what the noise of each was drawn for, in grid steps, at ``epsilon``.
+    """
+
+    sums: tuple[int, ...]
+    sensitivities: tuple[int, ...]
+    epsilon: Fraction
+
+    def estimate(self, study: MatchingStudy, coverage: float, settings: Settings) -> Estimate:
+        """Turn two sums into the effect in units of the outcome: ``τ̂ = Ŝ₁/n − Ŝ₀/n``."""
+        unit = study.domain.bounds.width / study.size
+        control, treated = self.sums
+        ate = float(Fraction(treated - control, 2 * _WHOLE)) * unit
+        # Laplace noise is fixed by its scale: a sensitivity of that size at an ε of one.
+        noise = tuple(
+            NoiseDistribution("laplace", float(Fraction(size, _WHOLE) / self.epsilon) * unit, 1.0)
+            for size in reversed(self.sensitivities)
+        )
+        half = noise_half_width(coverage, noise)
+        return Estimate.of(Quantity(ate, noise, noise_interval=(ate - half, ate + half)), settings)
+
+    def levels(
+        self, study: MatchingStudy, units: tuple[int, ...] | None
+    ) -> tuple[ArmEstimate, ...]:
+        """Turn sums into mean outcomes of the arms, whose sizes are ``units`` if these are public.
+
+        The mean of an arm that is empty is the middle of the bounds.
+        """
+        bounds = study.domain.bounds
+        unit, middle = bounds.width / study.size, bounds.low + bounds.width / 2
+        means = [middle + float(Fraction(total, 2 * _WHOLE)) * unit for total in self.sums]
+        scales = [float(Fraction(size, _WHOLE)) * unit for size in self.sensitivities]
+        return tuple(
+            ArmEstimate(
+                Quantity(mean, (NoiseDistribution("laplace", scale, self.epsilon),)),
+                mean=mean,
+                units=None if units is None else units[arm],
+            )
+            for arm, (mean, scale) in enumerate(zip(means, scales, strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedEffect:
+    """What phase 3 used and released: the limits, the weights that follow, all noisy sums."""
+
+    plan: LimitsInUse
+    weights: RowWeights
+    sums: ArmRelease
+
+
+def estimate_effect(
+    study: MatchingStudy, pool: MatchPool, rule: LimitRule, rows_per_person: int, noise: Noise
+) -> MatchedEffect:
+    """Estimate the effect from units in order: Algorithm 3 of the paper.
+
+    The limits k₁ and k₂ follow Equations 9 and 10 at label level, 11 and 12 at sample level. Each
+    unit takes its N nearest neighbours that are still below their limit and averages them
+    (Equation 4), which gives every unit the weight ``1 + Σ 1/|P(j)|`` over the units j that it
+    stands in for; of several arms, neighbours are taken in each of the others. The sums of weighted
+    outcomes (S₁ and S₀) are released, with the budget ε₃ of the rule (all of ε at label level).
+    """
+    plan = rule.plan(pool)
+    weights = pool.match(rule.neighbors, plan.limits)
+    return MatchedEffect(
+        plan, weights, release_arm_sums(study, weights, rule.epsilon, rows_per_person, noise)
+    )
+
+
+def release_arm_sums(
+    study: MatchingStudy, weights: RowWeights, epsilon: Fraction, rows_per_person: int, noise: Noise
+) -> ArmRelease:
+    """Release the weighted outcome sums of all arms, which share one ε: Ŝ₁, Ŝ₀ of Algorithm 3.
+
+    Neighbours: one person's outcomes replaced, given the weights. Sensitivity: the largest weight
+    of the arm in use times the range of the outcome, times the rows a person may have; a row is in
+    one arm, so the shares of all sums add up to at most one. The paper's ``(k + 1)B`` can be too
+    small and is not used. Cost: ε. Proof: docs/proofs/published.md, and of three arms or more
+    docs/proofs/several-arms-label.md.
+    """
+    sensitivities = [max(1, rows_per_person * size * OUTCOME_STEPS) for size in weights.largest]
+    totals = study.arm_sums(weights).totals
+    # Of two arms the treated one is drawn first, as in the paper.
+    order = [1, 0] if len(totals) == 2 else list(range(len(totals)))
+    noisy = noise.laplace_disjoint(
+        "outcome sums", [totals[arm] for arm in order],
+        sensitivities=[sensitivities[arm] for arm in order], epsilon=epsilon,
+    )  # fmt: skip
+    by_code = tuple(noisy[order.index(arm)] for arm in range(len(totals)))
+    return ArmRelease(by_code, tuple(sensitivities), epsilon)

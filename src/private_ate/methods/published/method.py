@@ -1,0 +1,310 @@
+"""The paper's PrivATE at both levels, Algorithm 4: propensity score matching, limits on reuse.
+
+Both levels end in one sum per arm of outcomes weighted by how often each unit is used. Two arms are
+the paper's; of more, for each arm t every unit outside it takes its N nearest neighbours in t by
+``|e_t − e_t′|``, so that the arm's weights add up to n and its weighted mean speaks of all n units:
+one ε pays for all sums, and every contrast of them is free. The weights never look at outcomes, so
+one outcome moves one sum by at most its own weight times the declared range: the sensitivity is
+read off the weights that are used. Matching depends on the order of the rows, so they are put in a
+fresh, secret random order first: no order in which a file came can then tell a reader anything.
+Proofs: docs/proofs/published.md; docs/the-paper.md leads from the paper's numbers to functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final, assert_never
+
+from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
+from private_ate.effects.estimate import Estimate
+from private_ate.errors import ArgumentError, SchemaError
+from private_ate.methods.composition import options_of
+from private_ate.methods.overlap_warning import note_few_units, pair_model, warn_of_overlap
+from private_ate.methods.public_arms import count_arms, measure_arms
+from private_ate.methods.published.effect import estimate_effect
+from private_ate.methods.published.limits import FixedLimit, LimitRule, LimitsInUse
+from private_ate.methods.published.matching import match_similar_units
+from private_ate.methods.published.regression import train_regression
+from private_ate.methods.published.settings import (
+    LimitPair,
+    PublishedLabelArmsSettings,
+    PublishedLabelSettings,
+    PublishedSampleArmsSettings,
+    PublishedSampleSettings,
+)
+from private_ate.methods.several_arms import estimate_from_arms
+from private_ate.models.multinomial import MultinomialModel
+from private_ate.privacy.budget import split_epsilon
+from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantization import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
+from private_ate.release.intervals import noise_half_width
+from private_ate.request import Request
+from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
+from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
+
+__all__ = [
+    "PublishedOptions",
+    "estimate_published",
+    "plan_for",
+    "private_ate_at_label_level",
+    "private_ate_at_sample_level",
+    "require_both_arms",
+]
+
+_SAMPLE_RIDGE = 0.01
+_SMALLEST_SAMPLE_RIDGE = 1e-6  # passes of the oblivious fit grow as one over its square root
+_LARGEST_LIMIT = 1 << 40  # beyond any number of rows
+_READABLE = 10  # ε of the scores from which their noise is a tenth of their range
+_NEARLY_EQUAL = 0.02  # total variation below which weights are as good as equal
+_FEW_UNITS_COVERAGE = 0.95  # of the noise that a note about few units speaks of
+_TOO_TIGHT: Final = (
+    "the limit is so tight that matching equals the difference in means; raise ε or set k"
+)
+_TOO_TIGHT_ARMS: Final = (
+    "the limits are so tight that matching equals a comparison of means; raise ε or set k"
+)
+_COVERS_ALL: Final = "the estimate without noise; not sampling, not confounding"
+_COVERS_SUMS: Final = (
+    "the sums' noise only; not that of scores and treatments, not sampling, not confounding"
+)
+_LEFT_OUT: Final = (
+    "{} of {} rows have no outcome and were left out before matching: the effect is that of the "
+    "others, and nothing corrects for missingness that depends on treatment and covariates"
+)
+_TOO_NOISY: Final = (
+    "scores carry noise far wider than their range, so this matching removes no confounding"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedOptions:
+    """Parameters of the paper.
+
+    Attributes
+    ----------
+    ridge : float or None
+        Penalty λ of the propensity model; None is 1/n at label level and 0.01 at sample level.
+    c, h : float
+        Error coefficients of the adaptive limit at label and at sample level.
+    k : "adaptive", int or None
+        Limit of the smaller arm; None turns limits off.
+    shares : four texts or fractions
+        Shares of ε at sample level: model weights, scores, treatments, outcome sums.
+    """
+
+    ridge: float | None = None
+    c: float = 0.01
+    h: float = 0.001
+    k: FixedLimit = "adaptive"
+    shares: tuple[str | Fraction, ...] = ("0.05", "0.05", "0.7", "0.2")
+
+    def __post_init__(self) -> None:
+        if self.ridge is not None:
+            settle(self, ridge=real_number("the ridge penalty", self.ridge, 1e-9, 1e9))
+        if isinstance(self.k, str):
+            one_of("the limit k", self.k, ("adaptive",))
+        elif self.k is not None:
+            settle(self, k=whole_number("the limit k", self.k, 1, _LARGEST_LIMIT))
+        split_epsilon(Fraction(1), self.fractions)
+        settle(
+            self,
+            c=real_number("the error coefficient c", self.c, 1e-150, 1e150),
+            h=real_number("the error coefficient h", self.h, 1e-150, 1e150),
+            shares=tuple(self.shares),
+        )
+
+    @property
+    def fractions(self) -> tuple[Fraction, ...]:
+        """The shares as exact fractions."""
+        return exact_shares(
+            self.shares, 4, "give four shares of epsilon: weights, scores, treatments, sums"
+        )
+
+
+def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
+    """Estimate the average treatment effect as the paper does, at the requested level.
+
+    Algorithm 4 on rows in a fresh, secret random order; Theorem 1 at label level, Theorem 2 at
+    sample level.
+    """
+    options = options_of(request, PublishedOptions, "published")
+    require_rows(study.size, MOST_SORTED_ROWS)
+    match request.level:
+        case "label":
+            used = study.with_outcomes()
+            if used.size == 0:
+                msg = "no unit has an outcome: check the outcome column"
+                raise SchemaError(msg)
+            shuffled = used.reordered(noise.secret_order(used.size))
+            estimate = private_ate_at_label_level(shuffled, request, options, noise)
+            return _tell_left_out(estimate, study, used)
+        case "sample":
+            shuffled = study.reordered(noise.secret_order(study.size))
+            return private_ate_at_sample_level(shuffled, request, options, noise)
+    assert_never(request.level)
+
+
+def _tell_left_out(estimate: Estimate, study: MatchingStudy, used: MatchingStudy) -> Estimate:
+    """Say how many rows have no outcome, where that is public, and that n counts the others."""
+    settings = estimate.settings
+    if not isinstance(settings, PublishedLabelSettings | PublishedLabelArmsSettings):
+        return estimate
+    if study.domain.outcome.missing != "public":
+        return estimate
+    left_out = study.size - used.size
+    notes = settings.notes if isinstance(settings.notes, tuple) else ()
+    told = replace(settings, left_out_outcome=left_out)
+    if left_out:
+        told = replace(told, notes=(*notes, _LEFT_OUT.format(left_out, study.size)))
+    return replace(estimate, settings=told, size=used.size)
+
+
+def private_ate_at_label_level(
+    study: MatchingStudy, request: Request, options: PublishedOptions, noise: Noise
+) -> Estimate:
+    """Match on public scores, release all sums with all of ε: Algorithm 4 at label level.
+
+    Neighbours: one person's outcomes replaced. Sensitivity: see `release_arm_sums`; no other step
+    looks at an outcome. Cost: ε (Theorem 1). Proof: docs/proofs/published.md, and of several arms
+    docs/proofs/several-arms-label.md.
+    """
+    ridge = 1.0 / study.size if options.ridge is None else options.ridge
+    public, domain, labels = study.public(), study.domain, study.domain.treatment.coded
+    two = len(labels) == 2
+    units = () if two else count_arms(public).everyone.counts
+    regression = train_regression(study, ridge, noise)
+    pool = match_similar_units(study, regression, noise)
+    if two:
+        require_both_arms(pool.arms)
+    effect = estimate_effect(
+        study, pool, _label_rule(request, options), request.rows_per_person, noise
+    )
+    balance = measure_arms(public, effect.weights)
+    too_tight = effect.weights.imbalance < _NEARLY_EQUAL
+    shared = _shared(request, ridge, noise) | {
+        "equals_difference_in_means": too_tight, "noise_interval_covers": _COVERS_ALL,
+    }  # fmt: skip
+    if two:
+        settings = PublishedLabelSettings(
+            **shared,
+            matching_limit=LimitPair(*effect.plan.pair),
+            arms=ArmCounts(pool.arms.treated, pool.arms.control),
+            largest_weight=_largest_pair(effect.weights),
+            notes=(_TOO_TIGHT,) if too_tight else ABSENT,
+        )
+        return replace(
+            effect.sums.estimate(study, request.coverage, settings),
+            adjusted=not too_tight,
+            warnings=warn_of_overlap(
+                public, pair_model(regression.coefficients), balance, by=" with method 'auto'"
+            ),
+        )
+    arms = effect.sums.levels(study, units)
+    reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, arm.level.noise) for arm in arms)
+    notes = note_few_units(balance, reaches, domain.bounds.width)
+    several = PublishedLabelArmsSettings(
+        **shared,
+        matching_limit=dict(zip(labels, effect.plan.counts, strict=True)),
+        arms=dict(zip(labels, units, strict=True)),
+        largest_weight=_largest_by_label(effect.weights, labels),
+        balance=balance.greatest,
+        arm_balance=balance.by_arm,
+        notes=((_TOO_TIGHT_ARMS,) if too_tight else ()) + notes or ABSENT,
+    )
+    return estimate_from_arms(
+        arms, domain, request, several,
+        rule="convolved", adjusted=not too_tight,
+        warnings=warn_of_overlap(public, MultinomialModel(regression.coefficients), balance),
+    )  # fmt: skip
+
+
+def private_ate_at_sample_level(
+    study: MatchingStudy, request: Request, options: PublishedOptions, noise: Noise
+) -> Estimate:
+    """Match on noisy scores and treatments, release all sums: Algorithm 4 at sample level.
+
+    Neighbours: one person's records replaced. Sensitivity: see `release_coefficients` (of several
+    arms `release_multinomial`), `ScoreNoise.add`, `match_similar_units` and `release_arm_sums`, in
+    this order. Cost: ε, the sum of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2).
+    Proof: docs/proofs/published.md, and of several arms docs/proofs/several-arms-sample.md.
+    """
+    ridge = _SAMPLE_RIDGE if options.ridge is None else options.ridge
+    if ridge < _SMALLEST_SAMPLE_RIDGE:
+        msg = f"at sample level the ridge penalty is at least 1e-6, not {ridge:g}; 0.01 is usual"
+        raise ArgumentError(msg)
+    of_weights, of_scores, of_treatments, of_sums = split_epsilon(
+        request.epsilon, options.fractions
+    )
+    rows_per_person, labels = request.rows_per_person, study.domain.treatment.coded
+    rule = LimitRule(options.k, of_sums, options.h, request.neighbors, cap_at_peak=False)
+    regression = train_regression(
+        study, ridge, noise, budgets=(of_weights, of_scores), rows_per_person=rows_per_person
+    )
+    pool = match_similar_units(
+        study, regression, noise, epsilon=of_treatments, rows_per_person=rows_per_person
+    )
+    effect = estimate_effect(study, pool, rule, rows_per_person, noise)
+    # Public numbers alone. Scores of several arms have twice the sensitivity.
+    adjusted = of_scores >= _READABLE * min(len(labels) - 1, 2) * rows_per_person
+    shared = _shared(request, ridge, noise) | {
+        "noise_interval_covers": _COVERS_SUMS, "notes": () if adjusted else (_TOO_NOISY,),
+    }  # fmt: skip
+    if len(labels) == 2:
+        settings = PublishedSampleSettings(
+            **shared,
+            matching_limit=LimitPair(*effect.plan.pair),
+            noisy_arms=ArmCounts(pool.arms.treated, pool.arms.control),
+            largest_weight=_largest_pair(effect.weights),
+        )
+        return replace(effect.sums.estimate(study, request.coverage, settings), adjusted=adjusted)
+    several = PublishedSampleArmsSettings(
+        **shared,
+        matching_limit=dict(zip(labels, effect.plan.counts, strict=True)),
+        noisy_arms=dict(zip(labels, pool.arms.counts, strict=True)),
+        largest_weight=_largest_by_label(effect.weights, labels),
+    )
+    return estimate_from_arms(
+        effect.sums.levels(study, None), study.domain, request, several,
+        rule="convolved", adjusted=adjusted,
+    )  # fmt: skip
+
+
+def require_both_arms(arms: ArmSizes) -> None:
+    """Refuse an empty arm, which is public at label level."""
+    if arms.has_empty:
+        empty = "treated" if arms.treated == 0 else "control"
+        msg = f"no unit is {empty}: check the treatment column and its two labels"
+        raise SchemaError(msg)
+
+
+def plan_for(pool: MatchPool, request: Request, options: PublishedOptions) -> LimitsInUse:
+    """Return the limits of the label level, all of whose inputs are public."""
+    return _label_rule(request, options).plan(pool)
+
+
+def _label_rule(request: Request, options: PublishedOptions) -> LimitRule:
+    return LimitRule(options.k, request.epsilon, options.c, request.neighbors, cap_at_peak=True)
+
+
+def _shared(request: Request, ridge: float, noise: Noise) -> dict[str, Any]:
+    """Return what a release says at both levels, for any number of arms."""
+    return {
+        "neighbors": request.neighbors,
+        "matching_order": "random, drawn for this release and kept secret",
+        "ridge": ridge,
+        "confidence": request.coverage,
+        "rows_per_person": request.rows_per_person,
+        "population": "all n units (ATE)",
+        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+    }
+
+
+def _largest_pair(weights: RowWeights) -> ArmNumbers:
+    control, treated = (size / (1 << WEIGHT_BITS) for size in weights.largest)
+    return ArmNumbers(treated, control)
+
+
+def _largest_by_label(weights: RowWeights, labels: tuple[str, ...]) -> dict[str, float]:
+    sizes = [size / (1 << WEIGHT_BITS) for size in weights.largest]
+    return dict(zip(labels, sizes, strict=True))

@@ -1,0 +1,115 @@
+"""The model of several arms at sample level: what is declared, and what two arms make of it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from private_ate.domain import Domain, Interval, Treatment
+from private_ate.engines.local import LocalStudy
+from private_ate.methods.published.regression import (
+    ScoreNoise,
+    release_coefficients,
+    release_multinomial,
+)
+from private_ate.models.multinomial import fit_multinomial_obliviously
+from private_ate.models.newton import SOLVER_GRADIENT
+from private_ate.privacy.entropy import SeededEntropy
+from private_ate.privacy.noise import Noise
+from replay import Tape, broken_promises
+
+RIDGE = 0.01
+
+
+def study_of(covariates, arm, arms):
+    domain = Domain(Treatment("t", arms=tuple(map(str, range(arms)))), ("y", Interval(0, 1)))
+    codes = np.asarray(arm, dtype=np.uint8)
+    return LocalStudy(domain, covariates, codes.view(bool) if arms == 2 else codes, None)
+
+
+def draw_study(arms, rows=60, dimension=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return study_of(rng.random((dimension, rows)), rng.integers(0, arms, rows), arms)
+
+
+def release(study, rows=1, source=None, seed=1, epsilon=Fraction(1)):
+    tape = Tape(source=source)
+    noise = Noise(SeededEntropy(seed), tape)
+    return release_multinomial(study, RIDGE, epsilon, rows, noise), tape
+
+
+@pytest.mark.parametrize("arms", [2, 3, 6])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_declared_steps_of_the_coordinates_are_those_of_the_proof(arms, rows):
+    study = draw_study(arms)
+    columns = study.dimension + 1
+
+    _, tape = release(study, rows)
+
+    distance = rows * columns * math.sqrt(2 * (arms - 1)) / (study.size * RIDGE)
+    distance += math.sqrt((arms - 1) * columns) * SOLVER_GRADIENT / RIDGE
+    grid = 2.0 ** (math.floor(math.log2(distance)) - 20)
+    (declared,) = tape.spends[0].sensitivity
+    assert declared == pytest.approx(distance / grid + (arms - 1) * columns, abs=1.001)
+    assert declared >= distance / grid + (arms - 1) * columns
+
+
+def test_two_arms_carry_the_noise_of_the_binary_method():
+    study, binary = draw_study(2, 500), Tape()
+
+    _, tape = release(study)
+    release_coefficients(study, RIDGE, Fraction(1), 1, Noise(SeededEntropy(1), binary))
+
+    # w_1 − w_0 is √2 times the one coordinate of every column; grids are powers of two.
+    scales = []
+    for heard, weights in ((tape, math.sqrt(2) * coordinates(study)), (binary, logit(study))):
+        steps = np.array(heard.inputs[0], dtype=float)
+        scales.append(heard.spends[0].sensitivity[0] * float(weights @ weights / (weights @ steps)))
+    assert scales[0] == pytest.approx(scales[1], rel=1e-5)
+
+
+def coordinates(study):
+    return fit_multinomial_obliviously(study, RIDGE, 2).coordinates
+
+
+def logit(study):
+    fitted = fit_multinomial_obliviously(study, RIDGE, 2).coefficients
+    return fitted[1] - fitted[0]
+
+
+@pytest.mark.parametrize("arms", [3, 4])
+def test_a_record_that_changes_everything_moves_the_model_by_no_more_than_declared(arms):
+    study = draw_study(arms, rows=8)
+    first, heard = release(study)
+    for code in range(arms):
+        for corner in ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)):
+            covariates, arm = study.covariates.copy(), study.arm.copy()
+            covariates[:, 0], arm[0] = corner, code
+            second, replayed = release(study_of(covariates, arm, arms), source=heard, seed=2)
+
+            assert broken_promises(heard, replayed) == []
+            np.testing.assert_array_equal(second.coefficients, first.coefficients)
+
+
+def test_the_released_model_has_vectors_that_add_up_to_zero():
+    model, _ = release(draw_study(4))
+
+    assert model.coefficients.shape == (4, 3)
+    np.testing.assert_allclose(model.coefficients.sum(axis=0), 0, atol=1e-10)
+
+
+def test_a_large_budget_releases_the_fit_itself():
+    study = draw_study(3)
+
+    model, _ = release(study, epsilon=Fraction(10**12))
+
+    fitted = fit_multinomial_obliviously(study, RIDGE, 3).coefficients
+    np.testing.assert_allclose(model.coefficients, fitted, atol=1e-4)
+
+
+def test_scores_of_several_arms_are_noised_for_two_and_their_rounding():
+    two, four = ScoreNoise(Fraction(1, 20), 3), ScoreNoise(Fraction(1, 20), 3, arms=4)
+
+    assert two.sensitivity == 3 << two.bits
+    assert four.sensitivity == 3 * ((2 << four.bits) + 4)
