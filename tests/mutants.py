@@ -136,14 +136,14 @@ MUTANTS = (
     ),
     Mutant(
         "a trial's score forgets the arm that is rarer",
-        "methods/trial/method.py",
+        "methods/blocks/trial.py",
         "treated, control = 1 / probability.low, 1 / (1 - probability.high)",
         "treated, control = 1 / probability.high, 1 / (1 - probability.low)",
         "tests/unit/methods/test_trial.py",
     ),
     Mutant(
         "a trial's scores are not clipped before they are added",
-        "methods/trial/method.py",
+        "methods/blocks/trial.py",
         "counted = np.rint(np.clip(steps, low, high) * block.shares)",
         "counted = np.rint(2 * steps * block.shares)",
         "tests/properties/test_trial_replay.py",

@@ -18,7 +18,7 @@ from scipy.special import expit, ndtri, softmax
 from private_ate.arrays import Bits, Codes, Floats
 from private_ate.domain import Interval
 from private_ate.effects.predictions import Prediction
-from private_ate.methods.trial.probability import Probability
+from private_ate.methods.probability import Probability
 from private_ate.models.folds import scatter
 from private_ate.request import Request
 from private_ate.study import MatchingStudy

@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple, TypeVar, cast
 from private_ate.domain import Domain, Survival
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError
+from private_ate.methods.probability import probability_of
 from private_ate.methods.registry import AUTO, METHODS, Method, method_named
-from private_ate.methods.trial.probability import probability_of
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.request import Request, options_for
 

@@ -17,9 +17,8 @@ from private_ate import (
 from private_ate.cli.app import app
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.ledger import Ledger
-from private_ate.methods.trial.method import TrialScore
-from private_ate.methods.trial.plan import plan_trial
-from private_ate.methods.trial.probability import Probability
+from private_ate.methods.blocks.trial import TrialScore, plan_trial
+from private_ate.methods.probability import Probability
 
 COVARIATES = {"x": Interval(-3, 3), "p": Interval(0.2, 0.8)}
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), COVARIATES)

@@ -48,9 +48,9 @@ from private_ate.methods.blocks.plan import (
     plan_blocks,
 )
 from private_ate.methods.blocks.table import Released, estimate_of
+from private_ate.methods.blocks.trial import estimate_trial
 from private_ate.methods.composition import options_of
-from private_ate.methods.trial.method import estimate_trial
-from private_ate.methods.trial.probability import probability_of
+from private_ate.methods.probability import probability_of
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request

@@ -9,7 +9,7 @@ from typing import Final
 from private_ate.domain import Interval, SamplingWeights
 from private_ate.domain.weights import WEIGHTED
 from private_ate.methods.blocks.plan import BlocksPlan
-from private_ate.methods.trial.method import TrialEffect
+from private_ate.methods.blocks.trial import TrialEffect
 from private_ate.request import Estimand, Request
 
 __all__ = ["Words", "adjusted_words", "overlap_words", "trial_words", "unadjusted_words"]

@@ -32,7 +32,7 @@ from private_ate.methods.blocks.plan import (
     plain_shares,
     plan_blocks,
 )
-from private_ate.methods.trial.expected import expected_trial
+from private_ate.methods.blocks.trial import expected_trial
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.request import Request, options_for
 

@@ -21,7 +21,7 @@ from private_ate.methods.blocks.settings import (
     ReleasedWeights,
 )
 from private_ate.methods.several_arms import estimate_from_arms
-from private_ate.methods.subgroups.table import subgroup_estimate
+from private_ate.methods.subgroup_table import subgroup_estimate
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.release import Pair

@@ -26,6 +26,7 @@ from private_ate.methods.calibrated.method import (
 )
 from private_ate.methods.composition import refuse_gaps
 from private_ate.methods.registry import Method
+from private_ate.methods.subgroup_table import subgroup_estimate
 from private_ate.methods.subgroups.rows import (
     count_population,
     divide_rows,
@@ -33,7 +34,6 @@ from private_ate.methods.subgroups.rows import (
     rows_compared,
 )
 from private_ate.methods.subgroups.settings import merged_settings, merged_warnings
-from private_ate.methods.subgroups.table import subgroup_estimate
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.subgroup_noise import SubgroupNoise, named_noise

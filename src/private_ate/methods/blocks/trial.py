@@ -18,9 +18,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
+from private_ate.effects.predictions import ExpectedError
+from private_ate.methods.assumptions import PeopleGuess
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
-from private_ate.methods.trial.plan import plan_trial
-from private_ate.methods.trial.probability import Probability
+from private_ate.methods.blocks.plan import plain_shares
+from private_ate.methods.probability import Probability
 from private_ate.models.folds import Total, by_chunks
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.noise import Noise
@@ -29,7 +31,42 @@ from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 from private_ate.study import Block, Study
 
-__all__ = ["TrialEffect", "TrialScore", "estimate_trial", "lifted_variance"]
+__all__ = [
+    "TrialEffect",
+    "TrialPlan",
+    "TrialScore",
+    "estimate_trial",
+    "expected_trial",
+    "lifted_variance",
+    "plan_trial",
+]
+
+_COUNT_PART: Final = Fraction(1, 5)  # of what counting takes where the share of treated is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlan:
+    """Shares of ε; the effect gets what the others leave."""
+
+    counts: Fraction
+    sums: Fraction
+    interval: Fraction
+
+    @property
+    def effect(self) -> Fraction:
+        """What is left to the effect."""
+        return 1 - self.counts - self.sums - self.interval
+
+
+def plan_trial(size: int, epsilon: float, *, counted: bool, with_interval: bool) -> TrialPlan:
+    """Split ε between the steps of a trial; ``epsilon`` is the budget per row.
+
+    ``counted`` says that rows may take no part, so that their number is paid for.
+    """
+    plain = plain_shares(size, epsilon, with_interval=with_interval)
+    counts = plain.counts * _COUNT_PART if counted else Fraction(0)
+    return TrialPlan(counts, plain.means, plain.interval)
+
 
 _CENTRE_BOUND: Final = 0.45  # of the range: how far from its middle outcomes are centred
 _EFFECT_SPREAD: Final = 0.15  # of the range: how large an effect is thought to be
@@ -261,3 +298,36 @@ def _square_kernel(
         return Total(int(np.rint(share * float(1 << bits)).astype(np.int64).sum()))
 
     return kernel
+
+
+def expected_trial(  # noqa: PLR0913  # public numbers and guesses
+    guess: PeopleGuess,
+    probability: Probability,
+    *,
+    size: int,
+    epsilon: float,
+    changes: int,
+    coverage: float,
+    weight_share: float,
+    with_interval: bool,
+) -> ExpectedError:
+    """Return what to expect of a trial in units of the outcome's range.
+
+    Rows are taken to have an arm and an outcome all of them, but their number is paid for.
+    """
+    plan = plan_trial(size, epsilon / changes, counted=True, with_interval=with_interval)
+    mass, worth = size * weight_share, size * (1 + weight_share) / 2
+    score = TrialScore.of(probability, guess.middle, 1.0)
+    chance = probability.typical
+    square = guess.deviation**2 / (chance * (1 - chance))
+    used = epsilon * float(plan.effect)
+    unit = (score.high - score.low) * changes / mass
+    error = ExpectedError.of_staircase(used, unit, math.sqrt(changes * square / worth), coverage)
+    if not with_interval:
+        return error
+    largest = max(score.high, -score.low) ** 2
+    scale = changes / (mass * epsilon * float(plan.interval))
+    released = largest * lifted_variance(square / largest * mass / worth, scale)
+    reach = unit * staircase_quantile(coverage, used)
+    normal = float(ndtri((1 + coverage) / 2))
+    return error.with_half_width(math.hypot(normal * math.sqrt(changes * released / mass), reach))
