@@ -73,7 +73,7 @@ def layers() -> list[list[str]]:
     """Return the names of each layer, from the top, as the import contract has them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
-    (contract,) = (contract for contract in contracts if contract["type"] == "layers")
+    (contract,) = (one for one in contracts if one.get("containers") == ["private_ate"])
     return [
         [name.strip(" ()") for name in layer.replace(":", "|").split("|")]
         for layer in contract["layers"]
