@@ -136,7 +136,7 @@ def estimate_rows(
             )
         ],
         [largest * kept.width for largest in weights.largest],
-        budget.forms, _errors_of(weights, guess, sampling, domain.bounds),
+        budget.forms, _errors_of(weights, spread, sampling, domain.bounds),
         bounds=domain.bounds, middle=_middle(kept, domain.bounds), size=study.size,
         epsilon=budget.sums, rows=rows, noise=noise,
     )  # fmt: skip
@@ -193,39 +193,39 @@ def plan_budget(
 
 
 def error_variances(
-    weights: PublicWeights, guess: float, variances: Floats, shares: Sequence[float] = ()
+    weights: PublicWeights, spread: float, variances: Floats, shares: Sequence[float] = ()
 ) -> list[tuple[Floats, float]]:
     """Return of each arm the squared error of n/B times its mean apart from noise, and its bias.
 
     ``variances`` are those that an outcome may have among like rows, in squared ranges. Sampling
     adds that variance times the squared weights. Residual imbalance adds bias of at most the
-    outcome's standard deviation times the imbalance: the guess, unless the released variance says
-    that outcomes spread far less. ``shares`` of the arms' weights are observed: a mean over fewer
-    varies more.
+    outcome's standard deviation times the imbalance. ``spread`` is that deviation, the guess as
+    the released variance corrected it; a likely variance that is far smaller limits it further.
+    ``shares`` of the arms' weights are observed: a mean over fewer varies more.
     """
-    spread = imbalance_weight(guess, variances)
+    squared = imbalance_weight(spread, variances)
     seen = shares or (1.0,) * len(weights.arms)
     return [
         (
-            variances * arm.used.squares / share + spread * arm.imbalance,
-            float(spread.mean()) * arm.imbalance,
+            variances * arm.used.squares / share + squared * arm.imbalance,
+            float(squared.mean()) * arm.imbalance,
         )
         for arm, share in zip(weights.arms, seen, strict=True)
     ]
 
 
-def imbalance_weight(guess: float, variances: Floats) -> Floats:
+def imbalance_weight(spread: float, variances: Floats) -> Floats:
     """Return the squared deviation by which residual imbalance may move an estimate."""
-    return np.asarray(np.minimum(guess**2, _MOST_EXPLAINED * variances))
+    return np.asarray(np.minimum(spread**2, _MOST_EXPLAINED * variances))
 
 
 def _errors_of(
-    weights: PublicWeights, guess: float, sampling: PairVariance | None, bounds: Interval
+    weights: PublicWeights, spread: float, sampling: PairVariance | None, bounds: Interval
 ) -> Errors:
     """Return the errors of forms in squared units of the outcome; none without a variance."""
     if sampling is None:
         return lambda _: ((), 0.0)
-    errors = error_variances(weights, guess, sampling.likely_values())
+    errors = error_variances(weights, spread, sampling.likely_values())
     unit = (bounds.width / weights.design.rows) ** 2
 
     def of_arms(arms: Sequence[int]) -> tuple[tuple[float, ...], float]:
@@ -264,7 +264,7 @@ def _estimate_ratios(
     if sampling is not None:
         shares = (released.control.share, released.treated.share)
         seen = sampling.given_seen(_paired_share(weights.design, shares))
-        errors = error_variances(weights, sampling.guess, seen.likely_values(), shares)
+        errors = error_variances(weights, seen.corrected_guess(), seen.likely_values(), shares)
         squares, unit = errors[0][0] + errors[1][0], (bounds.width / study.size) ** 2
         variances, bias = tuple((unit * squares).tolist()), unit * (errors[0][1] + errors[1][1])
         wide = bounds.width * released.half_width(request.coverage, np.sqrt(squares) / study.size)

@@ -86,7 +86,7 @@ def predictor(assumed: Assumptions, request: Request) -> Predict:
             noise = distribution.scaled(rule.rows * kept * point.cap * unit)
             squares = more * sum(one.sums.squares for one in point.solutions)
             left = more * _imbalance(design, point)
-            moved = imbalance_weight(spread, likely) * left
+            moved = imbalance_weight(weighed, likely) * left
             shown = tuple((unit**2 * (likely * squares + moved)).tolist())
             bias = unit**2 * float(moved.mean())
             expected = float(imbalance_weight(spread, np.array([alike]))[0])
