@@ -18,7 +18,7 @@ from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 from replay import Tape, check_releases, moved_share
 
-DOMAIN = Domain("t", ("y", Interval(-3, 5)))
+OUTCOME = ("y", Interval(-3, 5))
 
 
 def draw_study(rng: np.random.Generator, rows: int, dimension: int) -> LocalStudy:
@@ -29,7 +29,8 @@ def draw_study(rng: np.random.Generator, rows: int, dimension: int) -> LocalStud
     if rng.random() < 0.3:
         covariates = covariates.round()
     outcome = rng.integers(0, OUTCOME_STEPS, rows, endpoint=True).astype(np.int32)
-    return LocalStudy(DOMAIN, covariates, treatment, outcome)
+    domain = Domain("t", OUTCOME, {f"x{place}": Interval(0, 1) for place in range(dimension)})
+    return LocalStudy(domain, covariates, treatment, outcome)
 
 
 def replace_rows(study: LocalStudy, rows: np.ndarray, rng: np.random.Generator, level: str):

@@ -422,7 +422,7 @@ def test_three_arms_four_subgroups_and_two_outcomes_are_one_charge_and_one_table
 
 def test_a_combination_of_rolled_up_means_is_refused():
     release = estimate_ate(arm_study(3, 300), level="label", epsilon=1, by=["x0<0.5"], seed=1)
-    with pytest.raises(ArgumentError, match="no single law"):
+    with pytest.raises(ArgumentError, match="no single distribution"):
         release.combination({"a1": 1, "a0": -1})
 
 
