@@ -326,8 +326,8 @@ MUTANTS = (
     Mutant(
         "the calibrated interval forgets the imbalance",
         "methods/calibrated/method.py",
-        "arm.used.squares / share + spread * arm.imbalance",
-        "arm.used.squares / share + 0 * spread * arm.imbalance",
+        "arm.used.squares / share + squared * arm.imbalance",
+        "arm.used.squares / share + 0 * squared * arm.imbalance",
         "tests/unit/test_interval_widths.py",
     ),
     Mutant(
