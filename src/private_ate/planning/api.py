@@ -34,11 +34,13 @@ from private_ate.planning.assumptions import (
     OverlapGuess,
     PlannedArms,
     StudySizes,
+    describe_weights,
+    made_up_rows,
+    rows_like,
     settle_arms,
     spread_of,
 )
 from private_ate.planning.plan import Plan
-from private_ate.planning.public_rows import describe_weights, made_up_rows, rows_like
 from private_ate.planning.solve import Solve, make_plan
 from private_ate.planning.survival import Asked, stand_in
 from private_ate.planning.table import (
