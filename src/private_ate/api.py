@@ -28,6 +28,7 @@ from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_columns import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.facts import Facts, with_notes
 from private_ate.ledger.ledger import Ledger
 from private_ate.methods.composition import method_for, refuse_gaps, takes
 from private_ate.methods.options import options_from_texts, with_deviations
@@ -47,7 +48,7 @@ from private_ate.release import Release
 from private_ate.release.metadata import About
 from private_ate.release.spending import list_steps, tell_rounding
 from private_ate.request import Bounds, Design, Estimand, Request, Target, among_arm
-from private_ate.settings import Facts, plain_settings, with_declared, with_notes
+from private_ate.settings import plain_settings, with_declared
 
 __all__ = [
     "METHODS",

@@ -21,8 +21,8 @@ from typing import Any, get_args
 
 from private_ate.codec import OMITTED, decode, encode
 from private_ate.errors import ArgumentError, LedgerError
+from private_ate.facts import PublicUse
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.settings import PublicUse
 
 __all__ = ["UNBOUND", "Roles", "Use", "declared_gaps", "declared_roles", "recall_release"]
 
