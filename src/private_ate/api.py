@@ -142,7 +142,7 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         Of a trial: the probability of treatment, or the covariate that holds everybody's, with
         declared bounds between 0 and 1. Nothing is then paid to learn it.
     by : list of str
-        Declared columns of labels, and cuts such as "age<65", that divide people into subgroups,
+        Declared columns of labels, and cuts such as "age<65", that divide units into subgroups,
         at most 20 in all. At label level each has an effect with the noise of the whole ε; at
         sample level, where the subgroup is private too, with that of half of it. The effect of
         all units is rolled up from them.
@@ -153,7 +153,7 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         Of a time to an event, declared by ``Survival``: whether restricted mean survival times are
         compared or risks by the horizon.
     outcome_sd : float or mapping, optional
-        A public guess of the outcome's standard deviation among people who are treated alike, in
+        A public guess of the outcome's standard deviation among units that are treated alike, in
         its own units, as in a plan; for methods that take one: "calibrated" at label level. Of
         several outcomes a mapping from columns.
     bounds : "declared" or "from-data"

@@ -169,7 +169,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class PublicUse:
-    """What a stored release tells about the use of its columns.
+    """What a stored release shows of the use of its columns.
 
     Attributes
     ----------

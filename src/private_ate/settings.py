@@ -164,7 +164,7 @@ class SubgroupNote:
 
 @dataclass(frozen=True, slots=True)
 class SamplingFacts:
-    """Sampling weights that are in force, as a release tells of them.
+    """Sampling weights that are in force, as a release reports them.
 
     Attributes
     ----------

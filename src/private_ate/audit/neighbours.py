@@ -64,7 +64,7 @@ class Step:
 def neighbours_for(level: Level, *, missing: bool = False) -> Iterator[Neighbours]:
     """Yield pairs of neighbours at a level: outcomes moved, and whole records at sample level.
 
-    With ``missing``, also pairs of which one study lacks an outcome and may not tell.
+    With ``missing``, also pairs of which one study lacks an outcome, where that is private.
     """
     last = _ROWS - 1
     base = _study()

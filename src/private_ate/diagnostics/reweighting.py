@@ -1,6 +1,6 @@
 """The weights that a release at label level was made with, found again from public columns.
 
-Covariates and treatment are public there, and so are the caps that the release tells; no outcome
+Covariates and treatment are public there, and so are the caps that the release reports; no outcome
 is looked at. What cannot be found again for certain is not guessed.
 """
 
@@ -40,7 +40,7 @@ class _Rows:
 
 
 def request_of(release: Release, options: object | None = None) -> Request:
-    """Return the request that a release answers, as far as it tells; the options are its method's.
+    """Return the request that a release answers, as far as it is known; options are its method's.
 
     What a release does not say is as usual.
     """

@@ -118,12 +118,12 @@ class StudySizes:
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What the planner is told, or takes for granted, about the people of a study.
+    """What the caller says, or the planner takes for granted, about the units of a study.
 
     Attributes
     ----------
     outcome_sd : float or None
-        Standard deviation of the outcome among people who are treated alike, in its own units;
+        Standard deviation of the outcome among units that are treated alike, in its own unit;
         None is an eighth of the declared range, or 0.4 of it for a binary outcome.
     explained : float or None
         Share of that variance which covariates explain; None grows with their number,
@@ -170,7 +170,8 @@ class Guesses:
     def alike_share(self, sizes: StudySizes) -> float:
         """Return the share of the outcome's variance that units alike in covariates still have.
 
-        Like units show half of what covariates explain, and a fifth at least unless told otherwise.
+        Like units show half of what covariates explain, and a fifth at least unless the share that
+        covariates explain is given.
         """
         share = 1 - _SHOWN * self.about(sizes).explained
         return min(share, _ALIKE) if self.explained is None else share
@@ -188,8 +189,8 @@ class Guesses:
 def _middle(sizes: StudySizes, deviation: float) -> float:
     """Guess where in its range the outcome's mean lies; its middle is zero.
 
-    The deviation of a binary outcome tells its mean. Amounts and durations start at zero and are
-    skewed: their mean is near their standard deviation.
+    The deviation of a binary outcome determines its mean. Amounts and durations start at zero and
+    are skewed: their mean is near their standard deviation.
     """
     if sizes.is_binary:
         return -math.sqrt(max(1 - 4 * deviation**2, 0.0)) / 2

@@ -120,7 +120,7 @@ def _is_name(name: object) -> bool:
 
 
 def _names_of(releases: Sequence[Release]) -> list[str]:
-    """Name sites by their data sets if those tell them apart, else by numbers."""
+    """Name sites by their data sets if those differ, else by numbers."""
     named = [getattr(one, "dataset", None) for one in releases]  # what it is, is checked later
     if all(map(_is_name, named)) and len(set(named)) == len(releases):
         return [cast("str", name) for name in named]
