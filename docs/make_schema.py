@@ -246,7 +246,7 @@ def _settings(kind: type[Settings]) -> dict[str, Any]:
     found["properties"]["column_labels"] = {
         "type": "object",
         "additionalProperties": {"type": "string"},
-        "description": "What columns are called where people read of them; absent without labels.",
+        "description": "What columns are called in reports; absent without labels.",
     }
     return found
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from private_ate import PrivateAteError
 from private_ate.api import METHODS, estimate_study
-from private_ate.audit.replay import Call, Tape, broken_promises, moved_share
+from private_ate.audit.replay import Call, Recording, broken_promises, moved_share
 from private_ate.data.missing_rules import Reading
 from private_ate.domain import Categories, Domain
 from private_ate.engines.open_table import open_table
@@ -282,8 +282,8 @@ _CHANGES = (
 
 def _evaluate(case, attempt, found):
     """Run both neighbours, the second with the outputs of the first, and note what moved."""
-    first = Tape()
-    second = Tape(source=first)
+    first = Recording()
+    second = Recording(source=first)
     one = _run(case, attempt, attempt.records, first)
     other = _run(case, attempt, attempt.neighbour, second)
     broken = [] if one == other else ["the runs answer differently, given the same noisy numbers"]
@@ -320,7 +320,7 @@ def _curvature_share(one: Call, other: Call, changes: int) -> float:
     return moved / float(law.curvature) / (1 + ROUNDING)
 
 
-def _run(case, attempt, records, tape):
+def _run(case, attempt, records, recording):
     """Return the release, or the words of a refusal."""
     method = METHODS[case.method]
     types = {"label": pl.String}
@@ -338,6 +338,6 @@ def _run(case, attempt, records, tape):
         with opened.encoded(
             None, Reading(case.level, takes(method.name, case.level, "undeclared"), True)
         ) as study:
-            return estimate_study(study, request, method, seed=attempt.seed, recorder=tape)
+            return estimate_study(study, request, method, seed=attempt.seed, recorder=recording)
     except PrivateAteError as refusal:
         return str(refusal)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from private_ate.api import METHODS, estimate_study
-from private_ate.audit.replay import Tape, broken_promises
+from private_ate.audit.replay import Recording, broken_promises
 
 
 def replace_record(study, rng):
@@ -26,9 +26,9 @@ def assert_promises_hold(method, request, draw_study):
     for seed in range(3):
         study = draw_study(seed)
         neighbour = replace_record(study, rng)
-        first = Tape()
+        first = Recording()
         one = estimate_study(study, request, METHODS[method], seed=1, recorder=first)
-        second = Tape(source=first)
+        second = Recording(source=first)
         other = estimate_study(neighbour, request, METHODS[method], seed=1, recorder=second)
 
         assert broken_promises(first, second) == []

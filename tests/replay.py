@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from private_ate.audit.replay import Call, Tape, broken_promises, moved_share
+from private_ate.audit.replay import Call, Recording, broken_promises, moved_share
 from private_ate.effects.estimate import Estimate
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -17,37 +17,45 @@ from private_ate.release import Release
 from private_ate.request import Request
 
 __all__ = [
-    "Call", "Run", "Tape", "broken_promises", "check_releases", "moved_share", "record",
+    "Call",
+    "Recording",
+    "Run",
+    "broken_promises",
+    "check_releases",
+    "moved_share",
+    "record",
     "replay_findings",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a method: what its choke point heard, its estimate, the noise's own account."""
+    """One run of a method: the calls of its choke point, its estimate, the noise's own account."""
 
-    heard: Tape
+    recording: Recording
     estimate: Estimate
     noise: Noise
 
     @property
-    def tape(self) -> list[Call]:
+    def calls(self) -> list[Call]:
         """The calls in order."""
-        return self.heard.calls
+        return self.recording.calls
 
 
-def record(method, study, request: Request, *, seed: int = 0, source: Tape | None = None) -> Run:
-    """Run a method with a tape, a fresh one or one that replays another."""
-    tape = Tape(source=source)
-    noise = Noise(SeededEntropy(seed), tape)
-    return Run(tape, method(study, request, noise), noise)
+def record(
+    method, study, request: Request, *, seed: int = 0, source: Recording | None = None
+) -> Run:
+    """Run a method with a recording, fresh or replaying another."""
+    recording = Recording(source=source)
+    noise = Noise(SeededEntropy(seed), recording)
+    return Run(recording, method(study, request, noise), noise)
 
 
 def replay_findings(method, study, neighbour, request: Request, *, seed: int = 0) -> list[str]:
     """Return every broken promise between two neighbouring studies; none if all is well."""
     first = record(method, study, request, seed=seed)
-    second = record(method, neighbour, request, seed=seed, source=first.heard)
-    findings = broken_promises(first.heard, second.heard)
+    second = record(method, neighbour, request, seed=seed, source=first.recording)
+    findings = broken_promises(first.recording, second.recording)
     cost = first.noise.cost
     if not cost.rho and cost.epsilon != request.epsilon:
         spent, asked = float(cost.epsilon), float(request.epsilon)
@@ -58,12 +66,12 @@ def replay_findings(method, study, neighbour, request: Request, *, seed: int = 0
 
 
 def check_releases(
-    run: Callable[[object, Tape], Release], study: object, neighbour: object
-) -> tuple[Tape, Tape]:
+    run: Callable[[object, Recording], Release], study: object, neighbour: object
+) -> tuple[Recording, Recording]:
     """Demand the same of whole releases, made by any door that takes a recorder."""
-    first = Tape()
+    first = Recording()
     release = run(study, first)
-    second = Tape(source=first)
+    second = Recording(source=first)
     assert release == run(neighbour, second), "something beside the mechanisms' outputs is released"
     assert sum(spend.epsilon for spend in first.spends) == release.epsilon
     assert not (found := broken_promises(first, second)), "; ".join(found)

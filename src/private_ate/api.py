@@ -28,6 +28,7 @@ from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_columns import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.facts import Facts, with_notes
 from private_ate.ledger.ledger import Ledger
 from private_ate.methods.composition import method_for, refuse_gaps, takes
 from private_ate.methods.options import options_from_texts, with_deviations
@@ -47,7 +48,7 @@ from private_ate.release import Release
 from private_ate.release.metadata import About
 from private_ate.release.spending import list_steps, tell_rounding
 from private_ate.request import Bounds, Design, Estimand, Request, Target, among_arm
-from private_ate.settings import Facts, plain_settings, with_declared, with_notes
+from private_ate.settings import plain_settings, with_declared
 
 __all__ = [
     "METHODS",
@@ -141,7 +142,7 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         Of a trial: the probability of treatment, or the covariate that holds everybody's, with
         declared bounds between 0 and 1. Nothing is then paid to learn it.
     by : list of str
-        Declared columns of labels, and cuts such as "age<65", that divide people into subgroups,
+        Declared columns of labels, and cuts such as "age<65", that divide units into subgroups,
         at most 20 in all. At label level each has an effect with the noise of the whole ε; at
         sample level, where the subgroup is private too, with that of half of it. The effect of
         all units is rolled up from them.
@@ -152,7 +153,7 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         Of a time to an event, declared by ``Survival``: whether restricted mean survival times are
         compared or risks by the horizon.
     outcome_sd : float or mapping, optional
-        A public guess of the outcome's standard deviation among people who are treated alike, in
+        A public guess of the outcome's standard deviation among units that are treated alike, in
         its own units, as in a plan; for methods that take one: "calibrated" at label level. Of
         several outcomes a mapping from columns.
     bounds : "declared" or "from-data"

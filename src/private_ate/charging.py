@@ -99,7 +99,7 @@ class Approval:
         The hash that was approved, as :func:`bill_for_columns` gives it.
     asked_at : str
         When it was asked for. Stands for the clock in the release and in the ledger, so that
-        neither tells how long the work took.
+        neither shows how long the work took.
     on_charge, on_release : callable, optional
         Run in the very transactions that charge the ledger and keep the release.
     """

@@ -25,7 +25,7 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.engines import local
 from private_ate.engines.local import LocalPool, LocalStudy
 from private_ate.privacy.entropy import SeededEntropy
@@ -40,15 +40,15 @@ CANARY = 86420.97531
 @every_case
 def test_the_size_of_blocks_changes_no_integer(method, level, monkeypatch):
     study = make_study(3, rows=90)
-    heard = []
+    recordings = []
     for rows in (1 << 14, 90, 16):
         monkeypatch.setattr(local, "_BLOCK_ROWS", rows)
-        ear = Tape(source=heard[0] if heard else None)
-        method.run(study, Request(level, Fraction(1)), Noise(SeededEntropy(1), ear))
-        heard.append(ear)
-    for spends, inputs in ((ear.spends, ear.inputs) for ear in heard[1:]):
-        assert spends == heard[0].spends
-        for spend, one, other in zip(spends, heard[0].inputs, inputs, strict=True):
+        recording = Recording(source=recordings[0] if recordings else None)
+        method.run(study, Request(level, Fraction(1)), Noise(SeededEntropy(1), recording))
+        recordings.append(recording)
+    for spends, inputs in ((recording.spends, recording.inputs) for recording in recordings[1:]):
+        assert spends == recordings[0].spends
+        for spend, one, other in zip(spends, recordings[0].inputs, inputs, strict=True):
             # Sums of outcomes are whole numbers; a fitted model may differ in its last digit.
             if "outcome" in spend.step or "sum" in spend.step:
                 assert np.array_equal(one, other), spend.step

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_ate.api import METHODS, estimate_study
-from private_ate.audit.replay import Tape, broken_promises
+from private_ate.audit.replay import Recording, broken_promises
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
 from private_ate.baselines.strata import Strata, release_cells, release_strata
@@ -67,8 +67,8 @@ def test_the_variance_step_declares_what_two_units_that_stand_for_a_million_can_
     ends = [with_outcome(study, 0, outcome) for outcome in (0, OUTCOME_STEPS)]
 
     request = Request("label", Fraction(1))
-    recorded = record(METHODS["calibrated"].run, ends[0], request).heard
-    replayed = record(METHODS["calibrated"].run, ends[1], request, source=recorded).heard
+    recorded = record(METHODS["calibrated"].run, ends[0], request).recording
+    replayed = record(METHODS["calibrated"].run, ends[1], request, source=recorded).recording
 
     assert broken_promises(recorded, replayed) == []
     place = [spend.step for spend in recorded.spends].index("variance")
@@ -84,7 +84,7 @@ def test_the_interval_of_rare_treatments_is_drawn_afresh_each_time():
     released = []
     for seed in range(3):
         heard = record(METHODS["calibrated"].run, study, Request("label", Fraction(1)), seed=seed)
-        (call,) = [call for call in heard.tape if call.spend.step == "variance"]
+        (call,) = [call for call in heard.calls if call.spend.step == "variance"]
         released.append(call.output[0] - 2 * int(call.values[0]))
 
     sizes = [abs(value) / (2 * SQUARE_STEPS * 750_000**2) for value in released]
@@ -193,8 +193,8 @@ STEPS = {
 @pytest.mark.parametrize("ends", [(OUTCOME_STEPS, 1.0, 1), (0, 0.0, 0)], ids=["high", "low"])
 @pytest.mark.parametrize("name", STEPS)
 def test_the_sums_of_billions_of_rows_are_so_many_times_those_of_a_block(name, ends, doublings):
-    one = Tape()
-    all_rows = Tape(source=one)
+    one = Recording()
+    all_rows = Recording(source=one)
     STEPS[name](HugeStudy(block_of_ends(*ends), 0), Noise(SeededEntropy(1), one))
 
     STEPS[name](HugeStudy(block_of_ends(*ends), doublings), Noise(SeededEntropy(1), all_rows))
@@ -210,12 +210,14 @@ def test_the_sums_of_billions_of_rows_are_so_many_times_those_of_a_block(name, e
 
 
 def test_counts_of_billions_of_outcomes_are_exact_where_bounds_are_chosen():
-    tape = Tape()
+    recording = Recording()
 
-    release_range(HugeStudy(block_of_ends(), 18), Fraction(1), 1, Noise(SeededEntropy(1), tape))
+    release_range(
+        HugeStudy(block_of_ends(), 18), Fraction(1), 1, Noise(SeededEntropy(1), recording)
+    )
 
-    assert min(tape.inputs[0].flat) == 26 * 2 - MOST_ROWS
-    assert max(tape.inputs[0].flat) == -26 * 2
+    assert min(recording.inputs[0].flat) == 26 * 2 - MOST_ROWS
+    assert max(recording.inputs[0].flat) == -26 * 2
 
 
 def test_cells_of_the_baselines_add_up_over_billions_of_rows():

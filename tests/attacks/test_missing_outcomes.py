@@ -9,7 +9,7 @@ from private_ate import Domain, Interval, Outcome, Treatment, estimate_ate
 from private_ate.api import METHODS
 from private_ate.audit.bounds import epsilon_bound
 from private_ate.audit.neighbours import neighbours_for, noisy_steps
-from private_ate.audit.replay import Tape, broken_promises
+from private_ate.audit.replay import Recording, broken_promises
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.request import Request
@@ -59,9 +59,9 @@ def test_an_attacker_learns_it_from_a_noise_that_forgets_the_weight(monkeypatch)
 def test_at_sample_level_a_missing_outcome_moves_no_step_too_far(method):
     request = Request("sample", Fraction(1))
     for pair in neighbours_for("sample", missing=True):
-        first = Tape()
+        first = Recording()
         METHODS[method].run(pair.first, request, Noise(SeededEntropy(0), first))
-        second = Tape(source=first)
+        second = Recording(source=first)
         METHODS[method].run(pair.second, request, Noise(SeededEntropy(0), second))
 
         assert not broken_promises(first, second)

@@ -16,7 +16,7 @@ from private_ate.methods.published.regression import ScoreNoise
 from private_ate.models.logistic import fit_logistic_obliviously
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
-from replay import Tape, check_releases, moved_share
+from replay import Recording, check_releases, moved_share
 
 OUTCOME = ("y", Interval(-3, 5))
 
@@ -48,8 +48,8 @@ def replace_rows(study: LocalStudy, rows: np.ndarray, rng: np.random.Generator, 
 def runner(level: str, epsilon: str, **kwargs: object):
     request = Request(level, Fraction(epsilon), **kwargs)
 
-    def run(study: LocalStudy, tape: Tape):
-        return estimate_study(study, request, METHODS["published"], seed=1, recorder=tape)
+    def run(study: LocalStudy, recording: Recording):
+        return estimate_study(study, request, METHODS["published"], seed=1, recorder=recording)
 
     return run
 
@@ -97,11 +97,11 @@ def test_the_worst_neighbour_uses_up_all_that_is_declared_for_scores_and_treatme
     covariates, treatment = study.covariates.copy(), study.treatment.copy()
     covariates[0, :2], treatment[:2] = 1.0, True
     neighbour = replace(study, covariates=covariates, treatment=treatment)
-    first = Tape(steer=steep)
+    first = Recording(steer=steep)
     run = runner("sample", "1", rows_per_person=2)
 
     run(study, first)
-    second = Tape(source=first)
+    second = Recording(source=first)
     run(neighbour, second)
 
     shares = {
@@ -148,7 +148,7 @@ def test_the_replay_finds_a_change_of_a_public_column():
 
 def test_rows_per_person_multiply_every_sensitivity_at_label_level():
     study = draw_study(np.random.default_rng(3), 50, 2)
-    alone, several = Tape(), Tape()
+    alone, several = Recording(), Recording()
 
     runner("label", "1")(study, alone)
     runner("label", "1", rows_per_person=4)(study, several)
@@ -162,10 +162,10 @@ def test_rows_per_person_multiply_every_sensitivity_at_sample_level():
     fitted = fit_logistic_obliviously(study, 0.01).coefficients
     declared = {}
     for rows in (1, 4):
-        tape = Tape()
-        release = runner("sample", "1", rows_per_person=rows)(study, tape)
-        weights, scores, treatments, sums = tape.spends
-        grid = float(np.median(fitted / tape.inputs[0].astype(float)))
+        recording = Recording()
+        release = runner("sample", "1", rows_per_person=rows)(study, recording)
+        weights, scores, treatments, sums = recording.spends
+        grid = float(np.median(fitted / recording.inputs[0].astype(float)))
         declared[rows] = (
             weights.sensitivity[0] * grid,
             scores.sensitivity[0] / 2 ** ScoreNoise(Fraction(1, 20), rows).bits,
@@ -180,13 +180,13 @@ def test_rows_per_person_multiply_every_sensitivity_at_sample_level():
 @pytest.mark.parametrize("level", ["label", "sample"])
 def test_the_budget_at_the_choke_point_is_what_the_release_says(level):
     study = draw_study(np.random.default_rng(4), 50, 2)
-    tape = Tape()
+    recording = Recording()
 
-    release = runner(level, "0.3")(study, tape)
+    release = runner(level, "0.3")(study, recording)
 
-    budget = {spend.step: float(spend.epsilon) for spend in tape.spends}
+    budget = {spend.step: float(spend.epsilon) for spend in recording.spends}
     assert release.settings["budget"] == budget
-    assert sum(spend.epsilon for spend in tape.spends) == Fraction("0.3") == release.epsilon
+    assert sum(spend.epsilon for spend in recording.spends) == Fraction("0.3") == release.epsilon
     if level == "sample":
-        shares = [spend.epsilon / Fraction("0.3") for spend in tape.spends]
+        shares = [spend.epsilon / Fraction("0.3") for spend in recording.spends]
         assert shares == [Fraction(s) for s in ("0.05", "0.05", "0.7", "0.2")]

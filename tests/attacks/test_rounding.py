@@ -18,7 +18,7 @@ from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration
-from replay import Tape, broken_promises, moved_share
+from replay import Recording, broken_promises, moved_share
 
 RIDGE = 0.01
 
@@ -50,11 +50,13 @@ def test_weights_that_round_apart_stay_within_what_is_declared(monkeypatch, rows
     dimension = study.dimension + 1
     distance = weights_sensitivity(study.size, dimension, RIDGE, rows)
     grid = 2.0 ** (math.floor(math.log2(distance)) - 20)
-    first, second = Tape(), Tape()
-    for tape, weights in zip((first, second), straddling(distance, grid, dimension), strict=True):
+    first, second = Recording(), Recording()
+    for recording, weights in zip(
+        (first, second), straddling(distance, grid, dimension), strict=True
+    ):
         fit = LogisticFit(weights, 0.0)
         monkeypatch.setattr(regression, "fit_logistic_obliviously", lambda *_, fit=fit: fit)
-        noise = Noise(SeededEntropy(1), tape)
+        noise = Noise(SeededEntropy(1), recording)
         release_coefficients(study, RIDGE, Fraction(1), rows, noise)
 
     assert broken_promises(first, second) == []
@@ -64,14 +66,14 @@ def test_weights_that_round_apart_stay_within_what_is_declared(monkeypatch, rows
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_declared_steps_of_the_weights_are_those_of_the_proof(rows):
-    study, tape = make_study(), Tape()
+    study, recording = make_study(), Recording()
     dimension = study.dimension + 1
 
-    release_coefficients(study, RIDGE, Fraction(1), rows, Noise(SeededEntropy(1), tape))
+    release_coefficients(study, RIDGE, Fraction(1), rows, Noise(SeededEntropy(1), recording))
 
     distance = Fraction(weights_sensitivity(study.size, dimension, RIDGE, rows))
     grid = Fraction(2) ** (math.floor(math.log2(distance)) - 20)
-    assert tape.spends[0].sensitivity == (math.ceil(distance / grid) + dimension,)
+    assert recording.spends[0].sensitivity == (math.ceil(distance / grid) + dimension,)
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 40])
@@ -88,9 +90,9 @@ def test_the_last_rounding_of_an_objective_pays_a_step_for_each_weight(dimension
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)])
 def test_vectors_of_the_baselines_that_round_apart_stay_within_what_is_declared(delta):
-    first, second = Tape(), Tape()
+    first, second = Recording(), Recording()
     dimension, distance = 6, 1.0
-    measured = Tape()
+    measured = Recording()
     budget = Budget(Fraction(1), delta, "")
     release_vector(
         Noise(SeededEntropy(1), measured), "x", np.ones(dimension), sensitivity=distance,
@@ -98,8 +100,8 @@ def test_vectors_of_the_baselines_that_round_apart_stay_within_what_is_declared(
     )  # fmt: skip
     grid = 1 / float(measured.inputs[0][0])
     length = distance * math.sqrt(dimension)  # the L1 distance of an L2 distance spread evenly
-    for tape, vector in zip((first, second), straddling(length, grid, dimension), strict=True):
-        noise = Noise(SeededEntropy(1), tape)
+    for recording, vector in zip((first, second), straddling(length, grid, dimension), strict=True):
+        noise = Noise(SeededEntropy(1), recording)
         release_vector(noise, "x", vector, sensitivity=distance, budget=budget)
 
     assert broken_promises(first, second) == []
@@ -115,10 +117,10 @@ def test_scores_of_several_arms_that_round_up_together_stay_within_what_is_decla
     third = (grid - 2) / 3 + 0.51
     spread = np.array([[third], [third], [third], [grid - 3 * third]])
     alone = np.array([[0.0], [0.0], [0.0], [grid]])
-    first, second = Tape(), Tape()
-    for tape, exact in zip((first, second), (spread, alone), strict=True):
+    first, second = Recording(), Recording()
+    for recording, exact in zip((first, second), (spread, alone), strict=True):
         steps = np.repeat(np.rint(exact).astype(np.int64), rows, axis=1)
-        answer = scores.add(steps, Noise(SeededEntropy(1), tape))
+        answer = scores.add(steps, Noise(SeededEntropy(1), recording))
         assert answer.shape == (4, rows)
 
     assert broken_promises(first, second) == []

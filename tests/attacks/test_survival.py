@@ -18,7 +18,7 @@ from private_ate.methods.survival.pseudo import code_tables, pseudo_table
 from private_ate.privacy.metrics import Metric
 from private_ate.request import Request
 from private_ate.study import Block
-from replay import Tape, broken_promises, record, replay_findings
+from replay import Recording, broken_promises, record, replay_findings
 from survival_studies import RECORDS, survival_study, with_record
 
 METHOD = {"label": METHODS["calibrated"], "sample": METHODS["blocks"]}
@@ -80,19 +80,19 @@ def test_a_person_with_three_rows_moves_no_more_than_declared(level):
 def test_the_histogram_is_attacked_by_every_record_and_its_bound_is_attained():
     study, request = survival_study(3, rows=80), Request("label", Fraction(1))
     first = record(run_of("label"), study, request)
-    cells, sums = first.tape[0], first.tape[1]
+    cells, sums = first.calls[0], first.calls[1]
     assert cells.spend.metric is Metric.MOVES
     assert cells.spend.moves == 2
     most = 0.0
     for row in (0, 1, 7):
         for time, ended in RECORDS:
             other = with_record(study, row, time, ended)
-            second = record(run_of("label"), other, request, source=first.heard)
-            assert not broken_promises(first.heard, second.heard)
-            moved = np.subtract(second.tape[0].values, cells.values)
+            second = record(run_of("label"), other, request, source=first.recording)
+            assert not broken_promises(first.recording, second.recording)
+            moved = np.subtract(second.calls[0].values, cells.values)
             assert np.count_nonzero(moved) in (0, 2)
             assert moved.sum() == 0
-            most = max(most, abs(second.tape[1].values - sums.values) / sums.spend.sensitivity[0])
+            most = max(most, abs(second.calls[1].values - sums.values) / sums.spend.sensitivity[0])
     assert 0.2 < most <= 1
 
 
@@ -176,7 +176,7 @@ def test_no_private_range_cuts_off_rare_events():
     """The second trap: a narrower range would clip the events of a rare kind."""
     study = survival_study(9, rows=2000, rate=0.02)
     run = record(run_of("label"), study, Request("label", Fraction(1)))
-    assert [call.spend.step for call in run.tape] == ["times and events", "outcome sum"]
+    assert [call.spend.step for call in run.calls] == ["times and events", "outcome sum"]
 
 
 def test_refusals_speak_of_declarations_alone():
@@ -187,10 +187,10 @@ def test_refusals_speak_of_declarations_alone():
         estimate_study(survival_study(0), Request("label", Fraction(1)), METHODS["published"])
 
 
-def test_a_tape_of_one_study_replays_on_another_door():
+def test_a_recording_of_one_study_replays_on_another_entry():
     study = survival_study(5)
     run = partial(estimate_study, request=Request("label", Fraction(1)), method=METHOD["label"])
-    first = Tape()
+    first = Recording()
     release = run(study, recorder=first, seed=1)
     other = with_record(study, 4, 12.0, True)
-    assert run(other, recorder=Tape(source=first), seed=1) == release
+    assert run(other, recorder=Recording(source=first), seed=1) == release

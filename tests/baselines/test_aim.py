@@ -10,7 +10,7 @@ import pytest
 
 from private_ate import ArgumentError, Binary, Categories, Domain, Interval, Treatment, estimate_ate
 from private_ate.api import estimate_study, method_for
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.synthesis.records import (
     NeighbourRule,
@@ -62,13 +62,13 @@ def test_without_noise_the_synthetic_records_have_the_effect_of_the_data(workloa
 @pytest.mark.parametrize("epsilon", ["0.5", "4"])
 def test_rounds_spend_rho_exactly(synth, adjacency, epsilon):
     request = Request("sample", Fraction(epsilon), options=replace(QUICK, adjacency=adjacency))
-    listener = Tape()
+    recording = Recording()
 
-    estimate_study(synth, request, method_for("aim", request), seed=1, recorder=listener)
+    estimate_study(synth, request, method_for("aim", request), seed=1, recorder=recording)
 
-    spent = sum(spend.rho for spend in listener.spends)
+    spent = sum(spend.rho for spend in recording.spends)
     assert spent == concentrated_budget(Fraction(epsilon), Fraction("1e-6"))
-    assert sum(spend.mechanism == "gaussian_cells" for spend in listener.spends) > 22
+    assert sum(spend.mechanism == "gaussian_cells" for spend in recording.spends) > 22
 
 
 def test_the_first_scale_is_the_reference_value():
@@ -79,10 +79,10 @@ def test_the_first_scale_is_the_reference_value():
         domain, rng.random((6, 200)), rng.random(200) < 0.5, np.zeros(200, dtype=np.int32)
     )
     request = Request("sample", Fraction(1), options=replace(QUICK, adjacency="add_remove"))
-    listener = Tape()
-    estimate_study(study, request, method_for("aim", request), seed=1, recorder=listener)
+    recording = Recording()
+    estimate_study(study, request, method_for("aim", request), seed=1, recorder=recording)
 
-    first = listener.spends[0]
+    first = recording.spends[0]
     deviation = math.sqrt(first.sensitivity[0] / (2 * first.rho))
     assert deviation == pytest.approx(54.0, abs=0.05)  # k = 8, δ = 1e-6, tight conversion
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from private_ate import ArgumentError, BalancingOptions, Domain, Interval, Treatment, estimate_ate
 from private_ate.api import METHODS, estimate_study
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.baselines.estimand_weights import balancing_weights
 from private_ate.engines.local import LocalStudy
 from private_ate.models.private_balancing import BalancingObjective, loss_bounds_of, row_losses
@@ -75,10 +75,10 @@ def test_bounds_of_the_losses_are_those_of_the_proof():
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_without_noise_weighted_covariates_balance(estimand):
     study = draw_study(1, 4000)
-    tape = Tape()
+    recording = Recording()
     asked = Request("sample", Fraction(10**6), estimand=estimand, options=BalancingOptions(0.01))
-    estimate_study(study, asked, METHODS["balancing"], seed=1, recorder=tape)
-    (weights,) = (call.output for call in tape.calls if call.spend.mechanism == "objective")
+    estimate_study(study, asked, METHODS["balancing"], seed=1, recorder=recording)
+    (weights,) = (call.output for call in recording.calls if call.spend.mechanism == "objective")
     features = np.vstack([np.ones(4000), 2 * study.covariates - 1])
     scores = 1 / (1 + np.exp(-np.asarray(weights) @ features))
     used = balancing_weights(estimand, scores, study.treatment)
@@ -176,13 +176,13 @@ def test_replacing_a_record_moves_no_step_further_than_it_declares(estimand, dim
 def test_a_record_of_the_largest_weight_moves_the_sums_by_the_whole_sensitivity():
     domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {})
     outcome = np.array([1 << 30, 0, 1 << 30], np.int32)
-    tapes = []
+    recordings = []
     for arms in ([True, True, False], [False, True, False]):
         study = LocalStudy(domain, np.zeros((0, 3)), np.array(arms), outcome)
-        tapes.append(Tape(source=tapes[0] if tapes else None))
+        recordings.append(Recording(source=recordings[0] if recordings else None))
         request = Request("sample", Fraction(1), options=BalancingOptions(0.45), confidence=None)
-        estimate_study(study, request, METHODS["balancing"], seed=3, recorder=tapes[-1])
-    (one,), (other,) = ([c for c in t.calls if c.spend.step == "weighted sums"] for t in tapes)
+        estimate_study(study, request, METHODS["balancing"], seed=3, recorder=recordings[-1])
+    (one,), (other,) = ([c for c in t.calls if c.spend.step == "weighted sums"] for t in recordings)
     moved = sum(abs(a - b) for a, b in zip(one.values, other.values, strict=True))
 
     assert 0.8 * one.spend.sensitivity[0] < moved <= one.spend.sensitivity[0]

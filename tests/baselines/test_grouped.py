@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
 from private_ate.api import METHODS, estimate_study
-from private_ate.audit.replay import Tape, broken_promises, moved_share
+from private_ate.audit.replay import Recording, broken_promises, moved_share
 from private_ate.baselines.grouped import (
     GroupModel,
     Limits,
@@ -115,9 +115,9 @@ def test_replacing_a_record_moves_no_step_further_than_it_declares(estimand, opt
     shares = []
     for seed in range(6):
         study = draw_study(seed, 40)
-        first = Tape()
+        first = Recording()
         one = estimate_study(study, request, METHODS["grouped"], seed=1, recorder=first)
-        second = Tape(source=first)
+        second = Recording(source=first)
         neighbour = worst_replacement(study, rng)
         other = estimate_study(neighbour, request, METHODS["grouped"], seed=1, recorder=second)
         assert broken_promises(first, second) == []
@@ -189,9 +189,9 @@ def test_the_noise_interval_holds_the_mean_as_often_as_it_says():
     hits = 0
     for seed in range(120):
         request = Request("sample", Fraction(1), confidence=0.8, options=options)
-        tape = Tape()
-        found = estimate_study(study, request, METHODS["grouped"], seed=seed, recorder=tape)
-        total = tape.calls[0].values / (30 * 2**24) * 4
+        recording = Recording()
+        found = estimate_study(study, request, METHODS["grouped"], seed=seed, recorder=recording)
+        total = recording.calls[0].values / (30 * 2**24) * 4
         hits += found.noise_interval[0] <= total <= found.noise_interval[1]
 
     assert abs(hits / 120 - 0.8) < 4 * math.sqrt(0.16 / 120)

@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatment, estimate_ate
 from private_ate.api import METHODS, estimate_study
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.baselines.private_window import (
     Window,
     midpoint_rule,
@@ -90,13 +90,13 @@ def test_an_effect_that_leaves_the_window_moves_the_sum_by_less_than_its_width()
     moved = outcome.copy()
     moved[0] = 1 << 30
     request = Request("sample", Fraction(10**4), options=replace(WINSORIZED, groups=60))
-    tapes = [Tape()]
-    tapes.append(Tape(source=tapes[0]))
-    for tape, values in zip(tapes, (outcome, moved), strict=True):
+    recordings = [Recording()]
+    recordings.append(Recording(source=recordings[0]))
+    for recording, values in zip(recordings, (outcome, moved), strict=True):
         study = LocalStudy(domain, np.zeros((0, rows)), arms, values)
-        estimate_study(study, request, METHODS["grouped"], seed=1, recorder=tape)
-    (effects, _, total), (others, _, other_total) = (tape.inputs for tape in tapes)
-    (width,) = tapes[0].spends[-1].sensitivity
+        estimate_study(study, request, METHODS["grouped"], seed=1, recorder=recording)
+    (effects, _, total), (others, _, other_total) = (recording.inputs for recording in recordings)
+    (width,) = recordings[0].spends[-1].sensitivity
 
     assert np.abs(effects - others).max() > width
     assert 0 < abs(int(total) - int(other_total)) <= width
@@ -155,7 +155,7 @@ def test_a_midpoint_far_from_the_effects_widens_the_window_until_it_holds_them(a
     def steer(spend, _values):
         return int(away * BOUND) if spend.step.startswith("midpoint") else None
 
-    noise = Noise(SeededEntropy(1), recorder=Tape(steer=steer))
+    noise = Noise(SeededEntropy(1), recorder=Recording(steer=steer))
     huge = Fraction(10**6)
     found = release_window(values, (-BOUND, BOUND), noise, midpoint=huge, spread=huge)
 
@@ -173,10 +173,10 @@ def test_any_limits_and_equal_effects_leave_a_window_of_positive_width_within_th
 
 
 def test_without_noise_the_release_is_the_mean_of_winsorised_effects():
-    tape = Tape()
+    recording = Recording()
     request = Request("sample", Fraction(10**6), options=WINSORIZED)
-    found = estimate_study(draw_study(1), request, METHODS["grouped"], seed=1, recorder=tape)
-    effects = tape.calls[0].values.astype(float) / BOUND * 4
+    found = estimate_study(draw_study(1), request, METHODS["grouped"], seed=1, recorder=recording)
+    effects = recording.calls[0].values.astype(float) / BOUND * 4
     low, high = found.settings["effect_window"]
 
     assert effects.min() < low or high < effects.max()
@@ -251,10 +251,12 @@ def test_the_window_may_become_the_narrower_the_more_effects_and_epsilon_there_a
 
 def test_candidates_follow_from_public_numbers_and_the_midpoint_alone():
     def rules(values):
-        tape = Tape(steer=lambda spend, _: 1234 if spend.step.startswith("midpoint") else None)
-        noise = Noise(SeededEntropy(1), recorder=tape)
+        recording = Recording(
+            steer=lambda spend, _: 1234 if spend.step.startswith("midpoint") else None
+        )
+        noise = Noise(SeededEntropy(1), recorder=recording)
         release_window(values, (-BOUND, BOUND), noise, midpoint=Fraction(1), spread=Fraction(1, 3))
-        return [spend.rule for spend in tape.spends]
+        return [spend.rule for spend in recording.spends]
 
     found = rules(draw_effects(1))
 

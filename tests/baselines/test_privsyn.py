@@ -10,7 +10,7 @@ import pytest
 
 from private_ate import ArgumentError, Binary, Categories, Domain, Treatment, estimate_ate
 from private_ate.api import estimate_study, method_for
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.baselines.privsyn import (
     PrivSynOptions,
     choose_pairs,
@@ -68,13 +68,13 @@ def test_without_noise_the_synthetic_records_have_the_effect_of_the_data():
 @pytest.mark.parametrize("epsilon", ["0.001", "4"])
 def test_three_shares_spend_rho_exactly(synth, adjacency, epsilon):
     request = Request("sample", Fraction(epsilon), options=replace(QUICK, adjacency=adjacency))
-    listener = Tape()
+    recording = Recording()
 
-    estimate_study(synth, request, method_for("privsyn", request), seed=1, recorder=listener)
+    estimate_study(synth, request, method_for("privsyn", request), seed=1, recorder=recording)
 
     rho = concentrated_budget(Fraction(epsilon), Fraction("1e-6"))
     steps = {"column": Fraction(0), "dependence": Fraction(0), "marginal": Fraction(0)}
-    for spend in listener.spends:
+    for spend in recording.spends:
         steps[spend.step] += spend.rho
     assert steps == {"column": rho / 10, "dependence": rho / 10, "marginal": rho * Fraction(4, 5)}
 

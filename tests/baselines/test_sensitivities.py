@@ -11,7 +11,7 @@ import pytest
 
 from private_ate import Domain, Interval
 from private_ate.api import estimate_study, method_for
-from private_ate.audit.replay import Tape, broken_promises, moved_share
+from private_ate.audit.replay import Recording, broken_promises, moved_share
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions
@@ -74,9 +74,9 @@ def worst_share(name, options, studies, *, confidence=0.95):
     """Run a method on two neighbours, replaying outputs, and return the largest share used."""
     request = Request("sample", Fraction(1), confidence=confidence, options=options)
     method = method_for(name, request)
-    first = Tape(steer=silent)
+    first = Recording(steer=silent)
     estimate_study(studies[0], request, method, seed=1, recorder=first)
-    second = Tape(source=first)
+    second = Recording(source=first)
     estimate_study(studies[1], request, method, seed=1, recorder=second)
     assert all("times its sensitivity" in found for found in broken_promises(first, second))
     return max(

@@ -8,7 +8,7 @@ import pytest
 from mechanisms import MECHANISMS
 from mutants import MUTANTS, ROOT
 from private_ate.audit import replay
-from private_ate.audit.replay import Tape, broken_promises, moved_share
+from private_ate.audit.replay import Recording, broken_promises, moved_share
 from private_ate.privacy import rejection_samplers, samplers
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.metrics import Metric
@@ -53,9 +53,9 @@ def test_the_noise_follows_its_law_and_a_wrong_scale_is_rejected(name):
 
 def replayed(mechanism, sensitivity):
     """Call a mechanism on both neighbours, the second time with the first answers."""
-    first = Tape()
+    first = Recording()
     mechanism.call(Noise(SeededEntropy(1), first), mechanism.neighbours[0], sensitivity)
-    second = Tape(source=first)
+    second = Recording(source=first)
     mechanism.call(Noise(SeededEntropy(2), second), mechanism.neighbours[1], sensitivity)
     return first, second
 
@@ -128,12 +128,12 @@ def test_a_neighbour_leaves_the_samplers_memory_as_it_found_it(name):
 
 
 def test_two_moved_coordinates_are_never_within_one_of_several():
-    noise, tapes = Noise(SeededEntropy(1)), [Tape(), Tape()]
-    for tape, values in zip(tapes, ([0, 0], [1, 1]), strict=True):
-        noise.recorder = tape
+    noise, recordings = Noise(SeededEntropy(1)), [Recording(), Recording()]
+    for recording, values in zip(recordings, ([0, 0], [1, 1]), strict=True):
+        noise.recorder = recording
         noise.staircase_disjoint("x", values, sensitivities=[100, 100], epsilon=Fraction(1))
 
-    assert broken_promises(*tapes)
+    assert broken_promises(*recordings)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.title)

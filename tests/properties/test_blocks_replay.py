@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay import replay_findings
 
-from private_ate.audit.replay import Tape, moved_share
+from private_ate.audit.replay import Recording, moved_share
 from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
 from private_ate.engines.local import FurtherOutcome, LocalStudy
 from private_ate.methods.blocks import method
@@ -106,13 +106,13 @@ def test_no_step_moves_further_than_it_declares(rows, asked, options):
 
 def moved_in(first, second, request):
     """Return for every step how far its input moved, as a share of what it declares."""
-    tape = Tape()
-    estimate_blocks(first, request, Noise(SeededEntropy(3), tape))
-    again = Tape(source=tape)
+    recording = Recording()
+    estimate_blocks(first, request, Noise(SeededEntropy(3), recording))
+    again = Recording(source=recording)
     estimate_blocks(second, request, Noise(SeededEntropy(3), again))
     return {
         one.spend.step: moved_share(one, other)
-        for one, other in zip(tape.calls, again.calls, strict=True)
+        for one, other in zip(recording.calls, again.calls, strict=True)
     }
 
 
@@ -182,12 +182,12 @@ def test_no_block_makes_a_run_raise_or_look_different(fault, recwarn):
 
 def test_deviations_of_blocks_are_clipped_to_public_bounds():
     """A deviation without bounds would let one block decide which spreads are possible."""
-    tape = Tape()
+    recording = Recording()
     base = study(800)
     steep = base.treatment.astype(np.int32) * np.int32(OUTCOME_STEPS)
     request = Request("sample", Fraction(8), options=ADJUST, design="observational")
-    estimate_blocks(replace(base, outcome=steep), request, Noise(SeededEntropy(1), tape))
-    table = np.array(tape.inputs[-1], dtype=np.int64)
+    estimate_blocks(replace(base, outcome=steep), request, Noise(SeededEntropy(1), recording))
+    table = np.array(recording.inputs[-1], dtype=np.int64)
 
     spread = float(table[:, 1].min()) * 2**12.5  # the floor is the smallest spread
     assert table[:, 1].min() > 0

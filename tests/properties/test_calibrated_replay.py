@@ -71,8 +71,8 @@ def test_the_unit_of_largest_weight_moves_the_sum_by_the_whole_sensitivity():
     shares = []
     for row in range(study.size):
         first, second = neighbours(study, [row])
-        tapes = [replay.record(estimate_calibrated, one, request).tape for one in (first, second)]
-        shares.append(replay.moved_share(tapes[0][0], tapes[1][0]))
+        calls = [replay.record(estimate_calibrated, one, request).calls for one in (first, second)]
+        shares.append(replay.moved_share(calls[0][0], calls[1][0]))
 
     assert max(shares) == 1.0
 

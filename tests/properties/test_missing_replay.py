@@ -81,7 +81,7 @@ def test_the_unit_of_largest_weight_moves_the_observed_sums_by_their_whole_sensi
     shares = {pair: [] for pair in range(3)}
     for row in range(study.size):
         for pair, both in enumerate(neighbours(study, [row])):
-            first, second = (replay.record(estimate_calibrated, one, request).tape for one in both)
+            first, second = (replay.record(estimate_calibrated, one, request).calls for one in both)
             shares[pair].append(replay.moved_share(first[0], second[0]))
 
     assert [max(moved) for moved in shares.values()] == [1.0, 1.0, 1.0]
@@ -142,12 +142,12 @@ def test_where_missingness_is_public_a_missing_outcome_is_not_looked_at():
     row = int(np.flatnonzero(~study.observed)[0])
     first, second = (with_outcomes(study, [row], end, observed=False) for end in (0, OUTCOME_STEPS))
 
-    tapes = [
-        replay.record(estimate_calibrated, one, Request("label", Fraction(1))).tape
+    calls = [
+        replay.record(estimate_calibrated, one, Request("label", Fraction(1))).calls
         for one in (first, second)
     ]
 
-    assert [call.values for call in tapes[0]] == [call.values for call in tapes[1]]
+    assert [call.values for call in calls[0]] == [call.values for call in calls[1]]
 
 
 def test_a_public_view_shows_who_lacks_an_outcome_only_if_that_is_public():
@@ -202,9 +202,9 @@ def test_what_a_row_that_takes_no_part_holds_is_not_looked_at(method, options):
         )
 
         first = replay.record(method, one, request)
-        second = replay.record(method, other, request, source=first.heard)
+        second = replay.record(method, other, request, source=first.recording)
 
-        for here, there in zip(first.tape, second.tape, strict=True):
+        for here, there in zip(first.calls, second.calls, strict=True):
             assert replay.moved_share(here, there) == 0
 
 
@@ -216,9 +216,12 @@ def test_masks_decide_about_what_the_steps_see(method, options):
 
     here = replay.record(method, study, request)
     there = replay.record(
-        method, replace(study, takes_part=everyone, observed=everyone), request, source=here.heard
+        method,
+        replace(study, takes_part=everyone, observed=everyone),
+        request,
+        source=here.recording,
     )
 
     assert max(
-        replay.moved_share(one, other) for one, other in zip(here.tape, there.tape, strict=True)
+        replay.moved_share(one, other) for one, other in zip(here.calls, there.calls, strict=True)
     ) > 1  # fmt: skip

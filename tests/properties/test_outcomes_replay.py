@@ -72,12 +72,12 @@ def test_public_missingness_of_each_outcome_is_followed(arms):
     assert replay.replay_findings(run, *neighbours(study, [row]), asked_for({})) == []
 
 
-def test_one_step_of_the_tape_holds_all_outcomes():
+def test_one_call_holds_all_outcomes():
     study = outcome_study(2, 4, rows=60)
     recorded = replay.record(run, study, asked_for({}))
 
-    assert [call.spend.mechanism for call in recorded.tape] == ["cubes", "cubes"]
-    assert [call.values.shape for call in recorded.tape] == [(1, 4), (1, 4)]
+    assert [call.spend.mechanism for call in recorded.calls] == ["cubes", "cubes"]
+    assert [call.values.shape for call in recorded.calls] == [(1, 4), (1, 4)]
     assert recorded.noise.cost.epsilon == 1
 
 
@@ -85,9 +85,9 @@ def test_arms_are_rows_of_the_draw_and_cells_are_parts():
     study = outcome_study(3, 2, rows=100)
     recorded = replay.record(run, study, asked_for({"by": ("x0<0.5",)}))
 
-    shapes = {call.spend.step: call.values.shape for call in recorded.tape}
+    shapes = {call.spend.step: call.values.shape for call in recorded.calls}
     assert set(shapes.values()) == {(3, 2), (1, 2)}  # sums by arm, and a variance of all arms
-    assert {call.spend.part for call in recorded.tape} == {"x0<0.5", "x0≥0.5"}
+    assert {call.spend.part for call in recorded.calls} == {"x0<0.5", "x0≥0.5"}
     assert recorded.noise.cost.epsilon == 1
 
 
@@ -142,13 +142,13 @@ def test_at_sample_level_a_whole_record_moves_no_input_too_far(method, arms):
 
 
 def test_a_person_who_moves_two_arms_in_full_is_found():
-    tapes = [replay.Tape(), replay.Tape()]
-    for tape, moved in zip(tapes, (0, 10), strict=True):
-        noise = Noise(SeededEntropy(1), tape)
+    recordings = [replay.Recording(), replay.Recording()]
+    for recording, moved in zip(recordings, (0, 10), strict=True):
+        noise = Noise(SeededEntropy(1), recording)
         table = [[moved, 0], [0, moved]]
         noise.cubes("x", table, sensitivities=[[10, 10]] * 2, epsilon=Fraction(1))
 
-    assert any("moves by 2 times" in found for found in replay.broken_promises(*tapes))
+    assert any("moves by 2 times" in found for found in replay.broken_promises(*recordings))
 
 
 def test_a_draw_that_is_not_shared_costs_too_much():

@@ -88,9 +88,9 @@ def test_what_a_row_of_weight_zero_holds_is_not_looked_at(method, ways):
     )
 
     first = replay.record(method, one, request)
-    second = replay.record(method, other, request, source=first.heard)
+    second = replay.record(method, other, request, source=first.recording)
 
-    for here, there in zip(first.tape, second.tape, strict=True):
+    for here, there in zip(first.calls, second.calls, strict=True):
         assert replay.moved_share(here, there) == 0
 
 
@@ -101,11 +101,11 @@ def test_the_sums_of_a_weight_at_its_bound_move_by_their_whole_sensitivity(metho
     one, other = (with_rows(study, slice(7, 8), (1.0, True, 0, share)) for share in (0.0, 1.0))
 
     first = replay.record(method, one, request)
-    second = replay.record(method, other, request, source=first.heard)
+    second = replay.record(method, other, request, source=first.recording)
 
     counts = [
         (here, there)
-        for here, there in zip(first.tape, second.tape, strict=True)
+        for here, there in zip(first.calls, second.calls, strict=True)
         if here.spend.step in ("treated count", "rows that take part")
     ]
     assert counts

@@ -72,8 +72,8 @@ def moved_shares(method, study):
     request = Request("label", Fraction(1), confidence=None)
     shares = np.zeros(study.size)
     for row in range(study.size):
-        tapes = [replay.record(method, one, request).tape for one in neighbours(study, [row])]
-        shares[row] = replay.moved_share(tapes[0][-1], tapes[1][-1])
+        calls = [replay.record(method, one, request).calls for one in neighbours(study, [row])]
+        shares[row] = replay.moved_share(calls[0][-1], calls[1][-1])
     return shares
 
 

@@ -69,7 +69,7 @@ def neighbours(study, rows=slice(0, 1)):
 def steps_of(study, request, seed=0):
     return [call.spend.step for call in replay.record(
         estimate_blocks, study, request, seed=seed
-    ).tape]  # fmt: skip
+    ).calls]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -79,7 +79,7 @@ def test_eight_cells_each_carry_the_noise_of_the_whole_budget(arms):
     study = arm_study(arms, rows=500, seed=3)
     by = ("x0<0.5", "x1<0.5", "x2<0.5")
     request = Request("label", Fraction(1), by=by, confidence=None)
-    calls = [call for call in replay.record(run, study, request).tape if call.spend.part]
+    calls = [call for call in replay.record(run, study, request).calls if call.spend.part]
     assert len({call.spend.part for call in calls}) == 8
     drawn = []
     for call in calls:

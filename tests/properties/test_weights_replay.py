@@ -111,11 +111,11 @@ def test_the_heaviest_unit_moves_its_sum_by_the_whole_sensitivity(make):
     for row in [0, *np.argsort(study.weights)[-8:].tolist()]:
         low, high = study.outcome.copy(), study.outcome.copy()
         low[row], high[row] = 0, OUTCOME_STEPS
-        tapes = [
-            replay.record(estimate_calibrated, replace(study, outcome=values), request).tape
+        calls = [
+            replay.record(estimate_calibrated, replace(study, outcome=values), request).calls
             for values in (low, high)
         ]
-        shares.append(replay.moved_share(tapes[0][0], tapes[1][0]))
+        shares.append(replay.moved_share(calls[0][0], calls[1][0]))
 
     assert max(shares) == 1.0
     assert shares[0] == 0.0  # of sampling weight zero

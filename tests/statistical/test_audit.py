@@ -14,7 +14,7 @@ from private_ate.audit import run, run_audit
 from private_ate.audit.bounds import epsilon_bound, joint_evidence, largest_gap
 from private_ate.audit.neighbours import EPSILON, arm_neighbours, neighbours_for, noisy_steps
 from private_ate.audit.plots import plot_findings
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.audit.run import Finding, audit_release, audit_steps
 from private_ate.audit.samplers import check_samplers
 from private_ate.cli.app import app
@@ -199,9 +199,9 @@ def levels_bound(runs=1_500):
     def steer(spend, values):
         return [2 * int(value) for value in values] if spend.step in exact else None
 
-    first = Tape(steer=steer)
+    first = Recording(steer=steer)
     method(pair.first, request, noise.Noise(SeededEntropy(1), first))
-    second = Tape(source=first)
+    second = Recording(source=first)
     method(pair.second, request, noise.Noise(SeededEntropy(2), second))
     calls = next(calls for calls in zip(first.calls, second.calls, strict=True)
                  if calls[0].spend.step == "effect")  # fmt: skip

@@ -22,7 +22,7 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.api import METHODS, estimate_study
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.data.tables import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.request import Request
@@ -128,9 +128,9 @@ def test_the_noise_interval_covers_the_estimate_without_noise(method, options):
     unit = 1 / study.size / 2**54
     inside = 0
     for seed in range(1000):
-        ear = Tape()
-        release = estimate_study(study, request, METHODS[method], seed=seed, recorder=ear)
-        exact = np.atleast_1d(ear.inputs[-1])
+        recording = Recording()
+        release = estimate_study(study, request, METHODS[method], seed=seed, recorder=recording)
+        exact = np.atleast_1d(recording.inputs[-1])
         truth = float(exact[0] - (exact[1] if exact.size > 1 else 0)) * unit
         low, high = release.noise_interval
         inside += low <= truth <= high

@@ -63,7 +63,7 @@ def test_a_release_carries_that_noise_in_every_outcome(outcomes):
             return estimate_outcomes(held, asked, METHODS["calibrated"], noise)
 
     recorded = replay.record(run, study, request)
-    (call,) = recorded.tape
+    (call,) = recorded.calls
     again = np.array([call.draw() for _ in range(DRAWS)], dtype=float)
     noise = (again - 2 * np.array(call.values, dtype=float)) / 2
     measured = noise.reshape(DRAWS, outcomes).std(axis=0) / np.array(call.spend.sensitivity, float)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from private_ate.audit.replay import Tape
+from private_ate.audit.replay import Recording
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
@@ -52,16 +52,16 @@ def test_intervals_of_arms_as_they_are_cover_the_effect_of_a_random_treatment():
 def test_the_calibrated_interval_holds_the_imbalance_that_the_cap_left(monkeypatch, rows):
     study = draw_study(np.random.default_rng(5), 300, confounded=True)
     request = Request("label", Fraction(2), rows_per_person=rows)
-    tape = Tape(steer=lambda *_: 0)
+    recording = Recording(steer=lambda *_: 0)
     weights, imbalance = weigh_again(study, request)
     spread = 0.125**2 * AMONG_LIKE  # among like units, if outcomes spread as guessed
     known = PairVariance(spread, 1e-9 * spread, 0.25, 0.125)
     squares = float((weights**2).sum())
     monkeypatch.setattr(calibrated, "release_pair_variance", lambda *_: known)
 
-    estimate = calibrated.estimate_calibrated(study, request, Noise(SeededEntropy(1), tape))
+    estimate = calibrated.estimate_calibrated(study, request, Noise(SeededEntropy(1), recording))
 
-    (outcome,) = tape.spends
+    (outcome,) = recording.spends
     scale = float(Fraction(outcome.sensitivity[0], 1 << 54)) / study.size
     half, without = (
         staircase_and_normal_quantile(

@@ -36,7 +36,7 @@ def used_epsilon(study, level, **asked):
     step = {"label": "outcome sum", "sample": "effect"}[level]
     method = {"label": "calibrated", "sample": "blocks"}[level]
     run = record(METHODS[method].run, study, Request(level, Fraction(1), **asked))
-    (used,) = [float(call.spend.epsilon) for call in run.tape if call.spend.step == step]
+    (used,) = [float(call.spend.epsilon) for call in run.calls if call.spend.step == step]
     return used
 
 
@@ -65,7 +65,7 @@ def test_a_label_plan_names_the_cap_and_the_noise_of_the_estimate(epsilon, rows_
     run = record(METHODS["calibrated"].run, study, request)
     (row,) = plan_ate(study, level="label", epsilons=[epsilon], **asked).rows
 
-    (spend,) = [call.spend for call in run.tape if call.spend.step == "outcome sum"]
+    (spend,) = [call.spend for call in run.calls if call.spend.step == "outcome sum"]
     unit = WIDTH / study.size * float(Fraction(spend.sensitivity[0], 1 << 54))
     noise = draw_staircase(float(spend.epsilon), DRAWS, np.random.default_rng(1))
     assert row.note == f"cap {run.estimate.settings.weight_cap:.3g}"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_ate import Release
+from private_ate.facts import Facts, PublicUse, with_notes
 from private_ate.report.phrasing import estimand_name, publishable_sentence, python_call
 from private_ate.report.to_polars import budget_frame
 from private_ate.settings import (
@@ -16,13 +17,10 @@ from private_ate.settings import (
     Absent,
     ArmCounts,
     ArmNumbers,
-    Facts,
     LedgerNote,
-    PublicUse,
     Settings,
     plain_settings,
     with_ledger_note,
-    with_notes,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "releases"

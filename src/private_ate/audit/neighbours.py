@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.api import Method
-from private_ate.audit.replay import Call, Tape, moved_share
+from private_ate.audit.replay import Call, Recording, moved_share
 from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import SecureEntropy
@@ -64,7 +64,7 @@ class Step:
 def neighbours_for(level: Level, *, missing: bool = False) -> Iterator[Neighbours]:
     """Yield pairs of neighbours at a level: outcomes moved, and whole records at sample level.
 
-    With ``missing``, also pairs of which one study lacks an outcome and may not tell.
+    With ``missing``, also pairs of which one study lacks an outcome, where that is private.
     """
     last = _ROWS - 1
     base = _study()
@@ -113,9 +113,9 @@ def noisy_steps(
     With earlier outputs replayed, each step's input may differ by no more than it declares.
     """
     request = Request(level, epsilon)
-    recorded = Tape()
+    recorded = Recording()
     method.run(pair.first, request, Noise(SecureEntropy(), recorded))
-    replayed = Tape(source=recorded)
+    replayed = Recording(source=recorded)
     method.run(pair.second, request, Noise(SecureEntropy(), replayed))
     return [
         Step(one.spend, moved_share(one, other) > 0, _is_spread(one, other), one.draw, other.draw)

@@ -2,8 +2,8 @@
 
 With the outputs of the earlier mechanisms replayed, every later input is the same function of the
 records in both runs, so it may differ by what its call declares and no more; with frozen noise
-alone later inputs would differ legitimately. ``Tape`` is the one recorder of this project and
-``moved_share`` the one ruler: it reads the metric that each ``Spend`` names.
+alone later inputs would differ legitimately. ``Recording`` is the project's one recorder;
+``moved_share`` measures distances in the metric that each ``Spend`` names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Spend
 from private_ate.privacy.objective import Objective
 
-__all__ = ["Call", "Tape", "broken_promises", "moved_share"]
+__all__ = ["Call", "Recording", "broken_promises", "moved_share"]
 
 _ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
 _OBJECTIVES = {Metric.GRADIENT, Metric.ARM_GRADIENT}  # inputs that are kept themselves
@@ -44,18 +44,18 @@ class Call:
 
 
 @dataclass(slots=True)
-class Tape:
-    """Hears every call; answers with a fresh draw, with an earlier tape, or as it is steered.
+class Recording:
+    """Records every call; answers with a fresh draw, an earlier recording's output, or ``steer``.
 
     Attributes
     ----------
-    source : Tape or None
+    source : Recording or None
         An earlier run whose outputs are given again, as long as the calls are the same.
     steer : callable or None
         Asked with each spend and its input; what it returns is the answer unless it is None.
     """
 
-    source: Tape | None = None
+    source: Recording | None = None
     steer: Callable[[Spend, Any], object] | None = None
     calls: list[Call] = field(default_factory=list)
     secrets: list[Any] = field(default_factory=list, repr=False)
@@ -87,7 +87,7 @@ class Tape:
         return output
 
     def secret(self, draw: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever is drawn
-        """Draw a secret, or give the earlier tape's again: no record decides about it."""
+        """Draw a secret, or give the earlier recording's again: no record decides about it."""
         place = len(self.secrets)
         earlier = () if self.source is None else self.source.secrets
         self.secrets.append(earlier[place] if place < len(earlier) else draw())
@@ -101,10 +101,10 @@ class Tape:
         return known.output if known.spend == spend else None
 
 
-def broken_promises(first: Tape, second: Tape) -> list[str]:
+def broken_promises(first: Recording, second: Recording) -> list[str]:
     """Return every way in which two runs on neighbours break what their calls declare.
 
-    The second tape replays the first. Costs of different parts of the rows do not add up, so all
+    The second replays the first. Costs of different parts of the rows do not add up, so all
     moves that a part declares may be in it, or some in one and the others in another: the shares
     of moves in all parts add up to one at most. Where a part declares one, no other may move.
     """

@@ -1,4 +1,4 @@
-"""Whether the samplers draw from the laws that the proofs speak of."""
+"""Whether the samplers draw from the distributions that the proofs assume."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def check_responses(epsilon: Fraction, draws: int, entropy: Entropy, arms: int =
 
     codes = np.ones(draws, dtype=np.uint8)
     answers = Noise(entropy).generalized_response("audit", codes, arms=arms, epsilon=epsilon)
-    law = np.where(np.arange(arms) == 1, math.exp(float(epsilon)), 1.0)
-    expected = draws * law / law.sum()
+    weights = np.where(np.arange(arms) == 1, math.exp(float(epsilon)), 1.0)
+    expected = draws * weights / weights.sum()
     total = float(((np.bincount(answers, minlength=arms) - expected) ** 2 / expected).sum())
     name = f"generalised response of {arms} arms at ε = {epsilon}: answers"
     return SamplerTest(name, float(chi2.sf(total, arms - 1)))
@@ -111,8 +111,8 @@ def check_centre(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest
         noise.trimmed_centre("audit", values, rule=rule, changes=2, epsilon=epsilon)
         for _ in range(draws)
     ]
-    law = np.exp(-float(epsilon) / 4 * rule.levels(values))
-    expected = draws * law / law.sum()
+    weights = np.exp(-float(epsilon) / 4 * rule.levels(values))
+    expected = draws * weights / weights.sum()
     observed = np.bincount(np.array(drawn) + 20, minlength=expected.size)
     rare = expected < 5
     expected = np.append(expected[~rare], expected[rare].sum() + 1e-9)

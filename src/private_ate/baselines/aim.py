@@ -192,7 +192,7 @@ class _Run:
             if not self._round(share, weights):
                 share = min(4 * share, rest)
             rounds += 1
-            self._tell()
+            self._report()
         return rounds
 
     def _measure_columns(self, rho: Fraction) -> None:
@@ -295,7 +295,7 @@ class _Run:
     def _variance(self, rho: Fraction) -> Fraction:
         return Fraction(NeighbourRule(self.options.adjacency).distance) / (2 * rho)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         progress = getattr(self.study, "progress", None)
         if progress is not None:
             progress("AIM budget (%)", round(100 * self.used / self.budget), 100)

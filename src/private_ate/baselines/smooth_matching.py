@@ -42,7 +42,7 @@ __all__ = [
 
 
 _FINE = 34  # bits of the output grid below 2B/n, the least value of the smooth sensitivity
-_SMALLEST_EPSILON = Fraction(1, 10**6)  # below it floats cannot tell neighbouring scales apart
+_SMALLEST_EPSILON = Fraction(1, 10**6)  # below it neighbouring scales are one float
 _MOST_CELLS = 1 << 16
 _MATCHED = "all n units (ATE); units without a match in their cell count as zero effect"
 _COMPARED = "all n units, arms compared as they are (the ATE if treatment was random)"

@@ -54,7 +54,7 @@ def propose_lines(
     """Return TOML for every declaration that is missing, or an empty text.
 
     Arms are not proposed for rows that are left out on purpose or counted elsewhere as declared,
-    nor covariates that are to be ``left_out``: they tell the outcome, or name persons.
+    nor covariates that are to be ``left_out``: they determine the outcome, or name persons.
     """
     settled = leaves_out or domain.treatment.other is not None or domain.treatment.bins is not None
     parts = [

@@ -103,7 +103,7 @@ def _several_arms(given: Mapping[str, Any]) -> Treatment | None:
 
 
 def _sizes(given: Mapping[str, Any]) -> object:
-    """Return the sizes of a study that is not there yet; a domain file tells what it can."""
+    """Return the sizes of a study that is not there yet; a domain file gives what it can."""
     from private_ate.domain import Binary, Domain, Interval  # keeps --help fast
     from private_ate.planning import StudySizes  # as above
 

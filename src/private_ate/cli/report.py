@@ -128,7 +128,9 @@ def _facts(release: Release, domain: Path | None) -> PublicFacts:
 
     known = Domain.read(domain)
     named = (release.treatment, known.treatment), (release.outcome, known.outcome)
-    if any(told is not None and told.column != said.column for told, said in named):
+    if any(
+        released is not None and released.column != declared.column for released, declared in named
+    ):
         msg = f"{str(domain)!r} declares another treatment or outcome than the release has"
         raise ArgumentError(msg)
     return PublicFacts(domain=known.to_toml())

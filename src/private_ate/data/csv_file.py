@@ -33,8 +33,8 @@ class CsvFile:
     """The path of a file of separated values and how its text is written.
 
     Given in place of a path wherever a path is taken. One physical line is one record, whatever
-    separates its fields. With a decimal comma a text with a point is no number: nobody could tell
-    1.234 from 1234. Nor are marks between thousands read.
+    separates its fields. With a decimal comma a text with a point is no number: 1.234 might
+    mean 1234. Nor are marks between thousands read.
 
     Attributes
     ----------

@@ -123,7 +123,7 @@ def find_long_lines(file: CsvFile, size: int = _READ_BYTES) -> tuple[int, int]:
 
 
 def marked_encoding(start: bytes) -> str | None:
-    """Return the encoding that a file's first bytes tell by a byte order mark."""
+    """Return the encoding that a file's first bytes name by a byte order mark."""
     return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
 
 

@@ -60,7 +60,7 @@ class FurtherOutcome:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Encoded rows of a table or of a chunk of one; ``found`` tells of public columns.
+    """Encoded rows of a table or of a chunk of one; ``found`` describes public columns.
 
     ``treatment`` is True for treated rows of two arms, the code of the arm where there are more.
     """

@@ -104,7 +104,7 @@ def described_file(
 
 
 def require_counted_records(file: DataFile, level: Level | None) -> None:
-    """Refuse at sample level a file that does not tell its number of records; reads nothing."""
+    """Refuse at sample level a file that does not give its number of records; reads nothing."""
     if level is None or has_public_covariates(level):
         return
     if isinstance(file, ExcelFile):

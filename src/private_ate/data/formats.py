@@ -80,7 +80,7 @@ def is_foreign(path: Path) -> bool:
 
 
 def foreign_shape(file: Path | ExcelFile) -> ForeignShape:
-    """Return names and types, and the number of rows if the file's head tells it."""
+    """Return names and types, and the number of rows if the file's head gives it."""
     import polars as pl
 
     path = file if isinstance(file, Path) else file.file

@@ -117,7 +117,7 @@ def settle_names(  # noqa: PLR0913  # as above
     person: str | None = None,
     unasked: tuple[str, ...] = (),
 ) -> Outline[C]:
-    """Settle which columns are used and refuse what their names and types already tell.
+    """Settle which columns are used and refuse what their names and types already rule out.
 
     Reads no value. ``person`` is the column of ids, which is no covariate; ``unasked`` are
     outcomes of a domain that was resolved before.

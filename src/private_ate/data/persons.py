@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["hash_persons", "most_rows", "refuse_person"]
 
-_WHOLE: Final = 2.0**53  # below it floats tell whole numbers apart
+_WHOLE: Final = 2.0**53  # below it every whole number is a float
 
 
 def refuse_person(person: object, level: Level, rows_per_person: int, *, is_table: bool) -> None:

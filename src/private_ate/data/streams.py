@@ -145,7 +145,7 @@ def open_table(
 ) -> Table | StreamedTable:
     """Read a table, or open it for streaming if it is a file that would not fit the limit.
 
-    A sheet does not tell its number of records: the last one is the last with an entry in one of
+    A sheet does not give its number of records: the last one is the last with an entry in one of
     the ``public`` columns, if some are named, so that n follows from no private entry.
     """
     file = file_of(data)
@@ -163,7 +163,7 @@ def open_table(
 def open_schema(data: object, level: Level | None = None) -> Table:
     """Return a table's names and types; of a file or a lazy frame no record is read.
 
-    At sample level a file that does not tell its number of records is refused.
+    At sample level a file that does not give its number of records is refused.
     """
     file = file_of(data)
     if file is None:

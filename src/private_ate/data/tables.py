@@ -354,7 +354,7 @@ def declare_labels(name: str, labels: Collection[str], rows: int) -> Interval | 
     """Return what the labels of a looked-up column make it; ``rows`` have one.
 
     Words for no value are no labels, as long as two others are left. A column with one label alone
-    tells nothing and counts as a constant.
+    holds no information and counts as a constant.
     """
     _refuse_decimal_commas(name, labels)
     require_shared_labels(name, len(labels), rows)
@@ -365,7 +365,7 @@ def declare_labels(name: str, labels: Collection[str], rows: int) -> Interval | 
 
 
 def _refuse_decimal_commas(name: str, labels: Collection[str]) -> None:
-    """Refuse a column of numbers that a reader cannot tell from labels; quotes none of them."""
+    """Refuse a column whose numbers a reader may take for labels; quotes none of them."""
     said = [label for label in labels if label.lower() not in MISSING]
     odd = [label for label in said if parse_number(label) is None]
     if odd and all(map(has_decimal_comma, odd)):
@@ -378,7 +378,7 @@ def _refuse_decimal_commas(name: str, labels: Collection[str]) -> None:
 
 
 def require_shared_labels(name: str, labels: int, rows: int) -> None:
-    """Refuse a column whose labels tell rows apart; names the column and never a label.
+    """Refuse a column whose labels identify rows; names the column and never a label.
 
     Names, addresses and free texts are no categories: such a column has more than 200 labels, or
     ten and more of which there are more than half as many as labelled ``rows``.

@@ -55,8 +55,8 @@ def draw_registry(patients: int = 3000, seed: int = 2026) -> RegistryStudy:
     nodes = np.clip(rng.poisson(rng.gamma(1.2, 3.0, patients)), 0, 30)
     grade = rng.choice(3, patients, p=[0.15, 0.6, 0.25])
     centre = rng.choice(3, patients, p=[0.4, 0.35, 0.25])
-    lean = 0.05 * (age - 58) + 0.12 * np.minimum(nodes, 12) - 0.9
-    hormones = rng.random(patients) < 1 / (1 + np.exp(-lean))
+    log_odds = 0.05 * (age - 58) + 0.12 * np.minimum(nodes, 12) - 0.9
+    hormones = rng.random(patients) < 1 / (1 + np.exp(-log_odds))
     event = _times(rng, np.stack([age, size, nodes, grade]).astype(np.float64), hormones)
     leaving = rng.exponential(HORIZON / np.array([0.25, 0.35, 0.6])[centre])
     end = rng.uniform(900, 3200, patients)  # the day on which the registry was closed

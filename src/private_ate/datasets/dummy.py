@@ -1,7 +1,7 @@
-"""Made-up people of a declared domain: for testing a script before any ε is spent.
+"""Made-up persons of a declared domain: for testing a script before any ε is spent.
 
 Nobody's data: what is drawn follows from the domain alone, so it may be shown to anybody. The
-effect is built in and told, so that a script can be checked against it.
+effect is built in and reported, so that a script can be checked against it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SEED: Final = 2026
 
 @dataclass(frozen=True, slots=True)
 class DummyStudy:
-    """Made-up people and the effect that was built into them, in units of the outcome."""
+    """Made-up persons and the effect that was built into them, in units of the outcome."""
 
     frame: pl.DataFrame
     effect: float
@@ -43,7 +43,7 @@ def draw_dummy(
     *,
     trial: float | str | None = None,
 ) -> DummyStudy:
-    """Draw people from a domain: treatment follows the covariates, the outcome follows both.
+    """Draw persons from a domain: treatment follows the covariates, the outcome follows both.
 
     Covariates lie within their bounds or among their labels, the log odds of treatment are linear
     in them, and every arm but the reference adds a tenth of the outcome's range, or, for a binary
@@ -64,8 +64,8 @@ def draw_dummy(
     spread = max(float(np.sqrt(len(domain.covariates))), 1.0)
     chance = 1 / (1 + np.exp(-2.4 * score / spread))
     if trial is not None:
-        told = columns[trial] if isinstance(trial, str) else trial
-        chance = np.broadcast_to(np.asarray(told, dtype=float), rows)
+        known = columns[trial] if isinstance(trial, str) else trial
+        chance = np.broadcast_to(np.asarray(known, dtype=float), rows)
     treated = rng.random(rows) < chance
     treated[:2] = (True, False)  # both arms are there, however few the rows
     arm = treated * (1 + np.floor(rng.random(rows) * (domain.treatment.size - 1))).astype(np.int64)
@@ -104,7 +104,7 @@ def _arm_entries(treatment: Treatment) -> list[object]:
 def _censored(
     outcome: Survival, times: list[object], rng: np.random.Generator
 ) -> dict[str, list[object]]:
-    """Censor some times by a clock of its own, which tells nothing about the event."""
+    """Censor some times independently of the event."""
     exits = rng.exponential(outcome.horizon / _CENSORING, len(times))
     lost = exits < np.array(times, dtype=np.float64)
     early = np.minimum(exits, np.array(times, dtype=np.float64))

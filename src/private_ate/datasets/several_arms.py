@@ -101,11 +101,11 @@ def generate_several_arms(study: SeveralArms, seed: int) -> Dataset:
     rng = np.random.default_rng(seed)
     covariates = _draw_covariates(study.size, rng)
     standardized = (covariates - covariates.mean(axis=0)) / covariates.std(axis=0)
-    bent = standardized[:, 0] ** 2 - 1.0
+    square = standardized[:, 0] ** 2 - 1.0
     fixed = _coefficients(study)
-    chances = _chances(standardized, bent, fixed, study)
+    chances = _chances(standardized, square, fixed, study)
     codes = draw_codes(chances, rng)
-    expected = _expected_outcomes(standardized, bent, fixed, study)
+    expected = _expected_outcomes(standardized, square, fixed, study)
     own = expected[np.arange(study.size), codes]
     if study.binary:
         outcome = (rng.random(study.size) < own) * 1.0
@@ -168,10 +168,10 @@ def _coefficients(study: SeveralArms) -> _Coefficients:
 
 
 def _chances(
-    standardized: Floats, bent: Floats, fixed: _Coefficients, study: SeveralArms
+    standardized: Floats, square: Floats, fixed: _Coefficients, study: SeveralArms
 ) -> Floats:
     """Return every unit's chance of every arm, of shape (n, K)."""
-    logits = standardized @ fixed.selection.T + np.outer(bent, fixed.squares)
+    logits = standardized @ fixed.selection.T + np.outer(square, fixed.squares)
     if study.shares is not None:
         logits += find_intercepts(logits, np.array(study.shares))
     chances: Floats = softmax(logits, axis=1)
@@ -179,10 +179,10 @@ def _chances(
 
 
 def _expected_outcomes(
-    standardized: Floats, bent: Floats, fixed: _Coefficients, study: SeveralArms
+    standardized: Floats, square: Floats, fixed: _Coefficients, study: SeveralArms
 ) -> Floats:
     """Return every unit's expected outcome in every arm, of shape (n, K)."""
-    prognosis = 0.9 * (standardized @ fixed.prognosis) + 0.25 * bent
+    prognosis = 0.9 * (standardized @ fixed.prognosis) + 0.25 * square
     effects = np.linspace(0.0, _LARGEST_EFFECT, study.arms)
     if study.binary:
         risks: Floats = expit(_BASE_RATE + prognosis[:, None] + effects)

@@ -37,7 +37,7 @@ def noiseless_estimate(
 
     Every step answers with what went into it, so what the method decides by earlier answers, such
     as a cap on weights, may differ from the release. None where the method cannot be run again
-    from what the release tells: in subgroups, or with a known probability of treatment.
+    from what the release reports: in subgroups, or with a known probability of treatment.
     """
     facts = release.facts
     method = METHODS.get(release.method)

@@ -1,6 +1,6 @@
 """The weights that a release at label level was made with, found again from public columns.
 
-Covariates and treatment are public there, and so are the caps that the release tells; no outcome
+Covariates and treatment are public there, and so are the caps that the release reports; no outcome
 is looked at. What cannot be found again for certain is not guessed.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.threads import single_threaded_blas
+from private_ate.facts import Facts
 from private_ate.methods.calibrated.design import fold_with_base, pose
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.calibrated.private import draws_of, forms_of
 from private_ate.methods.calibrated.weights import settle, try_caps
 from private_ate.release import Release
 from private_ate.request import Request
-from private_ate.settings import Facts
 from private_ate.study import Block
 
 __all__ = ["request_of", "used_weights"]
@@ -40,7 +40,7 @@ class _Rows:
 
 
 def request_of(release: Release, options: object | None = None) -> Request:
-    """Return the request that a release answers, as far as it tells; the options are its method's.
+    """Return the request that a release answers, as far as it is known; options are its method's.
 
     What a release does not say is as usual.
     """

@@ -61,7 +61,7 @@ class Partition:
     missing: int | None = None
 
     def group(self, covariates: Floats) -> tuple[Codes, Bits]:
-        """Return the group of every row, and whether its entry tells it."""
+        """Return the group of every row, and whether its entry determines it."""
         known: Bits = np.ones(len(covariates), dtype=np.bool_)
         if self.cut is not None:
             codes = (covariates[:, self.first] >= self.cut).astype(np.uint8)

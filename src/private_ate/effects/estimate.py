@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from private_ate.effects.quantities import Quantity
+from private_ate.facts import Facts
 from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import Pair, Release
@@ -24,7 +25,7 @@ from private_ate.release.metadata import (
 )
 from private_ate.release.spending import list_unprotected, warn_of_epsilon
 from private_ate.release.survival import SurvivalNote
-from private_ate.settings import Facts, Settings, plain_settings
+from private_ate.settings import Settings, plain_settings
 
 
 @dataclass(frozen=True, slots=True)

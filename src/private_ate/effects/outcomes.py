@@ -9,15 +9,10 @@ from typing import Any, Final
 
 from private_ate.domain import Domain
 from private_ate.effects.estimate import EffectRow, Estimate
+from private_ate.facts import Facts
 from private_ate.release.intervals import half_width
 from private_ate.release.metadata import Contrast, Pair, longer_half, within
-from private_ate.settings import (
-    ABSENT,
-    Absent,
-    EqualEffects,
-    Facts,
-    OutcomeFacts,
-)
+from private_ate.settings import ABSENT, Absent, EqualEffects, OutcomeFacts
 
 _TOGETHER: Final = (
     "effects on {0} outcomes of the same people, {2}; the headline is {1}, and settings that "

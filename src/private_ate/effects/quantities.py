@@ -188,7 +188,7 @@ class ReleasedSubgroups:
         for place in range(values.shape[1]):
             if direct is not None:
                 spreads = np.array([subgroup[place].noise_variance for subgroup in subgroups])
-                unbalanced = np.sqrt(biases[:, place])  # leans the same way in all subgroups
+                unbalanced = np.sqrt(biases[:, place])  # has the same sign in all subgroups
                 spread = spreads * share + unbalanced * float(unbalanced @ share)
                 whole = float(spread @ share)
                 taken = spread / whole if whole > 0 else np.ones_like(share)

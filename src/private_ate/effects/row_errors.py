@@ -169,7 +169,7 @@ def _is_drawn(epsilon: float) -> bool:
 
 
 def _stair_epsilon(step: Step) -> float:
-    """Return the ε of one draw; a step of several moves tells it by its scale alone."""
+    """Return the ε of one draw; a step of several moves shows it by its scale alone."""
     if not step.scale or not step.sensitivity or not 0 < step.scale[0] < 1e100:
         return step.epsilon
     deviation = step.scale[0] / max(step.sensitivity[0], 1)

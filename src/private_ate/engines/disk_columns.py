@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _TITLE = "reading the rows"
-_TOLD_ROWS = 1 << 14  # rows between two reports of progress
+_REPORTED_ROWS = 1 << 14  # rows between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +290,8 @@ def tell_rows(
     """
     if progress is None:
         return
-    first = before - before % _TOLD_ROWS + _TOLD_ROWS
-    for done in range(first, min(now + 1, total), _TOLD_ROWS):
+    first = before - before % _REPORTED_ROWS + _REPORTED_ROWS
+    for done in range(first, min(now + 1, total), _REPORTED_ROWS):
         progress(_TITLE, done, total)
     if now == total:
         progress(_TITLE, total, total)

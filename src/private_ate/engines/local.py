@@ -314,7 +314,7 @@ class LocalStudy:
             return reduce(add, self._watched(parts, title, len(starts)))
 
     def _watched(self, parts: Iterable[Part], title: str, total: int) -> Iterator[Part]:
-        """Tell the progress bar after each block."""
+        """Update the progress bar after each block."""
         for done, part in enumerate(parts, 1):
             if self.progress is not None:
                 self.progress(title, done, total)

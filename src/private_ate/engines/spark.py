@@ -133,14 +133,14 @@ class SparkStudy:
 
     def fold(self, kernel: Callable[[Block], S], *, title: str = "pass over the rows") -> S:
         """Return the sum of the kernel over all blocks, partition by partition in order."""
-        self._tell(title, 0)
+        self._report(title, 0)
         runner = _runner(
             kernel, self.starts, self.domain.treatment.size,
             shows_outcome=self.shows_outcome, shows_observed=self._shows_observed,
         )  # fmt: skip
         parts = self.blocks.mapPartitionsWithIndex(runner)
         result: S = without_words(lambda: _add_up(parts, len(self.starts)), UNFINISHED)
-        self._tell(title, 1)
+        self._report(title, 1)
         return result
 
     def by_groups(
@@ -153,12 +153,12 @@ class SparkStudy:
         """Return the kernel's values for every group: rows are keyed by place and grouped."""
         stack = groups_per_stack(grouping)
         total = -(-grouping.count // stack)
-        self._tell(title, 0)
+        self._report(title, 0)
         pieces = self.blocks.mapPartitionsWithIndex(_scatter(grouping, stack, self.starts))
         gather = _gather(grouping, stack, kernel, shows_observed=self._shows_observed)
         values = pieces.groupByKey(min(total, _FAN_IN)).map(gather)
         parts = without_words(lambda: sorted(values.collect(), key=_first), UNFINISHED)
-        self._tell(title, 1)
+        self._report(title, 1)
         return np.concatenate([part for _, part in parts])
 
     @property
@@ -167,8 +167,8 @@ class SparkStudy:
         rule = self.domain.outcome.missing
         return rule == "public" or (rule == "private" and self.shows_outcome)
 
-    def _tell(self, title: str, done: int) -> None:
-        """Tell that a pass began or ended; how many partitions there are may follow values."""
+    def _report(self, title: str, done: int) -> None:
+        """Report that a pass began or ended; how many partitions there are may follow values."""
         if self.progress is not None:
             self.progress(title, done, 1)
 

@@ -50,7 +50,7 @@ Watch = Callable[[int, int], None]  # chunks done, chunks in all
 class Cell:
     """One point of a curve: everything about a run but its repetition.
 
-    ``draw`` tells apart the data sets of a family, such as twenty draws of Synth; ``parameters``
+    ``draw`` numbers the data sets of a family, such as twenty draws of Synth; ``parameters``
     are options of the method that differ from its defaults.
     """
 

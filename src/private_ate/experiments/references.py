@@ -169,8 +169,8 @@ def adjusted_means(records: Records) -> Floats:
     arms, least squares in each arm for the outcome. No chance counts as less than 0.001.
     """
     squares = records.covariates**2
-    bent = [column for column in squares.T if np.any((column != 0) & (column != 1))]
-    features = np.column_stack([records.covariates, *bent])
+    curved = [column for column in squares.T if np.any((column != 0) & (column != 1))]
+    features = np.column_stack([records.covariates, *curved])
     chances = fit_chances(features, records.codes, records.arms)
     design = np.column_stack([np.ones(len(features)), features])
     means = []

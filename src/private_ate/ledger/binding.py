@@ -37,7 +37,7 @@ class Binding:
         Bounds, categories and labels of the columns that a request uses.
     roles : Roles or None
         Level and public columns of a data set; None in a ledger that version 0.1 wrote, whose
-        history tells them.
+        history shows them.
     uncapped : "refused", "allowed" or None
         Whether analysts without a cap may spend where others have one; None counts as refused.
     """

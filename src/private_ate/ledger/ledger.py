@@ -177,8 +177,8 @@ class Ledger:
         """Say now what :meth:`create` left open; what was said or used before stays.
 
         For data sets that were not used yet, and for those that version 0.1 wrote whose history
-        does not tell outcomes from covariates. Gaps of a private column can be named as long as
-        nothing declares them otherwise.
+        does not distinguish outcomes from covariates. Gaps of a private column can be named as
+        long as nothing declares them otherwise.
         """
         wanted = declared_roles(level, public, rows_per_person, public_gaps)
         with self._store.transaction() as execute:
@@ -394,7 +394,7 @@ def _admit(execute: Execute, charge: Charge) -> tuple[list[Account], Binding]:
 
 
 def _bound(execute: Execute, dataset: str) -> Binding:
-    """Return what a data set is bound to; what an earlier version left out its history tells."""
+    """Return what a data set is bound to; its history gives what an earlier version left out."""
     rows = execute("SELECT body FROM bindings WHERE dataset = ?", (dataset,)).rows
     kept = Binding.read(rows[0][0])
     return kept if kept.says_gaps else replay_binding(read_entries(execute, dataset))

@@ -21,8 +21,8 @@ from typing import Any, get_args
 
 from private_ate.codec import OMITTED, decode, encode
 from private_ate.errors import ArgumentError, LedgerError
+from private_ate.facts import PublicUse
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.settings import PublicUse
 
 __all__ = ["UNBOUND", "Roles", "Use", "declared_gaps", "declared_roles", "recall_release"]
 
@@ -62,7 +62,7 @@ class Use:
         return decode(cls, {"public_gaps": None, **plain}, "the use of a data set")
 
     def recalled(self, declared: Mapping[str, str]) -> Use:
-        """Return the use of an earlier version with the public gaps that its declarations tell."""
+        """Return the use of an earlier version with the public gaps that its declarations name."""
         if self.public_gaps is not None:
             return self
         shown = declared_gaps(declared) if has_public_covariates(self.level) else _NONE
@@ -81,14 +81,14 @@ class Roles:
         The public columns; none at sample level.
     private : set of text
         Columns known to be private for a reason of their own: they were outcomes, or a history
-        without roles does not tell them from outcomes.
+        without roles does not distinguish them from outcomes.
     unclear : set of text
-        Those of the private columns for which a history without roles does not tell.
+        Those of the private columns for which a history without roles does not show it.
     rows_per_person : int or None
         How many rows a person may have; None until said or used.
     public_gaps : set of text or None
         Private columns of which it is public who lacks a value. None until the data set is bound,
-        and in what earlier versions wrote, whose history tells them.
+        and in what earlier versions wrote, whose history shows them.
     """
 
     level: Level | None = None

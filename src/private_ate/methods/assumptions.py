@@ -51,7 +51,7 @@ class PeopleGuess:
     share : float
         Of treated units.
     deviation : float
-        Standard deviation of the outcome among people who are treated alike.
+        Standard deviation of the outcome among units that are treated alike.
     middle : float
         The outcome's mean.
     explained : float
@@ -105,7 +105,7 @@ class Assumptions:
         Encoded covariates.
     shares : tuple of float
         The arms' shares of the rows, in the order of the codes; where ``public`` is given it
-        tells them, and only their number counts.
+        gives them, and only their number counts.
     guess : PeopleGuess
         Guesses about units, in units of the outcome's range.
     alike_share : float
@@ -140,7 +140,7 @@ Predictor = Callable[[Assumptions, Request], Predict]
 
 @dataclass(frozen=True, slots=True)
 class MadeUpRows:
-    """Made-up people: covariates of shape (m, d), treatment and outcome of shape (m,)."""
+    """Made-up units: covariates of shape (m, d), treatment and outcome of shape (m,)."""
 
     covariates: Floats
     treatment: Bits
@@ -148,10 +148,10 @@ class MadeUpRows:
 
 
 def make_up_rows(guess: PeopleGuess, rows: int, dimension: int) -> MadeUpRows:
-    """Make people up: normal covariates, one direction that selects, a related one that explains.
+    """Make units up: normal covariates, one direction that selects, a related one that explains.
 
     Outcomes vary around zero with the guessed deviation and carry no effect: only their spread
-    matters to whoever plans. The same guess makes up the same people, as nothing is drawn: numbers
+    matters to whoever plans. The same guess makes up the same units, as nothing is drawn: numbers
     are scattered like random ones.
     """
     numbers = scatter(0, rows * (dimension + 2)).reshape(dimension + 2, rows)
@@ -159,8 +159,8 @@ def make_up_rows(guess: PeopleGuess, rows: int, dimension: int) -> MadeUpRows:
     covariates = normal[:dimension].T
     first = np.ones(dimension) / np.sqrt(max(dimension, 1))
     other = first * np.where(np.arange(dimension) % 2 == 0, 1.0, -1.0)
-    lean = guess.selection * (covariates @ first)
-    chance = expit(lean + _intercept(lean, guess.share))
+    log_odds = guess.selection * (covariates @ first)
+    chance = expit(log_odds + _intercept(log_odds, guess.share))
     treatment = numbers[dimension] < chance
     prognosis = covariates @ (_COMMON * first + np.sqrt(1 - _COMMON**2) * other)
     explained = guess.explained if dimension > 0 else 0.0
@@ -171,7 +171,7 @@ def make_up_rows(guess: PeopleGuess, rows: int, dimension: int) -> MadeUpRows:
 
 
 def make_up_arms(covariates: Floats, shares: Sequence[float], selection: float) -> Codes:
-    """Make arms up for people: the direction that selects leads from the first arm to the last.
+    """Make arms up for units: the direction that selects leads from the first arm to the last.
 
     The log odds of the last arm against the first have the standard deviation ``selection``. Every
     arm has a person, however few there are.
@@ -192,10 +192,10 @@ def make_up_arms(covariates: Floats, shares: Sequence[float], selection: float) 
     return arm
 
 
-def _intercept(lean: Floats, share: float) -> float:
+def _intercept(log_odds: Floats, share: float) -> float:
     """Return the intercept with which the mean chance of treatment is the share, by bisection."""
     low, high = -40.0, 40.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (low, middle) if expit(lean + middle).mean() > share else (middle, high)
+        low, high = (low, middle) if expit(log_odds + middle).mean() > share else (middle, high)
     return (low + high) / 2

@@ -38,7 +38,7 @@ def subgroup_estimate(
         released, table_rows(released.shares, groups, labels), width,
         request.coverage, request.coverage_at_once if pays else None,
     )  # fmt: skip
-    told = replace(
+    noted = replace(
         settings,
         subgroups=SubgroupsNote(
             request.by,
@@ -49,7 +49,7 @@ def subgroup_estimate(
         ),
     )
     estimate = replace(
-        Estimate.of_rows(tuple(made), told, headline=len(labels) - 2), warnings=warnings
+        Estimate.of_rows(tuple(made), noted, headline=len(labels) - 2), warnings=warnings
     )
     if len(labels) == 2:
         return estimate

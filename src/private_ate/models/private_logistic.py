@@ -126,7 +126,7 @@ class PrivateFit(ABC):
         """Run damped Newton in a fixed number of passes, on a part of the rows, then on all.
 
         Passes are added only while the gradient norm exceeds the tolerance, so the result always
-        meets it. How many follows the records, so no progress is told of them (what their time
+        meets it. How many follows the records, so no progress is reported of them (what their time
         may show is said in docs/proofs/orthogonal.md). Nothing proves that Newton's steps arrive;
         where they do not, accelerated gradient steps do.
         """

@@ -1,6 +1,6 @@
 """Before any ε is spent: expected error and interval width for a list of budgets.
 
-At label level a plan reads the public covariates and treatment, or makes people up; at sample
+At label level a plan reads the public covariates and treatment, or makes units up; at sample
 level it needs n, the number of covariates and guesses only. No private column is touched and
 nothing is spent.
 """

@@ -34,11 +34,13 @@ from private_ate.planning.assumptions import (
     OverlapGuess,
     PlannedArms,
     StudySizes,
+    describe_weights,
+    made_up_rows,
+    rows_like,
     settle_arms,
     spread_of,
 )
 from private_ate.planning.plan import Plan
-from private_ate.planning.public_rows import describe_weights, made_up_rows, rows_like
 from private_ate.planning.solve import Solve, make_plan
 from private_ate.planning.survival import Asked, stand_in
 from private_ate.planning.table import (
@@ -100,7 +102,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     options: object | None = None,
     progress: Progress | None = None,
 ) -> Plan:
-    """Tell what error and interval to expect for each ε; spends nothing.
+    """Predict what error and interval to expect for each ε; spends nothing.
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         What to search for: the least ε, or the least number of rows at each of the budgets. None
         is rows if ``StudySizes`` leaves them open, and ε otherwise.
     outcome_sd : float or mapping, optional
-        The outcome's standard deviation among people who are treated alike, in its own units, as
+        The outcome's standard deviation among units that are treated alike, in its own units, as
         for ``estimate_ate``; None is an eighth of the declared range, or 0.4 of a binary one.
     explained : float, optional
         A guess of the share of that variance which the covariates explain; None is
@@ -379,7 +381,7 @@ def _several_outcomes(data: object, asked: _Columns) -> Domain | None:
 
 
 def _one_outcome(data: object, domain: Domain, place: int) -> object:
-    """Return what a plan of one of several outcomes reads: the same people, its own bounds."""
+    """Return what a plan of one of several outcomes reads: the same rows, its own bounds."""
     if isinstance(data, LocalStudy):
         if data.further:
             return data.with_outcome(place)

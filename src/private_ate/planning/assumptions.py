@@ -1,4 +1,7 @@
-"""What a plan rests on: sizes of a study, and guesses about the units and the arms in it."""
+"""What a plan rests on: sizes of a study, guesses about its units and arms, and public rows.
+
+The public rows of a plan at label level are those of a table, others like them, or made-up ones.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
-from private_ate.domain import Binary, Interval, Treatment
-from private_ate.errors import ArgumentError
-from private_ate.methods.assumptions import PeopleGuess
+import numpy as np
 
-__all__ = ["Guesses", "OverlapGuess", "PlannedArms", "StudySizes", "settle_arms", "spread_of"]
+from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.arrays import Codes, Floats
+from private_ate.domain import Binary, Domain, Interval, Treatment
+from private_ate.engines.local import LocalStudy
+from private_ate.errors import ArgumentError
+from private_ate.methods.assumptions import (
+    MOST_ROWS,
+    PeopleGuess,
+    PublicRows,
+    make_up_arms,
+    make_up_rows,
+)
+from private_ate.models.folds import scatter
+from private_ate.study import Block
+
+__all__ = [
+    "Guesses",
+    "OverlapGuess",
+    "PlannedArms",
+    "StudySizes",
+    "describe_weights",
+    "made_up_rows",
+    "rows_like",
+    "settle_arms",
+    "spread_of",
+]
 
 OverlapGuess = Literal["good", "poor"]
 
@@ -23,6 +48,8 @@ _COVARIATES: Final = 40  # covariates that are thought to explain half of the ou
 _SHOWN: Final = 0.5  # of what covariates explain: what like units do not differ by
 _ALIKE: Final = 0.8  # of the outcome's variance, among like units, if nothing is known
 _SKEWED: Final = 0.2  # of the range: below, an outcome that starts at zero is thought to be skewed
+_MOST_COVARIATES: Final = 200  # of made-up rows
+_REACH: Final = 4.0  # deviations of a made-up covariate that its range holds on either side
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +118,12 @@ class StudySizes:
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What the planner is told, or takes for granted, about the people of a study.
+    """What the caller says, or the planner takes for granted, about the units of a study.
 
     Attributes
     ----------
     outcome_sd : float or None
-        Standard deviation of the outcome among people who are treated alike, in its own units;
+        Standard deviation of the outcome among units that are treated alike, in its own unit;
         None is an eighth of the declared range, or 0.4 of it for a binary outcome.
     explained : float or None
         Share of that variance which covariates explain; None grows with their number,
@@ -143,7 +170,8 @@ class Guesses:
     def alike_share(self, sizes: StudySizes) -> float:
         """Return the share of the outcome's variance that units alike in covariates still have.
 
-        Like units show half of what covariates explain, and a fifth at least unless told otherwise.
+        Like units show half of what covariates explain, and a fifth at least unless the share that
+        covariates explain is given.
         """
         share = 1 - _SHOWN * self.about(sizes).explained
         return min(share, _ALIKE) if self.explained is None else share
@@ -161,8 +189,8 @@ class Guesses:
 def _middle(sizes: StudySizes, deviation: float) -> float:
     """Guess where in its range the outcome's mean lies; its middle is zero.
 
-    The deviation of a binary outcome tells its mean. Amounts and durations start at zero and are
-    skewed: their mean is near their standard deviation.
+    The deviation of a binary outcome determines its mean. Amounts and durations start at zero and
+    are skewed: their mean is near their standard deviation.
     """
     if sizes.is_binary:
         return -math.sqrt(max(1 - 4 * deviation**2, 0.0)) / 2
@@ -253,3 +281,107 @@ def spread_of(outcome_sd: float | Mapping[str, float] | None, column: str | None
         )
         raise ArgumentError(msg, parameter="outcome")
     return outcome_sd
+
+
+def made_up_rows(
+    sizes: StudySizes, guess: PeopleGuess, treatment: Treatment | None, shares: Sequence[float]
+) -> PublicRows:
+    """Return made-up rows for these sizes and guesses.
+
+    Three arms or more are those of the treatment, with these shares in the order of their codes.
+    """
+    if sizes.covariates > _MOST_COVARIATES:
+        msg = (
+            f"people are made up with at most {_MOST_COVARIATES} covariates; plan from the table "
+            "of public covariates and treatment instead"
+        )
+        raise ArgumentError(msg)
+    arms = 2 if treatment is None else treatment.size
+    if sizes.rows is not None and sizes.rows < arms:
+        each = "two rows" if arms == 2 else f"{arms} rows"
+        msg = f"a study has at least {each}, one in each arm"
+        raise ArgumentError(msg)
+    names = [f"x{place}" for place in range(1, sizes.covariates + 1)]
+    domain = Domain(
+        "t" if treatment is None else treatment,
+        ("y", sizes.bounds),
+        dict.fromkeys(names, Interval(0, 1)),
+    )
+
+    def draw(rows: int) -> LocalStudy:
+        made = make_up_rows(guess, rows, sizes.covariates)
+        covariates = np.clip(made.covariates / (2 * _REACH) + 0.5, 0.0, 1.0)
+        encoded = np.ascontiguousarray(covariates.T)
+        if arms > 2:
+            arm = make_up_arms(made.covariates, shares, guess.selection)
+            return LocalStudy(domain, encoded, arm, None)
+        treated = made.treatment
+        if treated.all() or not treated.any():  # both arms are there, however few rows
+            treated = np.arange(rows) < max(round(guess.share * rows), 1)
+        return LocalStudy(domain, encoded, treated, None)
+
+    return PublicRows(sizes.rows, False, draw)
+
+
+def rows_like(study: LocalStudy) -> PublicRows:
+    """Return the public rows of a study, or others like them, drawn with replacement."""
+
+    def draw(rows: int) -> LocalStudy:
+        if rows == study.size:
+            return study
+        known = _gathered(study)
+        drawn = np.floor(scatter(0, rows) * known.arm.size).astype(np.int64)
+        missing = np.setdiff1d(known.arm, known.arm[drawn])
+        if study.arms == 2 and missing.size:
+            drawn[0], drawn[-1] = np.argmax(known.arm), np.argmin(known.arm)
+        elif missing.size:  # a row of every arm, however few rows
+            drawn[: missing.size] = [np.argmax(known.arm == code) for code in missing]
+        covariates = np.ascontiguousarray(known.covariates[drawn].T)
+        arm = known.arm[drawn]
+        kept = arm.view(np.bool_) if study.arms == 2 else arm
+        weights = None if known.weights is None else known.weights[drawn]
+        return LocalStudy(study.domain, covariates, kept, None, weights=weights)
+
+    return PublicRows(study.size, True, draw)
+
+
+@dataclass(frozen=True, slots=True)
+class _PublicSample:
+    """Public rows gathered from blocks."""
+
+    covariates: Floats  # shape (m, d)
+    arm: Codes
+    weights: Floats | None  # sampling weights over their bound, if there are any
+
+    def __add__(self, other: _PublicSample) -> _PublicSample:
+        return _PublicSample(
+            np.concatenate([self.covariates, other.covariates]),
+            np.concatenate([self.arm, other.arm]),
+            None
+            if self.weights is None or other.weights is None
+            else np.concatenate([self.weights, other.weights]),
+        )
+
+
+def _gathered(study: LocalStudy) -> _PublicSample:
+    """Return some of the public rows, by their places."""
+    stride = max(study.size // (2 * MOST_ROWS), 1)
+
+    def kernel(block: Block) -> _PublicSample:
+        kept = np.arange(-block.first % stride, block.arm.size, stride)
+        weights = None if block.weights is None else block.weights[kept]
+        return _PublicSample(block.covariates[kept], block.arm[kept], weights)
+
+    return study.fold(kernel, title="people")
+
+
+def describe_weights(study: LocalStudy) -> str:
+    """Say by how much sampling weights make sensitivity grow, if there are any."""
+    if study.weights is None:
+        return ""
+    mean = float(study.weights.mean())
+    largest = float(study.weights.max(initial=0.0)) / mean if mean > 0 else 1.0
+    return (
+        f", on sampling weights whose largest is {largest:.3g} times the mean, which "
+        "is how much more one outcome can move the estimate unless a cap binds"
+    )

@@ -27,8 +27,8 @@ from private_ate.methods.subgroups.rows import (
     groups_of,
     rows_compared,
 )
+from private_ate.planning.assumptions import rows_like
 from private_ate.planning.plan import PlanRow
-from private_ate.planning.public_rows import rows_like
 from private_ate.request import Request
 from private_ate.study import MatchingStudy
 

@@ -53,7 +53,7 @@ class Coin:
 
     Digits of a ``public`` coin, one whose probability follows from public numbers alone, may be
     remembered. Those of any other are computed anew each time: how long a look into a memory
-    takes tells whether the same number was there before, which is a test for equality.
+    takes shows whether the same number was there before, which is a test for equality.
     """
 
     heads: int

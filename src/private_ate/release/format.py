@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from private_ate.codec import entries, read_json
 from private_ate.errors import ArgumentError
+from private_ate.facts import Facts
 from private_ate.release.metadata import DESIGNS, Arm, Effect, released_estimand
-from private_ate.settings import Facts
 
 SCHEMA: Final = 2
 OLD_FIELDS: Final = (

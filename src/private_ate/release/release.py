@@ -10,6 +10,7 @@ from private_ate.arguments import one_of
 from private_ate.codec import POSITIVE, Rule, at_least, decode, encode, write_json
 from private_ate.domain.column_types import Label, label_text
 from private_ate.errors import ArgumentError
+from private_ate.facts import Facts
 from private_ate.privacy.budget import Epsilon
 from private_ate.privacy.levels import Level
 from private_ate.release.combinations import combine_arms, scale_contrast
@@ -37,7 +38,6 @@ from private_ate.release.metadata import (
 )
 from private_ate.release.public_facts import PublicFacts
 from private_ate.release.survival import Curve, Risks
-from private_ate.settings import Facts
 from private_ate.showing import show
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.effects.of_releases import interval_error, standard_error
+from private_ate.facts import Facts
 from private_ate.methods.registry import is_default
 from private_ate.privacy.levels import Level, private_part
-from private_ate.settings import Facts, SamplingFacts
+from private_ate.settings import SamplingFacts
 
 if TYPE_CHECKING:
     from private_ate.release import Release

@@ -143,7 +143,7 @@ def needed_text(found: NumberNeeded, share: str) -> str:
 
 
 def _confounding(release: Release) -> str:
-    """Say how strong an unmeasured confounder would have to be, where the release alone tells."""
+    """Say how strong an unmeasured confounder would have to be, if the release shows it."""
     found = e_value(release)
     text = f"{found.estimate:.3g}"
     if found.limit is not None:

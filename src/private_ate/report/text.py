@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
+from private_ate.facts import Facts
 from private_ate.report.effects_table import (
     Cells,
     Scope,
@@ -29,7 +30,6 @@ from private_ate.report.phrasing import (
 )
 from private_ate.report.summary_table import ratio_rows
 from private_ate.report.survival import curve_cells, survival_rows
-from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -85,7 +85,7 @@ def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
     """Return the newest heads of the part of the ledger whose answers are visible.
 
     The part ends before the first entry of a request that is not visible yet: an entry's place
-    would tell how far the work has come.
+    would show how far the work has come.
     """
     with store.snapshot() as execute:
         end = first_hidden(execute, moment)

@@ -32,7 +32,7 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 class ServiceError(PrivateAteError):
-    """The service refused; ``status`` and ``problem`` tell how it said so."""
+    """The service refused; ``status`` and ``problem`` say how."""
 
     code = "service"
 
@@ -91,8 +91,8 @@ class Client:
         options, leave_out_undeclared, dummy, purpose.
         """
         asked = {"dataset": dataset, "epsilon": str(epsilon), **question}
-        told = self._json("POST", "/v1/plans", {**asked, "half_width": half_width})
-        return Planned(self, asked, cast("dict[str, Any]", told))
+        plan = self._json("POST", "/v1/plans", {**asked, "half_width": half_width})
+        return Planned(self, asked, cast("dict[str, Any]", plan))
 
     def request(self, name: str) -> Asked:
         """Return a request that was made before."""
@@ -152,25 +152,25 @@ class Planned:
     told: dict[str, Any]
 
     def __str__(self) -> str:
-        told = self.told
-        budget = told["budget"]
-        asked = f"{self.question['dataset']} at ε = {told['epsilon']}, method {told['method']}"
+        plan = self.told
+        budget = plan["budget"]
+        asked = f"{self.question['dataset']} at ε = {plan['epsilon']}, method {plan['method']}"
         lines = [f"what to expect of {asked}"]
-        rows = told["contrasts"] or [told["expected"]] * (told["expected"] is not None)
+        rows = plan["contrasts"] or [plan["expected"]] * (plan["expected"] is not None)
         if rows:
             lines.append(" " * 30 + "".join(f"{name:>12}" for name in _SHOWN))
         for row in rows:
             about = "effect" if row["arm"] is None else f"{row['arm']} against {row['against']}"
             numbers = [row[key] for key in _SHOWN.values()]
             lines.append(f"  {about:<28}" + "".join(f"{number:>12.3g}" for number in numbers))
-        lines += [text for text in (told["answer"], told["caveat"]) if text]
+        lines += [text for text in (plan["answer"], plan["caveat"]) if text]
         left = f"ε = {budget['left']} of {budget['epsilon']} is left"
-        if not told["affordable"]:
+        if not plan["affordable"]:
             lines.append(f"it costs more than the budget has: {left}")
         else:
-            lines.append(f"{left}, enough for {told['answers_left']} such answers")
-        if told["objections"]:
-            lines.append(f"a curator looks at it first: {'; '.join(told['objections'])}")
+            lines.append(f"{left}, enough for {plan['answers_left']} such answers")
+        if plan["objections"]:
+            lines.append(f"a curator looks at it first: {'; '.join(plan['objections'])}")
         return "\n".join(lines)
 
     def ask(self, key: str | None = None) -> Asked:
@@ -179,8 +179,8 @@ class Planned:
         # A connection that breaks is tried again with the same key: it is one request.
         for left in (2, 1, 0):
             try:
-                told = self.client._json("POST", "/v1/requests", self.question, headers)  # noqa: SLF001
-                return Asked(self.client, cast("dict[str, Any]", told))
+                answer = self.client._json("POST", "/v1/requests", self.question, headers)  # noqa: SLF001
+                return Asked(self.client, cast("dict[str, Any]", answer))
             except ServiceError as error:
                 if error.status or not left:
                     raise
@@ -205,7 +205,7 @@ class Asked:
 
     @property
     def state(self) -> str:
-        """The state as it was last told."""
+        """The state as it was last reported."""
         return str(self.told["state"])
 
     def look(self) -> str:

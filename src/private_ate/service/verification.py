@@ -1,7 +1,7 @@
 """Checks of a service's records: hash chains, budgets, and each request's state in the ledger.
 
 A check reads everything, which takes longer the longer a history is. Pages show one that is a
-minute old at most. It is never repeated because a history grew: its time would tell, before an
+minute old at most. It is never repeated because a history grew: its time would show, before an
 answer is visible, how far the work has come.
 """
 

@@ -1,7 +1,7 @@
 """Several sites: releases that were made apart, pooled into one effect without spending more.
 
-`combine` is the entry; `compatibility` refuses releases of different questions or of the same
-people, `input` reads a site's variances, `pooling` is meta-analysis of arrays, `rows` applies it to
-every row of the table, `guarantee` says what is promised together, `values` holds the result and is
-its JSON.
+`combine` is the entry and pools every row of the table; `compatibility` refuses releases of
+different questions or of the same persons, `input` reads a site's variances, `pooling` is
+meta-analysis of arrays, `guarantee` says what is promised together, `values` holds the result and
+is its JSON.
 """

@@ -1,4 +1,4 @@
-"""Whether releases answer one question about different people, and what they promise together."""
+"""Whether releases answer one question about different persons, and are sound."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refuse_unsound(name: str, release: Release) -> None:
 
 
 def refuse_disagreement(releases: Mapping[str, Release]) -> None:
-    """Refuse releases of different questions, of the same people, or of unlike promises."""
+    """Refuse releases of different questions, of the same persons, or of unlike promises."""
     if len(releases) == 1:
         return
     (first_name, first), *others = releases.items()

@@ -1,8 +1,8 @@
-"""What several releases about different people promise together.
+"""What several releases about different persons promise together.
 
 Neighbours differ in one person, who is in one site; who is in which site is public. Only that
-site's release has another law then, and the others are independent of it: the whole keeps that
-site's ε, at worst the largest (parallel composition; docs/explanation/several-sites.md).
+site's release has another distribution then, and the others are independent of it: the whole keeps
+that site's ε, at worst the largest (parallel composition; docs/explanation/several-sites.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A site's two variances: that of the noise, which is known, and that of everything else.
 
-A release tells its interval and the interval of its noise, both at one confidence. The
+A release reports its interval and the interval of its noise, both at one confidence. The
 distribution of the noise is public, so its variance follows from the second. The first is as wide
 as the noise and a normal error together; that error's variance is the sampling variance.
 """
@@ -25,7 +25,7 @@ _SLACK: Final = 1e-9  # by which rounding may make ends differ
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An effect as one site tells it, and its variances."""
+    """An effect as one site reports it, and its variances."""
 
     estimate: float
     interval: Pair

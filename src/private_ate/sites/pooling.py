@@ -52,7 +52,7 @@ class Heterogeneity:
 class Pooled:
     """A pooled effect, from which intervals of any coverage follow.
 
-    ``weights`` add up to one. ``degrees`` are those of Student's t, none for the normal law.
+    ``weights`` add up to one. ``degrees`` are those of Student's t, none for a normal.
     """
 
     estimate: float
@@ -135,7 +135,7 @@ def reml_variance(y: Floats, v: Floats) -> float:
 
 
 def quantile(coverage: float, degrees: int | None) -> float:
-    """Return the quantile of the normal law, or of Student's t, that covers on both sides."""
+    """Return the two-sided quantile of the standard normal, or of Student's t."""
     level = (1 + coverage) / 2
     return float(ndtri(level) if degrees is None else stdtrit(degrees, level))
 

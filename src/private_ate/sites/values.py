@@ -175,8 +175,8 @@ class Combined:
 
     def __post_init__(self) -> None:
         names = [site.name for site in self.sites]
-        told = [[site.site for site in effect.sites] for effect in self.effects]
-        if not names or not told or any(row != names for row in told):
+        named = [[site.site for site in effect.sites] for effect in self.effects]
+        if not names or not named or any(row != names for row in named):
             msg = "a combination has one effect or more, and each of its sites in every effect"
             raise ArgumentError(msg)
 

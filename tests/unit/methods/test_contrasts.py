@@ -11,13 +11,14 @@ from private_ate import Domain, Interval, Treatment
 from private_ate.effects.contrasts import ALL_PAIRS, TO_REFERENCE
 from private_ate.effects.estimate import ArmEstimate
 from private_ate.effects.quantities import Quantity
+from private_ate.facts import Facts
 from private_ate.methods.public_arms import greatest_over_pairs
 from private_ate.methods.published.settings import PublishedLabelArmsSettings
 from private_ate.methods.several_arms import estimate_from_arms
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release.intervals import half_width, noise_draws, noise_half_width
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Facts, plain_settings
+from private_ate.settings import ABSENT, plain_settings
 
 DOSES = Treatment("dose", arms=("low", "none", "mid", "high"), reference="none")
 DOMAIN = Domain(DOSES, ("y", Interval(0, 10)))

@@ -17,7 +17,7 @@ from private_ate.models.multinomial import fit_multinomial_obliviously
 from private_ate.models.newton import SOLVER_GRADIENT
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from replay import Tape, broken_promises
+from replay import Recording, broken_promises
 
 RIDGE = 0.01
 
@@ -34,9 +34,9 @@ def draw_study(arms, rows=60, dimension=2, seed=0):
 
 
 def release(study, rows=1, source=None, seed=1, epsilon=Fraction(1)):
-    tape = Tape(source=source)
-    noise = Noise(SeededEntropy(seed), tape)
-    return release_multinomial(study, RIDGE, epsilon, rows, noise), tape
+    recording = Recording(source=source)
+    noise = Noise(SeededEntropy(seed), recording)
+    return release_multinomial(study, RIDGE, epsilon, rows, noise), recording
 
 
 @pytest.mark.parametrize("arms", [2, 3, 6])
@@ -45,25 +45,25 @@ def test_the_declared_steps_of_the_coordinates_are_those_of_the_proof(arms, rows
     study = draw_study(arms)
     columns = study.dimension + 1
 
-    _, tape = release(study, rows)
+    _, recording = release(study, rows)
 
     distance = rows * columns * math.sqrt(2 * (arms - 1)) / (study.size * RIDGE)
     distance += math.sqrt((arms - 1) * columns) * SOLVER_GRADIENT / RIDGE
     grid = 2.0 ** (math.floor(math.log2(distance)) - 20)
-    (declared,) = tape.spends[0].sensitivity
+    (declared,) = recording.spends[0].sensitivity
     assert declared == pytest.approx(distance / grid + (arms - 1) * columns, abs=1.001)
     assert declared >= distance / grid + (arms - 1) * columns
 
 
 def test_two_arms_carry_the_noise_of_the_binary_method():
-    study, binary = draw_study(2, 500), Tape()
+    study, binary = draw_study(2, 500), Recording()
 
-    _, tape = release(study)
+    _, recording = release(study)
     release_coefficients(study, RIDGE, Fraction(1), 1, Noise(SeededEntropy(1), binary))
 
     # w_1 − w_0 is √2 times the one coordinate of every column; grids are powers of two.
     scales = []
-    for heard, weights in ((tape, math.sqrt(2) * coordinates(study)), (binary, logit(study))):
+    for heard, weights in ((recording, math.sqrt(2) * coordinates(study)), (binary, logit(study))):
         steps = np.array(heard.inputs[0], dtype=float)
         scales.append(heard.spends[0].sensitivity[0] * float(weights @ weights / (weights @ steps)))
     assert scales[0] == pytest.approx(scales[1], rel=1e-5)

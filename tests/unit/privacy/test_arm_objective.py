@@ -19,7 +19,7 @@ from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.linf_noise import helmert, zero_sum_linf
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ArmObjectiveCalibration
-from replay import Tape, broken_promises
+from replay import Recording, broken_promises
 
 
 def study_of(covariates, arm, arms=3, present=None):
@@ -178,7 +178,7 @@ def test_a_release_is_a_model_of_all_arms_and_costs_what_was_asked_for():
 def test_a_record_that_changes_its_arm_moves_the_gradient_by_no_more_than_declared():
     rng = np.random.default_rng(4)
     covariates, arm = rng.integers(0, 2, (2, 12)).astype(float), rng.integers(0, 3, 12)
-    first = Tape()
+    first = Recording()
     study = study_of(covariates, arm)
     model = release_private_multinomial(
         study, identity(2), Noise(SeededEntropy(1), first), changes=1, epsilon=Fraction(2)
@@ -187,7 +187,7 @@ def test_a_record_that_changes_its_arm_moves_the_gradient_by_no_more_than_declar
         for corner in ((0, 0), (0, 1), (1, 1)):
             moved, moved_arm = covariates.copy(), arm.copy()
             moved[:, 0], moved_arm[0] = corner, code
-            second = Tape(source=first)
+            second = Recording(source=first)
             other = release_private_multinomial(
                 study_of(moved, moved_arm), identity(2), Noise(SeededEntropy(2), second),
                 changes=1, epsilon=Fraction(2),

@@ -1,6 +1,6 @@
 """Families of studies for the referee, written for it alone: no method was tuned on them.
 
-Rules of eligibility came after blocks had learnt to bend; trees, counts, interactions of three,
+Rules of eligibility came after blocks had non-linear terms; trees, counts, interactions of three,
 classes, poor overlap, the opposite sign, quiet studies and wide bounds came after both defaults
 were rebuilt, with constants of their own. Each was written before any method saw it.
 Covariates of four kinds are cut from one chain of correlated normals; treatment and outcome each
@@ -64,7 +64,7 @@ class Setting:
     share : float
         Expected share of treated units.
     outcome : "uniform", "rare", "heavy", "zeros" or "narrow"
-        The law of the outcome.
+        The distribution of the outcome.
     varying : bool
         Whether effects grow with the probability of treatment.
     opposite : bool
@@ -93,7 +93,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """A short name that tells it from every other setting."""
+        """A short name that no other setting has."""
         kind = "trial" if self.is_trial else self.confounding
         further = [
             "-varying" if self.varying else "",
@@ -259,20 +259,20 @@ def _raw_indices(setting: Setting, covariates: Floats) -> Floats:
     linear: Floats = covariates @ slopes.T
     match setting.confounding:
         case "nonlinear":
-            bent = _waves(covariates)
+            nonlinear = _waves(covariates)
         case "rules":
-            bent = _rules(covariates)
+            nonlinear = _rules(covariates)
         case "tree2" | "tree3":
-            bent = _leaves(covariates, depth=int(setting.confounding[-1]))
+            nonlinear = _leaves(covariates, depth=int(setting.confounding[-1]))
         case "count":
-            bent = _counts(covariates)
+            nonlinear = _counts(covariates)
         case "threefold":
-            bent = _products(covariates)
+            nonlinear = _products(covariates)
         case "classes":
-            bent = _classes(covariates)
+            nonlinear = _classes(covariates)
         case _:
             return linear
-    whole: Floats = 0.5 * linear + bent
+    whole: Floats = 0.5 * linear + nonlinear
     return whole
 
 

@@ -1,4 +1,4 @@
-"""Laws of the outcome in the referee's families: how it is drawn, and its mean in closed form.
+"""Distributions of the outcome in the referee's families: draws, and means in closed form.
 
 An index with mean zero and unit deviation, kept within ±2.5, moves the outcome; an effect is one
 times its usual size, or each unit's own multiple of it.
@@ -32,18 +32,18 @@ _SPREAD: Final = 0.9  # standard deviation of the logarithm of a heavy outcome
 
 
 def draw_outcome(
-    law: Outcome, index: Floats, treated: Bits, effects: Floats, rng: np.random.Generator
+    kind: Outcome, index: Floats, treated: Bits, effects: Floats, rng: np.random.Generator
 ) -> Floats:
     """Draw everybody's outcome, clipped to the declared bounds."""
     level = np.clip(index, -_MOST, _MOST)
-    drawn = _DRAWS[law](level, treated * effects, rng)
-    return np.clip(drawn, *OUTCOME_BOUNDS[law])
+    drawn = _DRAWS[kind](level, treated * effects, rng)
+    return np.clip(drawn, *OUTCOME_BOUNDS[kind])
 
 
-def mean_outcome(law: Outcome, index: Floats, arm: int, effects: Floats) -> Floats:
+def mean_outcome(kind: Outcome, index: Floats, arm: int, effects: Floats) -> Floats:
     """Return everybody's expected clipped outcome in an arm, treated being 1."""
     level = np.clip(index, -_MOST, _MOST)
-    return _EXPECTATIONS[law](level, arm * effects)
+    return _EXPECTATIONS[kind](level, arm * effects)
 
 
 def _uniform_centre(level: Floats, dose: Floats) -> Floats:

@@ -109,7 +109,7 @@ def claims_of_referee(cells: Sequence[Cell]) -> list[Claim]:
         judged = sum(found.values()) - found["too few draws"]
         won = found["best"] + found["tie"]
         arm = default_arm(level).display
-        told = f"best in {found['best']}, tied in {found['tie']}, beaten in {found['beaten']}"
+        summary = f"best in {found['best']}, tied in {found['tie']}, beaten in {found['beaten']}"
         words = f"At {level} level the default ({arm}) wins or ties nine cells in ten."
         if not judged:
             few = found["too few draws"]
@@ -118,7 +118,7 @@ def claims_of_referee(cells: Sequence[Cell]) -> list[Claim]:
         share = f"{won} of {judged} cells ({won / judged:.0%})"
         left = f"; {found['too few draws']} without a verdict" if found["too few draws"] else ""
         holds = "holds" if won >= _NINE_IN_TEN * judged else "does not hold"
-        claims.append(Claim(words, f"{holds}: {share}, {told}{left}", "measured"))
+        claims.append(Claim(words, f"{holds}: {share}, {summary}{left}", "measured"))
     return claims
 
 

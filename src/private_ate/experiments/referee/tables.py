@@ -44,7 +44,7 @@ def setting_words(setting: Setting) -> str:
         "tree3": "tree of depth 3", "count": "four of eight conditions",
         "threefold": "product of three", "classes": "latent classes",
     }  # fmt: skip
-    law = {
+    outcomes = {
         "rare": "rare binary", "heavy": "heavy tails", "zeros": "many zeros",
         "narrow": "narrow outcome",
     }  # fmt: skip
@@ -54,7 +54,7 @@ def setting_words(setting: Setting) -> str:
         f"n = {setting.size}" if setting.size != 10_000 else "",
         f"d = {setting.dimension}" if setting.dimension != 20 else "",
         f"{setting.share:.0%} treated" if setting.share != 0.5 else "",
-        law.get(setting.outcome, ""),
+        outcomes.get(setting.outcome, ""),
         "varying effects" if setting.varying else "",
         "opposite signs" if setting.opposite else "",
         overlap.get(setting.overlap, ""),

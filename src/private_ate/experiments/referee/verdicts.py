@@ -30,7 +30,7 @@ __all__ = [
 
 Verdict = Literal["best", "tie", "beaten", "too few draws"]
 STANDARD_ERRORS: Final = 2.0
-"""How many standard errors of the paired difference tell two arms apart."""
+"""How many standard errors of the paired difference count as a difference."""
 _SILENT: Final = 0.5  # a mean answer below this share of the effect says little
 _MOSTLY: Final = 1.0  # a bias above so many spreads is most of an error
 

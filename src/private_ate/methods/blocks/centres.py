@@ -172,12 +172,16 @@ def quantity_of(value: float, reach: float, half: float | None, coverage: float)
     The weight of candidates falls with their rank, and ranks grow about evenly with the distance
     where block effects are dense: the noise is nearly Laplace's.
     """
-    law = NoiseDistribution("laplace", reach / -math.log1p(-coverage), 1.0)
+    distribution = NoiseDistribution("laplace", reach / -math.log1p(-coverage), 1.0)
     variances: tuple[float, ...] = ()
     interval = None
     if half is not None:
         variances = ((half**2 - reach**2) / float(ndtri((1 + coverage) / 2)) ** 2,)
         interval = (value - half, value + half)
     return Quantity(
-        value, (law,), variances, interval=interval, noise_interval=(value - reach, value + reach)
+        value,
+        (distribution,),
+        variances,
+        interval=interval,
+        noise_interval=(value - reach, value + reach),
     )

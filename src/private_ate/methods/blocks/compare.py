@@ -88,7 +88,7 @@ def compare_arms_as_they_are(  # noqa: PLR0913  # rows, counts, and the budgets 
     members = float(counts.members[-1] if subgroups.overall else counts.members.sum())
     centres = _release_means(views, noise, means, changes, members)
     forms = Forms.of(counts)
-    values, laws = _release_forms(views, subgroups, forms, centres, noise, effect, changes)
+    values, distributions = _release_forms(views, subgroups, forms, centres, noise, effect, changes)
     squares: Floats | None = None
     if interval:
         squares = _release_squares(views, centres, noise, interval, changes, members)
@@ -96,7 +96,9 @@ def compare_arms_as_they_are(  # noqa: PLR0913  # rows, counts, and the budgets 
     for place in range(len(views)):
         variances = None
         if squares is not None:
-            within = _within_arms(float(squares[place]), counts, values[place], laws[place])
+            within = _within_arms(
+                float(squares[place]), counts, values[place], distributions[place]
+            )
             variances = sampling_variances(counts, within, changes)
             relative = counts.deviation / counts.members[:, None]
             variances = variances + (values[place] * relative) ** 2
@@ -105,7 +107,7 @@ def compare_arms_as_they_are(  # noqa: PLR0913  # rows, counts, and the budgets 
                 [
                     Quantity(
                         float(values[place][group, form]),
-                        (laws[place][group][form],),
+                        (distributions[place][group][form],),
                         () if variances is None else (float(variances[group, form]),),
                     )
                     for form in range(forms.weights.shape[1])
@@ -117,7 +119,10 @@ def compare_arms_as_they_are(  # noqa: PLR0913  # rows, counts, and the budgets 
 
 
 def _within_arms(
-    square: float, counts: Counts, values: Floats, laws: Sequence[Sequence[NoiseDistribution]]
+    square: float,
+    counts: Counts,
+    values: Floats,
+    distributions: Sequence[Sequence[NoiseDistribution]],
 ) -> Floats:
     """Take off a mean square what released numbers say of differences between arms.
 
@@ -125,7 +130,7 @@ def _within_arms(
     interval. Noise makes squares of released numbers too large by its variance. Post-processing;
     shape (subgroups, 1).
     """
-    noise = np.array([[one.variance for one in row] for row in laws])
+    noise = np.array([[one.variance for one in row] for row in distributions])
     known = np.maximum(values**2 - noise, 0.0)
     shares = counts.rows / counts.rows.sum(axis=1, keepdims=True)
     if shares.shape[1] == 2:
@@ -138,7 +143,7 @@ def _within_arms(
 
 def sampling_variances(counts: Counts, square: float | Floats, changes: int) -> Floats:
     """Return the sampling variances of all forms, given the outcomes' mean square."""
-    each = changes * square / (counts.rows * counts.worth)
+    each = changes * square / (counts.rows * counts.effective_share)
     found: Floats = each.sum(axis=1, keepdims=True) if each.shape[1] == 2 else each
     return found
 
@@ -252,7 +257,7 @@ def _release_forms(
         np.array([one * grid / 2 for one in row]).reshape(shape)
         for row, grid in zip(drawn, grids, strict=True)
     ]
-    laws = []
+    distributions = []
     for grid, row in zip(grids, bounds, strict=True):
         made: list[NoiseDistribution] = []
         for one in row:
@@ -262,8 +267,10 @@ def _release_forms(
                 made.append(NoiseDistribution("staircase", changes * one * grid, epsilon))
             else:
                 made.append(NoiseDistribution("staircase", one * grid, each_epsilon))
-        laws.append([made[first : first + shape[1]] for first in range(0, len(made), shape[1])])
-    return values, laws
+        distributions.append(
+            [made[first : first + shape[1]] for first in range(0, len(made), shape[1])]
+        )
+    return values, distributions
 
 
 def _sum_forms(

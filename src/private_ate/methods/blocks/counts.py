@@ -59,15 +59,15 @@ class Counts:
         The numbers, kept away from zero.
     deviation : float
         The standard deviation of the noise of each.
-    worth : float
-        How many rows of equal weight a row that takes part is worth: 1 without weights.
+    effective_share : float
+        Effective sample size over the rows that take part: 1 without weights.
     mean_share : float
         What rows are counted as on average, of all n; of weights, their share of the bound.
     """
 
     rows: Floats
     deviation: float
-    worth: float = 1.0
+    effective_share: float = 1.0
     mean_share: float = 1.0
 
     @property
@@ -165,9 +165,9 @@ def _settled(
     members = np.maximum(table.sum(axis=1, keepdims=True), 4.0)
     least = np.minimum(np.maximum(2.0, _LEAST_SHARE * members), members / arms)
     table = np.maximum(table, least)
-    worth = 1.0
+    effective_share = 1.0
     if squares:
         # A share is at most one, so that squares never add up to more than shares do.
         total = max(float(table.sum()), 4.0)
-        worth = total / min(max(squares, total**2 / size), total)
-    return Counts(table, deviation, worth, float(table.sum()) / size)
+        effective_share = total / min(max(squares, total**2 / size), total)
+    return Counts(table, deviation, effective_share, float(table.sum()) / size)

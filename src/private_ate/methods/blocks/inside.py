@@ -3,7 +3,7 @@
 Everything is a function of the block's own rows and of public numbers. Forests are grown in
 compiled code, without the interpreter's lock. Which forests are grown follows from public numbers
 too: a block grows all that its size allows, and then uses them or not, so that the time it takes
-does not tell which; a block without an effect to say stops before them. Outcomes are in units of
+does not show which; a block without an effect to say stops before them. Outcomes are in units of
 their declared range. Why each part is there: docs/explanation/blocks.md.
 """
 

@@ -175,7 +175,7 @@ def _try_blocks(run: _Run, keys: bytes) -> Released:
         counted = Counts.known(ask.size, (1 - ask.probability, ask.probability))
     plan = plan_blocks(
         ask, run.options,
-        members=float(counted.members.min()) * counted.worth,
+        members=float(counted.members.min()) * counted.effective_share,
         rarer=float(counted.shares.min()),
     )  # fmt: skip
     if not plan.adjusts:
@@ -233,7 +233,7 @@ def _words(
 
 
 def _coordinate_names(run: _Run) -> list[str]:
-    """Name every coordinate by what tells it from the others; empty where there is one."""
+    """Name every coordinate by what distinguishes it from the others; empty where there is one."""
     labels = run.study.domain.treatment.coded
     arms = [""] if len(labels) == 2 else [f"{label} against {labels[0]}" for label in labels[1:]]
     groups = [*run.subgroups.names, *(["all units"] if run.subgroups.overall else [])] or [""]
@@ -259,8 +259,8 @@ def _block_table(run: _Run, plan: BlocksPlan, keys: bytes) -> Integers:
             number = part * len(run.views) + place
             # The first outcome's blocks vote: the arms are the same for all of them.
             inside = plan.inside._replace(vote=plan.asks_vote and place == 0)
-            told = block_kernel(run.subgroups, inside, plan.spread, _SEEDS * (number + 1))
-            columns.append(view.by_groups(shuffle, told, title="blocks of rows"))
+            kernel = block_kernel(run.subgroups, inside, plan.spread, _SEEDS * (number + 1))
+            columns.append(view.by_groups(shuffle, kernel, title="blocks of rows"))
         said = [column[:, :-1] for column in columns]
         tables.append(np.concatenate([*said, columns[0][:, -1:]], axis=1))
     return np.concatenate(tables)

@@ -20,7 +20,7 @@ _TARGETS: Final[dict[Estimand, str]] = {
     "atc": "the control units",
     "ato": "units weighted by overlap",
 }
-_LEANS: Final = "; in small blocks the effect leans to units that overlap"
+_TOWARDS_OVERLAP: Final = "; in small blocks the effect leans to units that overlap"
 _OVERLAP: Final = "units for whom both arms occur, each weighted by how open its arm was (ATO)"
 _COVERS: Final = (
     "noise, sampling, and what shapes that blocks see may leave; not other confounding that the "
@@ -101,14 +101,14 @@ def adjusted_words(plan: BlocksPlan, estimand: Estimand, flagged: Sequence[str])
         notes.append(_SMALL.format(round(plan.rows)))
     if not plan.asks_vote and plan.inside.treatment_forest and estimand != "ato":
         notes.append(_NOT_ASKED)
-    leans = "" if estimand == "ato" else _LEANS
-    return Words(_TARGETS[estimand] + leans, _COVERS, tuple(notes), tuple(warnings))
+    overlap = "" if estimand == "ato" else _TOWARDS_OVERLAP
+    return Words(_TARGETS[estimand] + overlap, _COVERS, tuple(notes), tuple(warnings))
 
 
 def overlap_words(words: Words, estimand: Estimand) -> Words:
     """Head a number as the overlap effect, where blocks voted that arms do not overlap."""
-    told = (_APART, _ONE_ARM) if estimand == "ate" else (_APART,)
-    return Words(_OVERLAP, words.interval_covers, words.notes, (*told, *words.warnings))
+    known = (_APART, _ONE_ARM) if estimand == "ate" else (_APART,)
+    return Words(_OVERLAP, words.interval_covers, words.notes, (*known, *words.warnings))
 
 
 def rare_arm_notes(plan: BlocksPlan, shares: Sequence[float], labels: Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ _THRIFTY_ROWS: Final = 50_000  # from here on many blocks share the work, and ea
 _FOREST: Final = ForestSize(trees=40, judges=40)
 _SMALL_FOREST: Final = ForestSize(trees=12, judges=6, rows=600, leaves=64)
 _VERY_MANY_ROWS: Final = 200_000  # from here on there are no more blocks, but longer ones
-_MOST_RANKS: Final = 4  # times the ranks: twice as many blocks are worth 5 % of the error
+_MOST_RANKS: Final = 4  # times the ranks: twice as many blocks lower the error by 5 %
 _SMALLEST_FOREST: Final = ForestSize(trees=8, judges=4, rows=600, leaves=64)
 _NO_FOREST: Final = ForestSize(trees=0, judges=0)
 _SEEN: Final = 500  # rows by which blocks of such studies choose terms and place bins
@@ -169,7 +169,7 @@ def plan_blocks(
 ) -> BlocksPlan:
     """Plan the blocks by public numbers, and by released ones once these are known.
 
-    ``members`` is how many rows of equal weight the smallest subgroup is worth, ``rarer`` the
+    ``members`` is the effective sample size of the smallest subgroup, ``rarer`` the
     smallest share of an arm in any subgroup; without them subgroups and arms are thought equal.
     """
     members = ask.size / ask.subgroups if members is None else members

@@ -151,8 +151,8 @@ def predict(  # noqa: PLR0913  # public numbers and guesses
     counts = Counts.known(ask.size, shares)
     if weight_share != 1:  # evenly spread weights
         counts = Counts(counts.rows * weight_share, 0.0, (1 + weight_share) / (2 * weight_share))
-    worth = float(counts.members[0]) * counts.worth
-    plan = plan_blocks(ask, options, members=worth, rarer=min(shares))
+    effective = float(counts.members[0]) * counts.effective_share
+    plan = plan_blocks(ask, options, members=effective, rarer=min(shares))
     if plan_blocks(ask, options).adjusts and plan.adjusts:
         return _adjusted(ask, plan, guess, shares, epsilon, changes, coverage)
     return _compared(ask, plan, guess, counts, epsilon, changes, with_interval=with_interval)
@@ -210,9 +210,11 @@ def _compared(
     quantities = []
     for place in range(low.size):
         if low.size == 1:
-            law = NoiseDistribution("staircase", changes * float(high[0] - low[0]), float(used))
+            distribution = NoiseDistribution(
+                "staircase", changes * float(high[0] - low[0]), float(used)
+            )
         else:
             unit = max(float(high[place]), -float(low[place]))
-            law = NoiseDistribution("staircase", unit, float(used) / (2 * changes))
-        quantities.append(Quantity(0.0, (law,), (float(released[place]),)))
+            distribution = NoiseDistribution("staircase", unit, float(used) / (2 * changes))
+        quantities.append(Quantity(0.0, (distribution,), (float(released[place]),)))
     return Predicted(tuple(quantities), tuple(sampling.tolist()), False, plan)

@@ -73,7 +73,7 @@ class BlocksSettings(Settings):
     noise_quantile : float
         Half-width that covers the last step's noise (q).
     subgroups : object
-        How effects in subgroups came about; only where they were asked for. What above tells of
+        How effects in subgroups came about; only where they were asked for. What above describes
         one model or one cut is then left out.
     """
 

@@ -89,7 +89,7 @@ def scaled_quantity(one: Quantity, width: float) -> Quantity:
     return replace(
         one,
         value=width * min(max(one.value, -1.0), 1.0),
-        noise=tuple(law.scaled(width) for law in one.noise),
+        noise=tuple(part.scaled(width) for part in one.noise),
         variances=tuple(width**2 * variance for variance in one.variances),
         interval=ends(one.interval),
         noise_interval=ends(one.noise_interval),
@@ -165,7 +165,7 @@ def _by_subgroups(
     cells = subgroups.cells
     groups = [*cells.margins, *((name, (place,)) for place, name in enumerate(names))]
     labels = domain.treatment.coded
-    told = tuple(
+    notes = tuple(
         SubgroupNote(
             name, round(float(row.sum())),
             {label: round(float(size)) for label, size in zip(labels, row, strict=True)},
@@ -173,7 +173,7 @@ def _by_subgroups(
         )
         for name, row in zip(names, rows, strict=True)
     )  # fmt: skip
-    noted = replace(settings, subgroups=SubgroupsNote(request.by, "rolled up", told))
+    noted = replace(settings, subgroups=SubgroupsNote(request.by, "rolled up", notes))
     return subgroup_estimate(table, groups, domain, request, noted, units=None)
 
 
@@ -264,5 +264,8 @@ def _weights(domain: Domain, counted: Counts | None) -> ReleasedWeights | Absent
         return ABSENT
     total = float(counted.rows.sum())
     return ReleasedWeights(
-        declared.column, declared.high, declared.high * counted.mean_share, total * counted.worth
+        declared.column,
+        declared.high,
+        declared.high * counted.mean_share,
+        total * counted.effective_share,
     )

@@ -148,11 +148,11 @@ def _contenders(
 
 
 def _pursue(
-    terms: Floats, targets: Floats, count: int, worth: float, dimension: int
+    terms: Floats, targets: Floats, count: int, effective: float, dimension: int
 ) -> list[tuple[int, bool]]:
     """Choose terms by matching pursuit, each the strongest that is left; mark the weak ones.
 
-    ``worth`` is how many rows of equal weight there are. Strength is the largest of the squared
+    ``effective`` is the effective sample size. Strength is the largest of the squared
     standard errors by which a term is correlated with what is left of the targets.
     """
     news = np.square(terms).sum(axis=0)
@@ -161,7 +161,7 @@ def _pursue(
     units = np.zeros((len(terms), count))
     choices = []
     for step in range(count):
-        freedom = max(worth - 0.7 * dimension - step, worth / 4, 1.0)
+        freedom = max(effective - 0.7 * dimension - step, effective / 4, 1.0)
         spread = np.square(targets).sum(axis=0) / freedom
         strength = (np.square(terms.T @ targets) / spread).max(axis=1) / own
         strength = np.where(eligible & np.isfinite(strength), strength, 0.0)

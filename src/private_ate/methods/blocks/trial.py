@@ -316,18 +316,20 @@ def expected_trial(  # noqa: PLR0913  # public numbers and guesses
     Rows are taken to have an arm and an outcome all of them, but their number is paid for.
     """
     plan = plan_trial(size, epsilon / changes, counted=True, with_interval=with_interval)
-    mass, worth = size * weight_share, size * (1 + weight_share) / 2
+    mass, effective = size * weight_share, size * (1 + weight_share) / 2
     score = TrialScore.of(probability, guess.middle, 1.0)
     chance = probability.typical
     square = guess.deviation**2 / (chance * (1 - chance))
     used = epsilon * float(plan.effect)
     unit = (score.high - score.low) * changes / mass
-    error = ExpectedError.of_staircase(used, unit, math.sqrt(changes * square / worth), coverage)
+    error = ExpectedError.of_staircase(
+        used, unit, math.sqrt(changes * square / effective), coverage
+    )
     if not with_interval:
         return error
     largest = max(score.high, -score.low) ** 2
     scale = changes / (mass * epsilon * float(plan.interval))
-    released = largest * lifted_variance(square / largest * mass / worth, scale)
+    released = largest * lifted_variance(square / largest * mass / effective, scale)
     reach = unit * staircase_quantile(coverage, used)
     normal = float(ndtri((1 + coverage) / 2))
     return error.with_half_width(math.hypot(normal * math.sqrt(changes * released / mass), reach))

@@ -1,4 +1,4 @@
-"""Effects on several outcomes of the same people: a run of the method for each, drawn together.
+"""Effects on several outcomes of the same persons: a run of the method for each, drawn together.
 
 A person's outcomes are all in the records, so that a neighbour may move the sums of all of them.
 Runs go side by side and stop where they ask for noise; one draw answers all. Proof:

@@ -6,7 +6,7 @@ the paper's; of more, for each arm t every unit outside it takes its N nearest n
 one ε pays for all sums, and every contrast of them is free. The weights never look at outcomes, so
 one outcome moves one sum by at most its own weight times the declared range: the sensitivity is
 read off the weights that are used. Matching depends on the order of the rows, so they are put in a
-fresh, secret random order first: no order in which a file came can then tell a reader anything.
+fresh, secret random order first: no order in which a file came is then visible in the release.
 Proofs: docs/proofs/published.md; docs/the-paper.md leads from the paper's numbers to functions.
 """
 
@@ -154,10 +154,10 @@ def _tell_left_out(estimate: Estimate, study: MatchingStudy, used: MatchingStudy
         return estimate
     left_out = study.size - used.size
     notes = settings.notes if isinstance(settings.notes, tuple) else ()
-    told = replace(settings, left_out_outcome=left_out)
+    noted = replace(settings, left_out_outcome=left_out)
     if left_out:
-        told = replace(told, notes=(*notes, _LEFT_OUT.format(left_out, study.size)))
-    return replace(estimate, settings=told, size=used.size)
+        noted = replace(noted, notes=(*notes, _LEFT_OUT.format(left_out, study.size)))
+    return replace(estimate, settings=noted, size=used.size)
 
 
 def private_ate_at_label_level(

@@ -38,7 +38,7 @@ class ScoreNoise:
     rows_per_person : int
         How many rows a person may have.
     arms : int
-        How many arms there are. Of two, one score is noised and tells the other; of more, all.
+        How many arms there are. Of two, one score is noised and determines the other; of more, all.
     """
 
     epsilon: Fraction

@@ -32,7 +32,7 @@ _ROLLED: Final = (
     "the effect of all units is rolled up from {0} subgroups and carries the noise of all of them, "
     "about {1:.1f} times that of one that is estimated directly; overall=True pays for one"
 )
-_TOLD: Final = 2  # subgroups that a kind of warning is told of one by one
+_SINGLE: Final = 2  # subgroups whose warnings of a kind are listed one by one
 _NAMED: Final = 4  # subgroups that a warning names
 _ALIKE: Final = "{0} in {1} of {2} subgroups ({3})"
 _MANY_LEFT_OUT: Final = (
@@ -89,21 +89,23 @@ def merged_warnings(
 ) -> tuple[str, ...]:
     """Return the warnings of all subgroups by their names, and which of them have no effect.
 
-    More than two of a kind are told as one, with the words of the first.
+    More than two of a kind are merged into one, with the words of the first.
     """
     kinds: dict[str, list[tuple[str, str]]] = {}
     for name, texts in zip(names, warnings, strict=True):
         for text in texts:
             kinds.setdefault(text.partition(":")[0], []).append((name, text))
     found = []
-    for kind, told in kinds.items():
-        if len(told) <= _TOLD:
-            found += [f"{name}: {text}" for name, text in told]
+    for kind, listed in kinds.items():
+        if len(listed) <= _SINGLE:
+            found += [f"{name}: {text}" for name, text in listed]
         else:
-            alike = _ALIKE.format(kind, len(told), len(names), _listed([name for name, _ in told]))
-            found.append(f"{alike}. {told[0][0]}: {told[0][1]}")
+            alike = _ALIKE.format(
+                kind, len(listed), len(names), _listed([name for name, _ in listed])
+            )
+            found.append(f"{alike}. {listed[0][0]}: {listed[0][1]}")
     lacking = [subgroup for subgroup in subgroups if not subgroup.estimated]
-    if len(lacking) > _TOLD:
+    if len(lacking) > _SINGLE:
         units = sum(subgroup.units for subgroup in lacking)
         where = _listed([subgroup.name for subgroup in lacking])
         found.append(_MANY_LEFT_OUT.format(len(lacking), where, f"{units:,}"))
@@ -141,11 +143,11 @@ def _sampling(held: Sequence[Merged], subgroups: tuple[SubgroupNote, ...]) -> Sa
     means = [weight / subgroup.units for weight, subgroup in zip(sums, used, strict=True)]
     largest = max(one.largest * of / mean for one, of in zip(found, means, strict=True))
     shares = [weight / sum(sums) for weight in sums]
-    worth = _effective([_by_arm(one.worth) for one in found], shares)
+    effective = _effective([_by_arm(one.worth) for one in found], shares)
     first = found[0]
     if isinstance(first.worth, ArmNumbers):
-        return replace(first, largest=largest, worth=ArmNumbers(**worth))
-    return replace(first, largest=largest, worth=worth)
+        return replace(first, largest=largest, worth=ArmNumbers(**effective))
+    return replace(first, largest=largest, worth=effective)
 
 
 def _larger(one: float, other: float) -> float:
@@ -157,7 +159,7 @@ def _summed(by_arm: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _effective(by_arm: Sequence[Mapping[str, float]], shares: Sequence[float]) -> dict[str, float]:
-    """Return how many units of equal weight arms are worth: squared weights of subgroups add up."""
+    """Return the effective sample sizes of arms: squared weights of subgroups add up."""
     return {
         name: 1 / sum(share**2 / one[name] for one, share in zip(by_arm, shares, strict=True))
         for name in by_arm[0]

@@ -1,7 +1,7 @@
 """The service's history: who did what, in a chain like the ledger's.
 
-The ledger tells what was spent; events tell who approved it, who held which token, what became of a
-request. They carry no secret and no record.
+The ledger records what was spent; events record who approved it, who held which token,
+what became of a request. They carry no secret and no record.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def write_event(  # who did what to whom, and when
     *,
     at: str = "",
 ) -> None:
-    """Append an event in the transaction of what it tells; at this moment, or at a public one."""
+    """Append an event in the transaction of what it reports; at this moment, or at a public one."""
     sequence, previous = last_event(execute)
     at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
     draft = Event(sequence + 1, kind, subject, actor, canonical(body or {}), at, previous)

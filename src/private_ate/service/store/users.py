@@ -249,7 +249,7 @@ def read_token(execute: Execute, token: str, now: int) -> Actor:
     name, _, secret = rest.partition("_")
     shown = name if _TOKEN.fullmatch(name) else _NO_TOKEN
     kept, known, expires, gone, left, owner, role, scope = execute(_LOOK_UP, (shown,)).rows[0]
-    # Both in one text of one length: nothing tells which of them is wrong.
+    # Both in one text of one length: nothing shows which of them is wrong.
     same = hmac.compare_digest(shown + _hash(secret), f"{known}{kept}")
     if not same or mark != "pate" or cast("int", expires) <= now or gone or left:
         raise _unknown()
