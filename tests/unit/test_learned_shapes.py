@@ -151,3 +151,31 @@ def test_methods_without_overlap_weights_refuse_the_ato(method, level):
     study, _, _ = draw("line", 100)
     with pytest.raises(ArgumentError, match="ATE only"):
         estimate_study(study, Request(level, Fraction(1), estimand="ato"), METHODS[method])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stratum_that_is_never_treated_heads_the_release_and_good_overlap_does_not(seed):
+    good, _, _ = draw("line", 4000, seed=seed)
+    bad = replace(good, treatment=good.treatment & (good.covariates[3] < 0.605))  # a fifth above
+
+    warned = {
+        estimand: " ".join(release_of(bad, estimand=estimand).warnings)
+        for estimand in ("ate", "att", "atc")
+    }
+
+    assert "% of the units are where treated units are ten times rarer" in warned["ate"]
+    assert "estimand 'att'" in warned["ate"]
+    assert "% of the control units are where treated units are ten times" in warned["atc"]
+    assert warned["att"] == ""
+    assert release_of(good).warnings == ()
+
+
+def test_a_stratum_that_is_always_treated_points_to_the_controls():
+    study, _, _ = draw("product", 4000)
+    always = replace(study, treatment=study.treatment | (study.covariates[4] > 0.605))
+
+    (warning,) = release_of(always).warnings
+
+    assert "where control units are ten times rarer" in warning
+    assert "estimand 'atc'" in warning
+    assert release_of(study).warnings == ()

@@ -24,12 +24,14 @@ _LARGEST_DIFFERENCE: Final = 0.1
 _FEWEST_UNITS: Final = 30
 _SMALLEST_SHARE: Final = 0.1  # of the arm that its effective size should reach
 _MOST_ALONE: Final = 0.05  # of whom an arm stands for that may lie where it has nobody
+_MOST_SCARCE: Final = 0.05  # of the units that are meant, where next to none of an arm are
 _NAMED: Final = 5  # covariates that a warning names
 _REACH, _BINS_PER_UNIT = 30, 10  # of log odds: scores beyond count as at the end
 _BINS: Final = 2 * _REACH * _BINS_PER_UNIT
 _TOO_NOISY: Final = 0.1  # of the outcome's range, by which noise may move an arm's mean
 _NAMES: Final = {
     "att": "on the treated (estimand 'att')",
+    "atc": "on the controls (estimand 'atc')",
     "ato": "in the overlap population (estimand 'ato')",
 }
 _REMEDIES: Final[dict[Estimand, tuple[str, ...]]] = {
@@ -54,11 +56,13 @@ def warn_of_overlap(
     *,
     among: int | None = None,
     by: str = "",
+    scarce: Sequence[float] = (),
 ) -> tuple[str, ...]:
     """Return the warning that heads a release, or none if the arms could be made alike.
 
     ``among`` is the arm whose units are meant; None for all units, or those of the estimand.
     ``by`` says which method has the estimands that help, where the one in use does not.
+    ``scarce`` are the shares of those meant that lie where an arm has next to no unit.
     """
     if estimand in ("att", "atc"):
         among = 1 if estimand == "att" else 0
@@ -67,12 +71,17 @@ def warn_of_overlap(
     thin = _few(balance, among, estimand)
     if estimand != "ato":  # whose weights leave out units without a counterpart
         thin += _alone(public, model, balance, among)
+    lacking = [arm for arm, share in enumerate(scarce) if share > _MOST_SCARCE]
+    thin += [_name_scarce(balance, arm, scarce[arm], among, estimand) for arm in lacking]
     if not uneven and not thin:
         return ()
     head = "poor overlap of the arms" if thin else "the arms are not balanced"
     advice = "Compare effects among the units of one arm (among=…), or fewer arms"
     if is_pair:
-        remedies = [f"the effect {_NAMES[name]}" for name in _REMEDIES[estimand]]
+        names = _REMEDIES[estimand]
+        if lacking:  # one arm is missing where only units of the other are
+            names = (("atc", "att")[lacking[0]],) if len(lacking) == 1 else ()
+        remedies = [f"the effect {_NAMES[name]}" for name in names]
         advice = "Compare fewer or other units"
         if remedies:
             advice = f"Ask for {' or '.join(remedies)}{by}"
@@ -133,6 +142,20 @@ def _few(balance: ArmBalance, among: int | None, estimand: Estimand) -> list[str
         if balance.effective[arm] < _FEWEST_UNITS
         or (is_all and balance.effective[arm] < _SMALLEST_SHARE * balance.sizes[arm])
     ]
+
+
+def _name_scarce(
+    balance: ArmBalance, arm: int, share: float, among: int | None, estimand: Estimand
+) -> str:
+    """Say of how many units the counterparts in an arm are all but missing."""
+    whom = "units" if among is None else _units_of(balance, among)
+    if estimand == "ato":
+        whom = "overlap population"
+    is_or_are = "is" if estimand == "ato" else "are"
+    return (
+        f"{100 * share:.0f} % of the {whom} {is_or_are} where {_units_of(balance, arm)} are ten "
+        "times rarer than overall"
+    )
 
 
 def _units_of(balance: ArmBalance, arm: int) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from private_ate.arrays import Floats, Indices
+from private_ate.arrays import Bits, Floats, Indices
 from private_ate.methods.calibrated.evidence import (
     KNOTS,
     PRODUCTS,
@@ -39,6 +39,7 @@ _LEAVES, _PRODUCTS, _SQUARES, _INDEX = 0.65, 0.15, 0.15, 0.05  # of b
 _TREES: Final = 40
 _DIRECTIONS: Final = 60  # of the leaf kernel that are balanced
 _SCARCE: Final = 5.0  # a leaf in which an arm is so many times rarer than overall is left out
+_NEARLY_NONE: Final = 10.0  # in such a leaf an arm is so many times rarer than overall
 _MOST_PRODUCTS: Final = 100
 _ROWS_PER_PRODUCT: Final = 50
 
@@ -78,6 +79,8 @@ class FeatureMap:
         What a leaf adds to every direction of the leaf kernel.
     middle : array, shape (directions,)
         The mean of the directions.
+    rare : array, shape (2, trees, nodes)
+        Leaves with next to no row outside the arm, and those with next to none of the arm.
     dimension : int
         The number of covariates (d), those included that do not vary.
     share, evidence, scarce : float
@@ -98,6 +101,7 @@ class FeatureMap:
     trees: BoostedTrees | None = field(repr=False)
     table: Floats = field(repr=False)
     middle: Floats = field(repr=False)
+    rare: Bits = field(repr=False)
     dimension: int
     share: float = 0.0
     evidence: float = 0.0
@@ -189,6 +193,16 @@ class FeatureMap:
             adding=adding,
         )  # fmt: skip
         return PricedRows(price, weights, sums)
+
+    def rare_shares(self, covariates: Floats, *, own: bool) -> Floats:
+        """Return the share of each row's leaves in which the arm, or the others, are rare."""
+        if self.trees is None:
+            return np.zeros(len(covariates))
+        from private_ate.models.boosting import leaf_values
+
+        split = _split_columns(self.dense(covariates), self.columns.size, self.left.size)
+        found = leaf_values(self.trees.leaves(split), self.rare[int(own)].astype(np.float64))
+        return np.asarray(found / self.trees.shape[0])
 
     def add_up(self, covariates: Floats, rows: Indices, weights: Floats) -> Floats:
         """Return ``Σ w f`` over some rows of a block, shape (p,)."""
@@ -285,7 +299,7 @@ def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> Featu
     plain = FeatureMap(
         columns, center, deviation, line, none, none, none, np.zeros(0),
         np.zeros(0), np.zeros(0), None, np.zeros((0, 0, 0)), np.zeros(0),
-        covariates.shape[1],
+        np.zeros((2, 0, 0), dtype=np.bool_), covariates.shape[1],
     )  # fmt: skip
     if linear:
         return _scaled(plain, plain.dense(covariates))
@@ -335,7 +349,8 @@ def _with_leaves(terms: FeatureMap, split: Floats, member: Floats) -> FeatureMap
     kept &= count > 0
     scarce = 1 - float(count[kept].sum() / max(count.sum(), 1.0))
     used = np.flatnonzero(kept)
-    found = replace(terms, scarce=scarce)
+    rare = [1 - inside < (1 - overall) / _NEARLY_NONE, inside < overall / _NEARLY_NONE]
+    found = replace(terms, scarce=scarce, rare=np.reshape(rare, (2, number, nodes)))
     if used.size < 2:
         return found
     pairs = leaf_pairs(leaves, nodes)[np.ix_(used, used)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from private_ate.arrays import Floats
 from private_ate.domain.weights import WEIGHTED
 from private_ate.effects.quantities import Quantity
 from private_ate.methods.calibrated.clipping import ClipNotes
+from private_ate.methods.calibrated.features import FeatureMap
 from private_ate.methods.calibrated.settings import (
     CalibratedArmsSettings,
     CalibratedSettings,
@@ -24,7 +25,7 @@ from private_ate.models.multinomial import fit_multinomial
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers
-from private_ate.study import MatchingStudy
+from private_ate.study import Block, MatchingStudy
 
 __all__ = ["COVERED", "RATIO_NOTE", "few_units_of", "settings_of", "warnings_of"]
 
@@ -147,7 +148,59 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
     else:
         model = fit_multinomial(public, 1.0 / public.size)
     among = None if request.among is None else balance.labels.index(request.among)
-    return warn_of_overlap(public, model, balance, request.estimand, among=among)
+    return warn_of_overlap(
+        public, model, balance, request.estimand, among=among,
+        scarce=_scarce_arms(public, weights, request),
+    )  # fmt: skip
+
+
+def _scarce_arms(
+    public: MatchingStudy, weights: PublicWeights, request: Request
+) -> tuple[float, ...]:
+    """Return the share of those meant who lie where each arm has next to no unit.
+
+    Only where treatment follows more than a line: else the scores along the line show it.
+    """
+    maps = [arm.problem.features for arm in weights.arms]
+    if not any(one.evidence > 0 and one.rare.any() for one in maps):
+        return ()
+    labels = public.domain.treatment.coded
+    among = None if request.among is None else labels.index(request.among)
+    among = {"att": 1, "atc": 0}.get(request.estimand, among)
+    found = public.fold(
+        _count_scarce(maps, among, is_overlap=request.estimand == "ato"), title="overlap"
+    )
+    return tuple((found.scarce / max(found.all, 1e-9)).tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class _Scarce:
+    """Of those meant, how many there are, and how many lie where each arm is rare, shape (K,)."""
+
+    all: float
+    scarce: Floats
+
+    def __add__(self, other: _Scarce) -> _Scarce:
+        return _Scarce(self.all + other.all, self.scarce + other.scarce)
+
+
+def _count_scarce(
+    maps: Sequence[FeatureMap], among: int | None, *, is_overlap: bool
+) -> Callable[[Block], _Scarce]:
+    is_shared = maps[0] is maps[1]  # of two arms, learnt for the second
+
+    def kernel(block: Block) -> _Scarce:
+        meant = np.ones(block.arm.size) if among is None else (block.arm == among).astype(float)
+        if is_overlap:
+            chance = maps[1].probability(block.covariates)
+            meant = chance * (1 - chance)
+        shares = [
+            one.rare_shares(block.covariates, own=code > 0 or not is_shared)
+            for code, one in enumerate(maps)
+        ]
+        return _Scarce(float(meant.sum()), np.array([float(meant @ share) for share in shares]))
+
+    return kernel
 
 
 def _balance(study: MatchingStudy, weights: PublicWeights) -> ArmBalance:
