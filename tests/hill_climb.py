@@ -23,11 +23,7 @@ from private_ate.domain import Categories, Domain
 from private_ate.engines.open_table import open_table
 from private_ate.methods.composition import takes
 from private_ate.privacy.metrics import Metric
-from private_ate.privacy.objective import (
-    SMOOTHING_SHARE,
-    ArmObjectiveCalibration,
-    ObjectiveCalibration,
-)
+from private_ate.privacy.objective import SMOOTHING_SHARE, ObjectiveCalibration
 from private_ate.request import Request
 
 __all__ = ["Case", "Found", "Try", "climb"]
@@ -293,7 +289,7 @@ def _evaluate(case, attempt, found):
     for before, after in zip(first.calls, second.calls, strict=False):
         if before.spend == after.spend:
             found.note(before.spend.step, moved_share(before, after), attempt)
-            if before.spend.metric in (Metric.GRADIENT, Metric.ARM_GRADIENT):
+            if before.spend.metric is Metric.GRADIENT:
                 share = _curvature_share(before, after, case.people_rows)
                 found.note(f"{before.spend.step}, curvature", share, attempt)
 
@@ -303,9 +299,8 @@ def _curvature_share(one: Call, other: Call, changes: int) -> float:
 
     It is the second promise of objective perturbation, which no metric of a step measures.
     """
-    several = one.spend.metric is Metric.ARM_GRADIENT
-    law_of = ArmObjectiveCalibration.by_arm if several else ObjectiveCalibration.of
-    law = law_of(one.values, changes, one.spend.epsilon / (1 - SMOOTHING_SHARE))
+    epsilon = one.spend.epsilon / (1 - SMOOTHING_SHARE)
+    law = ObjectiveCalibration.of(one.values, changes, epsilon)
     weights = np.asarray(one.output, dtype=np.float64)
 
     def growth(point):

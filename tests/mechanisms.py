@@ -36,7 +36,6 @@ FINE = 5 << 10  # so fine a grid that some draws cannot tell the continuous law 
 SQUARE = 1 << 22
 BOUND = 160  # a private one, of which nothing is remembered between draws: coarser is faster
 DRAWS = 1500
-HELMERT = np.array([[-1, 1, 0], [-1, -1, 2]]) / np.sqrt([[2], [6]])  # of three arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,30 +144,6 @@ def objective_law(dimension: int, changes: int):
     """Return the test of −b/Λ: of 99 % of ε nine tenths pay for b; Λ is 1 where ε is large."""
     assert dimension / (4 * math.expm1(0.099 * LARGE / changes)) < 1
     return radius_law(dimension, 2 * changes / (0.99 * 0.9 * LARGE))
-
-
-@dataclass(frozen=True, slots=True)
-class FlatArms(Flat):
-    """The same for a matrix with a row per arm, in Helmert coordinates."""
-
-    arms: int = 3
-
-
-def column_of(*entries: float) -> tuple[float, ...]:
-    """Return two columns of three arms in Helmert coordinates, the second the first's negative."""
-    return tuple((HELMERT @ np.array([entries, np.negative(entries)]).T).ravel())
-
-
-def arm_objective_law(columns: int, changes: int):
-    """Return the test of −b/Λ by its largest column in L1; Λ is 2 where ε is large."""
-    assert columns / (3 * math.expm1(0.099 * LARGE / changes / 2)) < 2
-    sizes = radius_law(2 * columns, 4 * changes / (0.99 * 0.9 * LARGE) / 2)
-
-    def fit(drawn: np.ndarray) -> float:
-        matrices = np.einsum("jt,njc->ntc", HELMERT, drawn.reshape(len(drawn), 2, columns))
-        return sizes(np.abs(matrices).sum(axis=1))
-
-    return fit
 
 
 def call_smooth(mechanism: str, **more: Any):
@@ -333,19 +308,6 @@ MECHANISMS: dict[str, Mechanism] = {
         objective_law(3, 4),
         (Flat((0.0, 0.0)), Flat((8.0, -8.0))),
         lambda noise, x, size: noise.objective("x", x, changes=size, epsilon=ONE),
-    ),
-    "objective_by_arm": Mechanism(
-        Metric.ARM_GRADIENT,
-        4,
-        repeated(
-            lambda noise, size: noise.objective_by_arm(
-                "x", FlatArms((0.0,) * 6), changes=size, epsilon=LARGE
-            ),
-            500,
-        ),
-        arm_objective_law(3, 4),
-        (FlatArms((0.0,) * 4), FlatArms(column_of(8.0, -3.0, -5.0))),
-        lambda noise, x, size: noise.objective_by_arm("x", x, changes=size, epsilon=ONE),
     ),
     "trimmed_centre": Mechanism(
         Metric.PLACES,

@@ -408,27 +408,6 @@ MUTANTS = (
         "tests/statistical/test_arm_noise.py",
     ),
     Mutant(
-        "the gradient of several arms is bounded as that of two",
-        "privacy/objective.py",
-        "Fraction(4 * self.changes) / self.linear",
-        "Fraction(2 * self.changes) / self.linear",
-        "tests/properties/test_arm_objective_density.py",
-    ),
-    Mutant(
-        "the ridge of several arms forgets the rank of a row's curvature",
-        "privacy/objective.py",
-        "(self.changes * (self.arms - 1))",
-        "self.changes",
-        "tests/properties/test_arm_objective_density.py",
-    ),
-    Mutant(
-        "faces of the zero-sum ball are all taken for equally large",
-        "privacy/linf_noise.py",
-        "math.comb(arms, a) * math.comb(arms - 2, a - 1)",
-        "math.comb(arms, a)",
-        "tests/statistical/test_zero_sum_noise.py",
-    ),
-    Mutant(
         "a private rate is remembered",
         "privacy/noise.py",
         "self._two_sided(rate, public=False)",

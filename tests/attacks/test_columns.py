@@ -27,7 +27,7 @@ from private_ate import (
     estimate_ate,
     plan_ate,
 )
-from private_ate.data.encoding import encode_covariates, encode_outcome, encode_treatment
+from private_ate.data.encoding import encode_arms, encode_covariates, encode_outcome
 from private_ate.data.tables import read_table
 from private_ate.domain import Outcome
 from private_ate.errors import ArgumentError, RecordsError, SchemaError, UndeclaredError
@@ -57,7 +57,7 @@ def encoded(frame):
     table = read_table(frame)
     parts = [
         encode_covariates(table, DOMAIN),
-        encode_treatment(table, DOMAIN)[None],
+        encode_arms(table, DOMAIN)[0][None],
         encode_outcome(table, DOMAIN)[None],
     ]
     return np.delete(np.vstack(parts), 5, axis=1).tolist()

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.privacy.accounting import smoothing_rate
-from private_ate.privacy.linf_noise import largest_column
 from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Spend
 from private_ate.privacy.objective import Objective
@@ -26,7 +25,6 @@ from private_ate.privacy.objective import Objective
 __all__ = ["Call", "Recording", "broken_promises", "moved_share"]
 
 _ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
-_OBJECTIVES = {Metric.GRADIENT, Metric.ARM_GRADIENT}  # inputs that are kept themselves
 _FAR = 50  # probes of a gradient also lie this many times further out than the answer
 
 
@@ -77,7 +75,7 @@ class Recording:
 
     def record(self, spend: Spend, values: object, draw: Callable[[], object]) -> object:
         """Keep a copy of the input and answer."""
-        kept = values if spend.metric in _OBJECTIVES else np.array(values, object, copy=True)
+        kept = values if spend.metric is Metric.GRADIENT else np.array(values, object, copy=True)
         output = self._known(spend)
         if output is None and self.steer is not None:
             output = self.steer(spend, kept)
@@ -150,7 +148,7 @@ def _distances(one: Call, other: Call) -> list[int]:
 
 def _declared_share(one: Call, other: Call) -> Fraction | float:
     """Return how far two inputs are apart, as a share of the declared sensitivity."""
-    if one.spend.metric in _OBJECTIVES:
+    if one.spend.metric is Metric.GRADIENT:
         return _gradient_share(one, other.values)
     if one.values.shape != other.values.shape:
         return math.inf
@@ -213,10 +211,7 @@ def _gradient_share(call: Call, neighbour: Objective) -> float:
     weights = np.asarray(call.output, dtype=np.float64)
     probes = (np.zeros(weights.size), weights, _FAR * weights, -_FAR * weights)
     moved = [call.values.gradient(probe) - neighbour.gradient(probe) for probe in probes]
-    if call.spend.metric is Metric.ARM_GRADIENT:
-        largest = max(largest_column(difference, call.values.arms) for difference in moved)
-    else:
-        largest = max(float(np.abs(difference).max()) for difference in moved)
+    largest = max(float(np.abs(difference).max()) for difference in moved)
     return largest / call.spend.sensitivity[0] / (1 + _ROUNDING)
 
 

@@ -33,7 +33,6 @@ __all__ = [
     "encode_outcome",
     "encode_participation",
     "encode_rows",
-    "encode_treatment",
     "encode_weights",
     "mark_missing",
     "read_arms",
@@ -132,11 +131,6 @@ def encode_arms(table: Table, domain: Domain) -> tuple[Bits | Codes, Bits]:
 def read_arms(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:
     """Return the code of each row's arm and whether its own entry says so; if not, it is zero."""
     return _binned(table, treatment) if treatment.bins else _labelled(table, treatment)
-
-
-def encode_treatment(table: Table, domain: Domain) -> Bits | Codes:
-    """Return the arm of every row: whether it is treated, or a code where more than two are."""
-    return encode_arms(table, domain)[0]
 
 
 def encode_participation(table: Table, domain: Domain) -> Bits:

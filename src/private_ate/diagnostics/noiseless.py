@@ -19,11 +19,7 @@ from private_ate.methods.registry import METHODS
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.joint import JointCentres, JointRule, nearest_centres
 from private_ate.privacy.noise import Noise, Spend
-from private_ate.privacy.objective import (
-    ArmObjectiveCalibration,
-    ObjectiveCalibration,
-    Perturbation,
-)
+from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 from private_ate.privacy.trimmed_mean import CentreRule
 from private_ate.release import Release
 
@@ -104,11 +100,6 @@ def _minimiser(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # an objectiv
     return values.minimize(Perturbation(np.zeros(found.dimension), found.ridge, found.tolerance))
 
 
-def _minimiser_by_arm(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # an objective
-    found = ArmObjectiveCalibration.by_arm(values, spend.sensitivity[0] // 4, _whole(spend))
-    return values.minimize(Perturbation(np.zeros(found.dimension), found.ridge, found.tolerance))
-
-
 def _whole(spend: Spend) -> Fraction:
     """Return ε of a fit and of its rounding, whose share is one in a hundred."""
     return spend.epsilon * Fraction(100, 99)
@@ -128,5 +119,4 @@ _ANSWERS: Final[dict[str, Callable[[Any, Spend], Any]]] = {
     **dict.fromkeys(("choose", "select"), _greatest),
     **dict.fromkeys(("smooth_laplace", "smooth_cauchy"), _first),
     "objective": _minimiser,
-    "objective_by_arm": _minimiser_by_arm,
 }  # fmt: skip

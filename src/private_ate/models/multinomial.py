@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from private_ate.arrays import Bits, Codes, Floats
+from private_ate.arrays import Codes, Floats
 from private_ate.models.folds import FEATURE_ROWS, Folds, LossSums, few_rows, runs
 from private_ate.models.newton import (
     PUBLIC_GRADIENT,
@@ -25,17 +25,14 @@ from private_ate.models.newton import (
     minimize,
     minimize_obliviously,
 )
-from private_ate.privacy.linf_noise import helmert
 from private_ate.study import Block, Rows, Study
 
 __all__ = [
     "MultinomialModel",
-    "Piece",
     "fit_multinomial",
     "fit_multinomial_obliviously",
     "helmert",
     "log_odds",
-    "loss_sums",
     "multinomial_schedule",
 ]
 
@@ -100,6 +97,19 @@ def log_odds(linear: Floats, arm: int) -> Floats:
     top = others.max(axis=0)
     odds: Floats = linear[arm] - top - np.log(np.exp(others - top).sum(axis=0))
     return odds
+
+
+def helmert(arms: int) -> Floats:
+    """Return the Helmert matrix U, shape (K − 1, K): orthonormal rows that add up to zero.
+
+    Row j has j + 1 equal negative entries, one positive and zeros after it.
+    """
+    matrix = np.zeros((arms - 1, arms))
+    for row in range(arms - 1):
+        before = row + 1
+        matrix[row, :before] = -1 / math.sqrt(before * (before + 1))
+        matrix[row, before] = before / math.sqrt(before * (before + 1))
+    return matrix
 
 
 def fit_multinomial(study: Study, ridge: float) -> MultinomialModel:
@@ -170,12 +180,12 @@ class _Loss:
         coefficients = basis.T @ point.reshape(self.arms - 1, -1)
 
         def kernel(block: Block) -> LossSums:
-            return loss_sums(coefficients, basis, _pieces(block), curved=curved)
+            return _loss_sums(coefficients, basis, _pieces(block), curved=curved)
 
         return self.rows.fold(kernel, title=_TITLE)
 
 
-class Piece(NamedTuple):
+class _Piece(NamedTuple):
     """Some rows as a loss sees them.
 
     Attributes
@@ -184,17 +194,14 @@ class Piece(NamedTuple):
         A constant and the features.
     arm : array of uint8, shape (m,)
         The codes of the arms.
-    present : array of bool, shape (m,), or None
-        False for rows that add nothing; None if all count.
     """
 
     design: Floats
     arm: Codes
-    present: Bits | None = None
 
 
-def loss_sums(
-    coefficients: Floats, basis: Floats, pieces: Iterable[Piece], *, curved: bool
+def _loss_sums(
+    coefficients: Floats, basis: Floats, pieces: Iterable[_Piece], *, curved: bool
 ) -> LossSums:
     """Return the sums over rows of −log e_T and its derivatives in Helmert coordinates.
 
@@ -202,21 +209,18 @@ def loss_sums(
     """
     rows, loss, gradient = 0, 0.0, np.zeros(coefficients.shape)
     curvature = _Curvature.zero(basis, coefficients.shape[1]) if curved else None
-    for design, arm, present in pieces:
-        counted = 1.0 if present is None else present.astype(np.float64)
+    for design, arm in pieces:
         linear: Floats = coefficients @ design
         linear -= linear.max(axis=0)
         chosen = (arm, np.arange(arm.size))
-        loss -= float((linear[chosen] * counted).sum())
+        loss -= float(linear[chosen].sum())
         probability = np.exp(linear, out=linear)
         totals = probability.sum(axis=0)
-        loss += float((np.log(totals) * counted).sum())
+        loss += float(np.log(totals).sum())
         probability /= totals
-        if present is not None:
-            probability *= counted
         if curvature is not None:
             curvature.add(probability, design)
-        probability[chosen] -= counted  # from here on the residual
+        probability[chosen] -= 1.0  # from here on the residual
         gradient += probability @ design.T
         rows += arm.size
     hessian = _NO_HESSIAN if curvature is None else curvature.hessian()
@@ -242,7 +246,7 @@ class _Curvature:
         return cls(basis, np.zeros((arms, columns, columns)), np.zeros((size, size)))
 
     def add(self, probability: Floats, design: Floats) -> None:
-        """Add some rows, given the probabilities of their arms, shape (K, m), or zeros."""
+        """Add some rows, given the probabilities of their arms, shape (K, m)."""
         for arm, share in enumerate(probability):
             root = design * np.sqrt(share)
             self.own[arm] += root @ root.T  # one half of it is computed, the other copied
@@ -268,11 +272,11 @@ def _softmax(linear: Floats) -> Floats:
     return shares
 
 
-def _pieces(block: Block) -> Iterator[Piece]:
+def _pieces(block: Block) -> Iterator[_Piece]:
     """Go through a block in runs whose features stay in the processor's cache."""
     for run in runs(block, FEATURE_ROWS):
         covariates = block.covariates[run]
         design = np.empty((covariates.shape[1] + 1, covariates.shape[0]))
         design[0] = 1.0
         design[1:] = covariates.T
-        yield Piece(design, block.arm[run])
+        yield _Piece(design, block.arm[run])

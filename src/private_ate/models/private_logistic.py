@@ -2,7 +2,7 @@
 
 The fit serves two models on the same standardised covariates: the propensity score (does the row
 have treatment, or is it in a given arm?) and the prognosis (how high is its outcome between the
-declared bounds?). The walk to the minimum also serves the model of several arms.
+declared bounds?). The walk to the minimum also serves balancing weights.
 """
 
 from __future__ import annotations

@@ -38,9 +38,6 @@ class Metric(StrEnum):
     """At most s rows of a table differ, by any amount."""
     GRADIENT = "gradient"
     """``max|∇_k − ∇'_k| ≤ s`` at every point; the input is the objective itself."""
-    ARM_GRADIENT = "gradient by arm"
-    """``max_j Σ_t|∇_tj − ∇'_tj| ≤ s`` at every point, for arms t and columns j; the input is the
-    objective itself, whose gradient is in Helmert coordinates."""
     SMOOTH = "smooth"
     """The input is a value and a private bound b: ``|d| ≤ b`` for the smaller of both bounds, and
     the bounds' logarithms differ by at most ``smoothing_rate(ε, δ)``. Nothing is declared."""

@@ -23,7 +23,6 @@ Mechanisms, their neighbours and their cost for an exact rational ε:
   outcome; neighbours move a total share of at most one, each row as far as its largest.
 - ``objective``: the minimiser of a sum of convex losses of which neighbours share all but
   ``changes``; answers weights; two entries.
-- ``objective_by_arm``: the same for multinomial losses; answers Helmert coordinates of weights.
 - ``trimmed_centre``: numbers of which neighbours change at most ``changes``; answers a candidate
   near their trimmed mean.
 - ``joint_centres``: rows of integers of which neighbours change at most ``changes``; answers
@@ -55,19 +54,9 @@ from private_ate.errors import NumericRangeError
 from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.joint import JointCentres, JointRule, draw_centres
-from private_ate.privacy.linf_noise import (
-    continuous_linf,
-    discrete_linf,
-    scaled_linf,
-    zero_sum_linf,
-)
+from private_ate.privacy.linf_noise import continuous_linf, discrete_linf, scaled_linf
 from private_ate.privacy.metrics import Metric
-from private_ate.privacy.objective import (
-    ArmObjective,
-    ArmObjectiveCalibration,
-    Objective,
-    ObjectiveCalibration,
-)
+from private_ate.privacy.objective import Objective, ObjectiveCalibration
 from private_ate.privacy.rejection_samplers import (
     discrete_gaussian,
     discrete_gaussian_rows,
@@ -482,36 +471,6 @@ class Noise:
             objective,
             lambda: objective.minimize(
                 calibration.perturbation(continuous_linf(calibration.dimension, self.entropy))
-            ),
-        )
-        return self._round_weights(step, calibration, computed)
-
-    def objective_by_arm(
-        self, step: str, objective: ArmObjective, *, changes: int, epsilon: Fraction
-    ) -> Floats:
-        """Minimise a sum of multinomial losses under a random linear term; answer coordinates.
-
-        Neighbours: sums that differ in at most ``changes`` of their rows, so that every column of
-        the gradient, a number per arm, moves by at most ``4·changes`` in L1. Cost: ε, of which
-        1 % pays for Laplace noise that covers the solver's error (Lemma 2K of
-        docs/proofs/several-arms.md). The weights are Helmert coordinates, K − 1 for each column.
-        The recorder gets the objective itself and may evaluate its gradient.
-        """
-        calibration = ArmObjectiveCalibration.by_arm(objective, changes, epsilon)
-        computed = self._release(
-            Spend(
-                step,
-                "objective_by_arm",
-                epsilon - calibration.smoothing,
-                (4 * changes,),
-                calibration.dimension,
-                metric=Metric.ARM_GRADIENT,
-            ),
-            objective,
-            lambda: objective.minimize(
-                calibration.perturbation_by_arm(
-                    zero_sum_linf(calibration.arms, calibration.columns, self.entropy)
-                )
             ),
         )
         return self._round_weights(step, calibration, computed)

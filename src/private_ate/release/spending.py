@@ -22,7 +22,6 @@ from private_ate.privacy.objective import radius_tail
 from private_ate.release.metadata import Step
 
 _LARGE: Final = 10
-_SOLVED: Final = (Metric.GRADIENT, Metric.ARM_GRADIENT)  # steps that a solver answers
 
 
 def list_steps(spends: Iterable[Spend]) -> tuple[Step, ...]:
@@ -101,7 +100,7 @@ def tell_rounding(spends: Iterable[Spend]) -> str:
     The probability is a bound for all models of a release together, rounded up to one digit, and
     the same for all records.
     """
-    tail = sum(radius_tail(spend.size) for spend in spends if spend.metric in _SOLVED)
+    tail = sum(radius_tail(spend.size) for spend in spends if spend.metric is Metric.GRADIENT)
     if not tail:
         return ""
     unit = 10.0 ** math.floor(math.log10(tail))

@@ -20,7 +20,7 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
-from private_ate.data.encoding import encode_covariates, encode_outcome, encode_treatment
+from private_ate.data.encoding import encode_arms, encode_covariates, encode_outcome
 from private_ate.data.files import read_schema
 from private_ate.data.requested_columns import complete_domain, covariate_names
 from private_ate.data.tables import read_table
@@ -133,7 +133,7 @@ def test_the_treated_label_is_found_in_whatever_way_it_is_written(entries, treat
     ]
 
     for form in forms:
-        found = encode_treatment(read_table(form), domain)
+        found = encode_arms(read_table(form), domain)[0]
         assert found.tolist() == [True, False, False, True]
 
 
@@ -146,7 +146,7 @@ def test_numpy_scalars_and_decimals_in_object_columns_are_numbers_and_labels():
 
     table = read_table(frame)
 
-    assert encode_treatment(table, domain).tolist() == [True] * 5 + [False] * 3
+    assert encode_arms(table, domain)[0].tolist() == [True] * 5 + [False] * 3
     assert encode_covariates(table, domain)[0].tolist() == [0.25] * 3 + [0.5] * 5
 
 
@@ -216,7 +216,7 @@ def test_a_missing_label_in_a_pandas_text_column_is_control_and_no_error():
     for kind in ("str", "category", "string", object):
         frame = pd.DataFrame({"t": pd.Series(["yes", None, "no"], dtype=kind), "y": 0.5})
         domain = Domain(Treatment("t", treated="yes", control="no"), ("y", Interval(0, 1)))
-        assert encode_treatment(read_table(frame), domain).tolist() == [True, False, False]
+        assert encode_arms(read_table(frame), domain)[0].tolist() == [True, False, False]
 
 
 def test_a_csv_with_garbage_in_private_columns_is_read_value_by_value(tmp_path):
@@ -273,7 +273,7 @@ def test_a_stray_quotation_mark_in_one_record_is_not_an_error(record, tmp_path):
 
     assert table.rows == 3
     assert encode_covariates(table, domain)[0, [0, 2]].tolist() == [1 / 8, 3 / 8]
-    assert encode_treatment(table, domain)[[0, 2]].tolist() == [True, False]
+    assert encode_arms(table, domain)[0][[0, 2]].tolist() == [True, False]
     assert estimate_ate(path, domain=domain, level="sample", epsilon=1, seed=1).n == 3
 
 
