@@ -35,7 +35,7 @@ def passes_of(misled, monkeypatch):
     """Return what a callback hears while a model is fitted, and how many passes there were."""
     told, passes = [], []
     study = deceiving_study(misled, lambda *news: told.append(news))
-    objective = LogisticObjective(study, Scaling(np.full(4, 2.0), np.full(4, -1.0)), "treatment")
+    objective = LogisticObjective(study, Scaling(np.full(4, 2.0), np.full(4, -1.0)))
     tilt = ObjectiveCalibration.of(objective, 1, Fraction(2)).perturbation([Fraction(0)] * 5)
     honest = LogisticObjective._state
 

@@ -12,20 +12,18 @@ from private_ate.engines.local import LocalStudy
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import Scaling
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
-from private_ate.privacy.quantization import OUTCOME_STEPS
 
 DIMENSION = 3
 
 
-def objective_of(features, shares):
-    """An outcome model on given features in [−1, 1] and shares in [0, 1]."""
+def objective_of(features, treated):
+    """A model of treatment on given features in [−1, 1]."""
     covariates = np.ascontiguousarray((features.T + 1) / 2)
-    outcome = np.rint(shares * OUTCOME_STEPS).astype(np.int32)
     names = {f"x{j}": Interval(0, 1) for j in range(DIMENSION)}
-    study = LocalStudy(Domain("t", ("y", Interval(0, 1)), names), covariates, shares > 0.5, outcome)
-    return LogisticObjective(
-        study, Scaling(np.full(DIMENSION, 2.0), np.full(DIMENSION, -1.0)), "outcome"
+    study = LocalStudy(
+        Domain("t", ("y", Interval(0, 1)), names), covariates, np.asarray(treated, bool), None
     )
+    return LogisticObjective(study, Scaling(np.full(DIMENSION, 2.0), np.full(DIMENSION, -1.0)))
 
 
 def log_density(objective, law, weights):
@@ -45,11 +43,11 @@ def test_the_density_ratio_of_neighbours_stays_within_the_budget(seed, epsilon, 
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(changes, 30))
     # Corners of the domain, where neighbours are as far apart as they can be.
-    features, shares = rng.choice([-1.0, 1.0, 0.3], (rows, DIMENSION)), rng.choice([0.0, 1.0], rows)
-    other_features, other_shares = features.copy(), shares.copy()
+    features, treated = rng.choice([-1.0, 1.0, 0.3], (rows, DIMENSION)), rng.random(rows) < 0.5
+    other_features, other_treated = features.copy(), treated.copy()
     other_features[:changes] = rng.choice([-1.0, 1.0, 0.0], (changes, DIMENSION))
-    other_shares[:changes] = 1 - shares[:changes]
-    one, other = objective_of(features, shares), objective_of(other_features, other_shares)
+    other_treated[:changes] = ~treated[:changes]
+    one, other = objective_of(features, treated), objective_of(other_features, other_treated)
     law = ObjectiveCalibration.of(one, changes, Fraction(epsilon))
     weights = size * rng.standard_normal(DIMENSION + 1)
 
@@ -62,7 +60,7 @@ def test_the_budget_of_the_linear_term_is_nearly_used_up_somewhere():
     ones = np.ones((4, DIMENSION))
     one, other = objective_of(ones, np.zeros(4)), objective_of(ones, np.array([1.0, 0, 0, 0]))
     law = ObjectiveCalibration.of(one, 1, Fraction(1))
-    # Far out, one row's share moves every coordinate of the gradient by 1 of the 2 allowed.
+    # Far out, one row's treatment moves every coordinate of the gradient by 1 of the 2 allowed.
     weights = np.full(DIMENSION + 1, 40.0)
 
     ratio = abs(log_density(one, law, weights) - log_density(other, law, weights))
@@ -74,7 +72,7 @@ def test_the_budget_of_the_linear_term_is_nearly_used_up_somewhere():
 @given(numbers, st.floats(0.01, 5))
 def test_the_solver_inverts_the_map_of_the_proof(seed, size):
     rng = np.random.default_rng(seed)
-    objective = objective_of(rng.uniform(-1, 1, (40, DIMENSION)), rng.random(40))
+    objective = objective_of(rng.uniform(-1, 1, (40, DIMENSION)), rng.random(40) < 0.5)
     law = ObjectiveCalibration.of(objective, 1, Fraction(2))
     weights = size * rng.standard_normal(DIMENSION + 1)
     linear = -objective.gradient(weights) - law.ridge * weights

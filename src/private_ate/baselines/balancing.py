@@ -219,7 +219,7 @@ def _release_score(
     scaling = Scaling(np.full(study.dimension, 2.0), np.full(study.dimension, -1.0))
     fit: PrivateFit
     if estimand == "ato":  # weights 1 − p and p balance where the logistic loss is least
-        fit = LogisticObjective(study, scaling, "treatment")
+        fit = LogisticObjective(study, scaling)
     else:
         fit = BalancingObjective(study, scaling, estimand, options.truncation)
     coefficients = noise.objective("balancing weights", fit, changes=1, epsilon=epsilon)

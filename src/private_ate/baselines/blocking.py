@@ -169,10 +169,7 @@ def _place_blocks(
     scaling, model, place, counts = (request.epsilon * share for share in options.fractions)
     scaled = release_scaling(study, noise, epsilon=scaling, changes=1, stretch=_STRETCH)
     weights = noise.objective(
-        "propensity model",
-        LogisticObjective(study, scaled, "treatment"),
-        changes=1,
-        epsilon=model,
+        "propensity model", LogisticObjective(study, scaled), changes=1, epsilon=model
     )
     strata = Strata(scaled, weights[1:], options.blocks)
     return release_strata(study, strata, noise, epsilon=place, changes=1), counts

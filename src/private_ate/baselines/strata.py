@@ -131,17 +131,10 @@ class _Counts:
 
 
 def release_strata(
-    study: Study,
-    strata: Strata,
-    noise: Noise,
-    *,
-    epsilon: Fraction,
-    changes: int,
-    members: int | None = None,
+    study: Study, strata: Strata, noise: Noise, *, epsilon: Fraction, changes: int
 ) -> Strata:
     """Release the score's mean and mean deviation and place the cells by them.
 
-    ``members`` is the noisy number of rows that take part, where some may not; those add nothing.
     Neighbours: ``changes`` rows replaced, given the released weights. Sensitivity: a score lies
     in ±‖w‖₁ and a deviation is clipped to [0, R₂], both in units of that bound; half of ε each.
     Proof: docs/proofs/baselines.md.
@@ -150,7 +143,7 @@ def release_strata(
     reach = float(np.abs(strata.slopes).sum())
     furthest = min(3 * norm, 2 * reach)
     bits = noise_bits(changes, epsilon / 2)
-    unit = (study.size if members is None else members) << (bits + 1)
+    unit = study.size << (bits + 1)
 
     def mean_kernel(block: Block) -> Total:
         score = strata.score(strata.scaling.features(block)) / reach

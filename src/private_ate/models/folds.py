@@ -98,11 +98,11 @@ def few_rows(stride: int) -> Callable[[Block], FewRows]:
     return kernel
 
 
-def by_chunks(kernel: Callable[[Block], S], rows: int = SUM_ROWS) -> Callable[[Block], S]:
-    """Return a kernel that adds up ``kernel`` over runs of ``rows`` rows."""
+def by_chunks(kernel: Callable[[Block], S]) -> Callable[[Block], S]:
+    """Return a kernel that adds up ``kernel`` over runs of `SUM_ROWS` rows."""
 
     def chunked(block: Block) -> S:
-        return reduce(add, (kernel(rows_of(block, run)) for run in runs(block, rows)))
+        return reduce(add, (kernel(rows_of(block, run)) for run in runs(block, SUM_ROWS)))
 
     return chunked
 

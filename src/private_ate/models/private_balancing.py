@@ -77,11 +77,6 @@ class BalancingObjective(PrivateFit):
     truncation: float
 
     @property
-    def dimension(self) -> int:
-        """The number of weights (p): one per feature and the intercept, which comes first."""
-        return self.scaling.columns
-
-    @property
     def loss_bounds(self) -> LossBounds:
         """Bounds on the slope and the curvature of one row's loss."""
         return loss_bounds_of(self.estimand, self.truncation)
@@ -89,10 +84,6 @@ class BalancingObjective(PrivateFit):
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
         """Return sums over rows of the loss and its derivatives."""
         return rows.fold(by_chunks(_kernel(self, point, curved=curved)), title="balancing weights")
-
-    def reach(self, direction: Floats) -> float:
-        """Return the L1 norm, which bounds ``|z·direction|``."""
-        return float(np.abs(direction).sum())
 
 
 def _kernel(

@@ -1,8 +1,7 @@
 """Logistic regression under objective perturbation, by folds over the rows.
 
-The fit serves two models on the same standardised covariates: the propensity score (does the row
-have treatment, or is it in a given arm?) and the prognosis (how high is its outcome between the
-declared bounds?). The walk to the minimum also serves balancing weights.
+The model is one of treatment on standardised covariates. The walk to the minimum also serves
+balancing weights.
 """
 
 from __future__ import annotations
@@ -12,19 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.models.folds import LossSums, by_chunks
 from private_ate.privacy.objective import LOGISTIC, LossBounds, Perturbation
-from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
 __all__ = ["LogisticObjective", "PrivateFit", "RowFeatures"]
-
-Model = Literal["treatment", "outcome"]
 
 _START_ROWS = 20_000
 _START_PASSES = 15  # over the rows of the start
@@ -50,7 +46,7 @@ class RowFeatures(Protocol):
 class _State:
     """A point of the iteration with the perturbed loss, its gradient and the Newton direction.
 
-    ``reach`` bounds how far the direction moves a row's predictors apart.
+    ``reach`` bounds how far the direction moves a row's predictor.
     """
 
     point: Floats
@@ -91,9 +87,9 @@ class PrivateFit(ABC):
     scaling: RowFeatures = field(repr=False)
 
     @property
-    @abstractmethod
     def dimension(self) -> int:
-        """The number of weights."""
+        """The number of weights (p): one per feature and the intercept, which comes first."""
+        return self.scaling.columns
 
     @property
     def size(self) -> int:
@@ -109,9 +105,9 @@ class PrivateFit(ABC):
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
         """Return sums over rows of the loss and its derivatives; the Hessian only if asked for."""
 
-    @abstractmethod
     def reach(self, direction: Floats) -> float:
-        """Return a bound on how far a step moves the predictors of any row apart."""
+        """Return the L1 norm, which bounds ``|z·direction|``."""
+        return float(np.abs(direction).sum())
 
     @property
     def smoothness(self) -> float:
@@ -212,56 +208,29 @@ class PrivateFit(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LogisticObjective(PrivateFit):
-    """The logistic loss of a model of treatment or of outcomes on scaled covariates.
-
-    With ``arm`` the model is one of that arm against all others.
-    """
-
-    model: Model
-    arm: int | None = None
-
-    @property
-    def dimension(self) -> int:
-        """The number of weights (p): one per feature and the intercept, which comes first."""
-        return self.scaling.columns
+    """The logistic loss of a model of treatment on scaled covariates."""
 
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
         """Return sums over rows of the loss and its derivatives."""
         kernel = by_chunks(_kernel(self, point, curved=curved))
-        return rows.fold(kernel, title=f"model of the {self.model}")
-
-    def reach(self, direction: Floats) -> float:
-        """Return the L1 norm, which bounds ``|z·direction|``."""
-        return float(np.abs(direction).sum())
+        return rows.fold(kernel, title="model of the treatment")
 
 
 def _kernel(
     objective: LogisticObjective, point: Floats, *, curved: bool
 ) -> Callable[[Block], LossSums]:
-    scaling, model, arm = objective.scaling, objective.model, objective.arm
-
     def kernel(block: Block) -> LossSums:
-        features = scaling.features(block)
+        features = objective.scaling.features(block)
         linear = point @ features
-        share, counted = _share(block, model, arm), block.shares
+        treated, counted = block.treatment.astype(np.float64), block.shares
         small = np.exp(-np.abs(linear))
         probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
-        loss = (np.log1p(small) + np.maximum(linear, 0.0) - share * linear) @ counted
-        gradient = features @ ((probability - share) * counted)
+        loss = (np.log1p(small) + np.maximum(linear, 0.0) - treated * linear) @ counted
+        gradient = features @ ((probability - treated) * counted)
         if not curved:
-            return LossSums(share.size, float(loss), gradient, _NO_HESSIAN)
+            return LossSums(treated.size, float(loss), gradient, _NO_HESSIAN)
         # In place: no second large array.
         features *= np.sqrt(probability * (1.0 - probability) * counted)
-        return LossSums(share.size, float(loss), gradient, features @ features.T)
+        return LossSums(treated.size, float(loss), gradient, features @ features.T)
 
     return kernel
-
-
-def _share(block: Block, model: Model, arm: int | None) -> Floats:
-    """Return what the model explains, between 0 and 1."""
-    if model == "treatment":
-        return (block.treatment if arm is None else block.arm == arm).astype(np.float64)
-    if block.outcome is None:
-        msg = "a model of outcomes needs a study with outcomes"
-        raise TypeError(msg)
-    return block.outcome / OUTCOME_STEPS

@@ -58,34 +58,26 @@ class _Moments:
         return _Moments(tuple(a + b for a, b in zip(self.steps, other.steps, strict=True)))
 
 
-def release_scaling(  # a study, its noise and public parameters
-    study: Study,
-    noise: Noise,
-    *,
-    epsilon: Fraction,
-    changes: int,
-    stretch: float,
-    members: int | None = None,
+def release_scaling(
+    study: Study, noise: Noise, *, epsilon: Fraction, changes: int, stretch: float
 ) -> Scaling:
     """Release the means and mean squares of all covariates and scale by them.
 
-    ``members`` is the noisy number of rows that take part, where some may not. Neighbours:
-    ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every coordinate of the
-    sum adds values in [−1, 1], rounded to the grid one by one; a row that takes no part adds
-    zero, one with a sampling weight something between. Cost: ε, by the L∞ mechanism. Proof:
-    docs/proofs/orthogonal.md.
+    Neighbours: ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every
+    coordinate of the sum adds values in [−1, 1], rounded to the grid one by one; a row that takes
+    no part adds zero, one with a sampling weight something between. Cost: ε, by the L∞ mechanism.
+    Proof: docs/proofs/orthogonal.md.
     """
     bits = noise_bits(2 * changes, epsilon)
     sums = study.fold(lambda block: _moments(block, bits), title="standardisation")
     noisy = noise.cube(
         "standardisation", sums.steps, sensitivity=2 * changes << bits, epsilon=epsilon
     )
-    size = study.size if members is None else members
-    unit = size << (bits + 1)
+    unit = study.size << (bits + 1)
     released = np.array([value / unit for value in noisy]).reshape(2, study.dimension)
     mean = np.clip(released[0], -1.0, 1.0)
     square = np.clip((released[1] + 1) / 2, 0.0, 1.0)
-    noise_scale = changes / float(epsilon) / size
+    noise_scale = changes / float(epsilon) / study.size
     floor = max(8 * study.dimension * noise_scale / math.sqrt(3), _SMALLEST_SPREAD)
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
     spread = np.minimum(np.maximum(spread, floor), _LARGEST_SPREAD)

@@ -13,15 +13,13 @@ from private_ate.models.standardization import Scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration, proved_radius, radius_tail
-from private_ate.privacy.quantization import OUTCOME_STEPS
 
 IDENTITY = {d: Scaling(np.full(d, 2.0), np.full(d, -1.0)) for d in range(12)}
 
 
 def study_of(covariates, treatment):
     names = {f"x{j}": Interval(0, 1) for j in range(covariates.shape[0])}
-    outcome = np.where(treatment, OUTCOME_STEPS, 0).astype(np.int32)
-    return LocalStudy(Domain("t", ("y", Interval(0, 1)), names), covariates, treatment, outcome)
+    return LocalStudy(Domain("t", ("y", Interval(0, 1)), names), covariates, treatment, None)
 
 
 def hard_studies(rows=3000):
@@ -50,15 +48,14 @@ def test_the_solver_meets_its_tolerance_without_extra_passes(
 ):
     monkeypatch.setattr("private_ate.models.private_logistic._EXTRA_PASSES", 0)
     monkeypatch.setattr(PrivateFit, "_walk", lambda _self, start, _tilt: start)
-    for model in ("treatment", "outcome"):
-        objective = LogisticObjective(study_of(covariates, treatment), IDENTITY[4], model)
-        law = ObjectiveCalibration.of(objective, 1, Fraction(epsilon))
-        tilt = law.perturbation([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
+    objective = LogisticObjective(study_of(covariates, treatment), IDENTITY[4])
+    law = ObjectiveCalibration.of(objective, 1, Fraction(epsilon))
+    tilt = law.perturbation([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
 
-        weights = objective.minimize(tilt)
+    weights = objective.minimize(tilt)
 
-        gradient = objective.gradient(weights) + tilt.ridge * weights + tilt.linear
-        assert np.linalg.norm(gradient) <= tilt.tolerance
+    gradient = objective.gradient(weights) + tilt.ridge * weights + tilt.linear
+    assert np.linalg.norm(gradient) <= tilt.tolerance
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "100"])
@@ -66,7 +63,7 @@ def test_where_newtons_steps_do_not_arrive_the_tolerance_is_met_all_the_same(mon
     monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
     rng = np.random.default_rng(5)
     x = rng.random((4, 60))
-    objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[4], "treatment")
+    objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[4])
     law = ObjectiveCalibration.of(objective, 1, Fraction(epsilon))
     tilt = law.perturbation([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
 
@@ -89,7 +86,7 @@ def test_the_minimiser_is_that_of_an_independent_solver():
     rng = np.random.default_rng(1)
     x = rng.random((3, 500))
     treatment = rng.random(500) < x[0]
-    objective = LogisticObjective(study_of(x, treatment), IDENTITY[3], "treatment")
+    objective = LogisticObjective(study_of(x, treatment), IDENTITY[3])
     law = ObjectiveCalibration.of(objective, 1, Fraction(1))
     tilt = law.perturbation([Fraction(1), Fraction(-1), Fraction(2), Fraction(0)])
     z = np.vstack([np.ones(500), 2 * x - 1])
@@ -105,7 +102,7 @@ def test_the_minimiser_is_that_of_an_independent_solver():
 
 
 def test_the_parts_of_the_law_add_up_and_the_ridge_keeps_its_promise():
-    objective = LogisticObjective(study_of(np.zeros((4, 10)), np.ones(10, bool)), IDENTITY[4], "x")
+    objective = LogisticObjective(study_of(np.zeros((4, 10)), np.ones(10, bool)), IDENTITY[4])
 
     for changes in (1, 3):
         law = ObjectiveCalibration.of(objective, changes, Fraction(1))
@@ -120,7 +117,7 @@ def test_the_parts_of_the_law_add_up_and_the_ridge_keeps_its_promise():
 def test_the_final_rounding_is_out_of_sight():
     rng = np.random.default_rng(2)
     x = rng.random((4, 3000))
-    objective = LogisticObjective(study_of(x, x[0] > rng.random(3000)), IDENTITY[4], "treatment")
+    objective = LogisticObjective(study_of(x, x[0] > rng.random(3000)), IDENTITY[4])
     law = ObjectiveCalibration.of(objective, 1, Fraction(1))
 
     scale = float(law.sensitivity * law.grid / law.smoothing)
@@ -130,7 +127,7 @@ def test_the_final_rounding_is_out_of_sight():
 
 def test_two_calls_cost_what_was_asked_for():
     x = np.random.default_rng(3).random((2, 200))
-    objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[2], "treatment")
+    objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[2])
     noise = Noise(SeededEntropy(0))
 
     weights = noise.objective("model", objective, changes=1, epsilon=Fraction(1, 3))
@@ -147,7 +144,7 @@ def test_rows_whose_order_deceives_the_start_get_further_passes():
         start[first : first + block : rows // 20_000] = True
     ends = (np.random.default_rng(4).random((4, rows)) > 0.5).astype(float)
     treatment = np.where(start, ends[0] == 1, ends[0] == 0)
-    objective = LogisticObjective(study_of(ends, treatment), IDENTITY[4], "treatment")
+    objective = LogisticObjective(study_of(ends, treatment), IDENTITY[4])
     tilt = ObjectiveCalibration.of(objective, 1, Fraction(2)).perturbation([Fraction(0)] * 5)
 
     weights = objective.minimize(tilt)
