@@ -53,6 +53,16 @@ def test_json_text_and_pages_of_two_arms_are_what_they_were(name):
     assert shown(name) == SUMS[name]
 
 
+def test_a_step_of_a_mechanism_that_is_no_more_is_read_and_shown():
+    plain = json.loads(golden("blocking").to_json())
+    plain["steps"][0] |= {"mechanism": "objective_by_arm", "metric": "gradient by arm"}
+
+    release = Release.from_json(json.dumps(plain))
+
+    assert json.loads(release.to_json()) == plain
+    assert "objective by arm" in release.to_html()
+
+
 @pytest.mark.parametrize("path", PICKLES, ids=lambda path: path.stem)
 def test_a_pickle_of_two_arms_is_read_and_written_as_it_was(path):
     kept = path.read_bytes()
