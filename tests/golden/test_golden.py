@@ -57,7 +57,7 @@ CASES = (
         "calibrated",
         {"options": CalibratedOptions(clip_share="0.1")},
     ),
-    Case("blocks", "sample", "blocks"),
+    Case("blocks", "sample", "blocks", {"options": BlocksOptions(adjust=False)}),
     Case("blocks-adjusting", "sample", "blocks", {"options": BlocksOptions(adjust=True)}),
     Case("blocks-trial", "sample", "blocks", {"design": "randomized"}),
     Case("blocks-overlap", "sample", "blocks", {"estimand": "ato", "rows_per_person": 2}),
