@@ -18,11 +18,10 @@ from private_ate.domain import Categories, Domain, Interval, Survival, Treatment
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["DOMAIN", "TRUE_EFFECT", "TRUE_RISKS", "RegistryStudy", "draw_registry"]
+__all__ = ["DOMAIN", "TRUE_EFFECT", "RegistryStudy", "draw_registry"]
 
 HORIZON: Final = 1826  # days, five years
 TRUE_EFFECT: Final = 102.3  # days up to the horizon, over four million simulated patients
-TRUE_RISKS: Final = (0.386, 0.282)  # by the horizon, without and with the therapy
 DOMAIN: Final = Domain(
     treatment=Treatment("hormones", treated="yes", control="no"),
     outcome=Survival("days", "status", event_label="relapse", horizon=HORIZON, unit="days"),
