@@ -35,6 +35,7 @@ _HEADER: Final = """\
 # Labels:                   { categories = ["a", "b", "other"], other = "other" }
 #   (other: the label for missing and undeclared ones; without it they are a category of their own)
 # An outcome of labels:     event_label = "yes" instead of low and high: it counts as 1, others as 0
+# A time to an event:       time, event, event_label and horizon instead of column, low and high
 # Rows without an outcome:  missing = "public" if anybody may know who lacks one, "private" if not
 #                           (both leave them out), or the number that they count as
 """
@@ -87,6 +88,7 @@ _TIMES: Final = {
     "time", "times", "duration", "seconds", "sec", "secs", "minutes", "mins", "hours", "hrs",
     "days", "weeks", "months", "mths", "years", "yrs",
 }  # fmt: skip
+_SURVIVAL: Final = ("time", "event", "event_label", "horizon")
 _BEFORE: Final = "pre|before|baseline|base|bl|prior|previous|past|initial"
 
 
@@ -125,7 +127,10 @@ def domain(
     reading = {name: given[name] for name in READING}
     schema = read_schema(described_file(data, **reading))
     named = read_covariates(covariates)
+    survival = SurvivalWords(**{name: given[name] for name in _SURVIVAL})
+    survival.require_time(outcome)
     asked = [("treatment", treatment), ("outcome", outcome)]
+    asked += [("time", survival.time), ("event", survival.event)]
     asked += [("covariate", name) for name in named or () if named != "all"]
     for role, name in asked:
         if name is not None:
@@ -138,8 +143,9 @@ def domain(
         )
         raise ArgumentError(msg)
     drafted = Draft(
-        dict(schema), treatment, outcome, arms=declared, named=named, level=cast("Any", level)
-    )
+        dict(schema), treatment, outcome, survival=survival, arms=declared, named=named,
+        level=cast("Any", level),
+    )  # fmt: skip
     write_whole(out, drafted.text())
     if drafted.left_out:
         typer.echo(
@@ -151,7 +157,7 @@ def domain(
             "if a person can have several rows, check by the id with --person COLUMN and say "
             "--rows-per-person N when you estimate, or at label level --person COLUMN"
         )
-    if treatment is None or outcome is None:
+    if treatment is None or drafted.measured is None:
         typer.echo("name --treatment and --outcome too, and the draft asks for less")
     check = ["private-ate", "check", str(data), "--domain", str(out), *_more(drafted, reading)]
     typer.echo(f"wrote {out}; fill in every ??? from the code book, then:\n  {shlex.join(check)}")
@@ -164,7 +170,7 @@ def _more(drafted: Draft, reading: Mapping[str, Any]) -> list[str]:
     }
     words = [word for flag_and_value in said.items() for word in flag_and_value]
     words += ["--level", drafted.level]
-    is_named = drafted.treatment is not None and drafted.outcome is not None
+    is_named = drafted.treatment is not None and drafted.measured is not None
     if is_named and has_public_covariates(drafted.level):
         words += ["--covariates", ",".join(drafted.nameable)]
     return words
@@ -191,6 +197,32 @@ def _is_number(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class SurvivalWords:
+    """What flags say of a time to an event; None where a flag was not given."""
+
+    time: str | None = None
+    event: str | None = None
+    event_label: str | None = None
+    horizon: float | None = None
+
+    def require_time(self, outcome: str | None) -> None:
+        """Refuse words of survival beside an outcome, or without a column of times."""
+        if self.time is not None and outcome is not None:
+            msg = "a time to an event is declared by --time and --event; leave out --outcome"
+            raise ArgumentError(msg)
+        if self.time is None and self != SurvivalWords():
+            msg = "--event, --event-label and --horizon belong to a time to an event: name --time"
+            raise ArgumentError(msg)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the declaration, with gaps where no flag was given."""
+        yield f"time = {_text_or_gap(self.time)}"
+        yield f"event = {_text_or_gap(self.event)}"
+        yield f"event_label = {_text_or_gap(self.event_label)}"
+        yield "horizon = ???" if self.horizon is None else f"horizon = {self.horizon:.15g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """What is known of a file's columns: names, kinds where it has types, and what flags say.
 
@@ -201,6 +233,7 @@ class Draft:
     schema: Mapping[str, str | None]
     treatment: str | None
     outcome: str | None
+    survival: SurvivalWords = SurvivalWords()
     arms: Treatment | None = None
     named: Sequence[str] | Literal["all"] | None = None
     level: Level = "sample"
@@ -210,12 +243,21 @@ class Draft:
         left_out: dict[str, str] = {}
         if self.named is None:
             reasons = {
-                name: reason_against(name, kind, self.outcome)
+                name: reason_against(name, kind, self.measured)
                 for name, kind in self.schema.items()
-                if name not in (self.treatment, self.outcome)
+                if name not in self._taken
             }
             left_out = {name: reason for name, reason in reasons.items() if reason is not None}
         object.__setattr__(self, "left_out", left_out)
+
+    @property
+    def measured(self) -> str | None:
+        """The column of the outcome, or of times to an event."""
+        return self.outcome or self.survival.time
+
+    @property
+    def _taken(self) -> tuple[str | None, ...]:
+        return self.treatment, self.measured, self.survival.event
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -224,7 +266,7 @@ class Draft:
         return tuple(
             name
             for name in dict.fromkeys(chosen or ())
-            if name not in (self.treatment, self.outcome) and name not in self.left_out
+            if name not in self._taken and name not in self.left_out
         )
 
     @property
@@ -243,10 +285,7 @@ class Draft:
 
         yield from (_HEADER, "[treatment]", f"column = {_text_or_gap(self.treatment)}")
         yield from ("treated = ???", "control = ???") if self.arms is None else arm_lines(self.arms)
-        yield from ("", "[outcome]", f"column = {_text_or_gap(self.outcome)}")
-        is_binary = self.outcome is not None and self.schema.get(self.outcome) == "binary"
-        yield from ("binary = true",) if is_binary else ("low = ???", "high = ???")
-        yield from ("missing = ???", "", "[covariates]")
+        yield from ("", "[outcome]", *self._outcome_lines(), "missing = ???", "", "[covariates]")
         is_public = has_public_covariates(self.level)
         if is_public:
             quoted = ",".join(self.nameable)
@@ -257,6 +296,14 @@ class Draft:
             yield from ("", _LEFT_OUT)
         for name, reason in self.left_out.items():
             yield f"# {_declaration(name, self.schema[name])}  # {reason}"
+
+    def _outcome_lines(self) -> Iterator[str]:
+        if self.survival.time is not None:
+            yield from self.survival.lines()
+            return
+        yield f"column = {_text_or_gap(self.outcome)}"
+        is_binary = self.outcome is not None and self.schema.get(self.outcome) == "binary"
+        yield from ("binary = true",) if is_binary else ("low = ???", "high = ???")
 
 
 def _declaration(name: str, kind: str | None) -> str:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from private_ate import Domain, DomainError
+from private_ate import Domain, DomainError, Survival
 from private_ate.cli.app import app
 from private_ate.cli.domain import reason_against
 
@@ -38,7 +38,7 @@ def test_a_wide_file_takes_a_line_for_each_column(drafted):
     _, text = drafted(",".join(["t", "y", *names]), *ASKED)
 
     assert _declared(text) == names
-    assert len(text.splitlines()) < 90
+    assert len(text.splitlines()) <= 90
 
 
 def test_a_draft_for_the_label_level_asks_for_outcome_and_arms_alone(drafted):
@@ -212,3 +212,38 @@ def test_a_draft_without_roles_says_what_would_shorten_it(tmp_path):
 
     assert "name --treatment and --outcome" in done.stdout
     assert "--covariates" not in done.stdout
+
+
+def test_a_time_to_an_event_is_drafted_from_flags_and_read_back(drafted):
+    words = ("--time", "days", "--event", "status", "--event-label", "dead", "--horizon", "1826")
+    _, text = drafted("t,days,status,age", "--treatment", "t", *words, "--level", "label")
+    filled = text.replace("treated = ???", "treated = 1").replace("control = ???", "control = 0")
+
+    known = Domain.from_toml(filled.replace("\nmissing = ???", '\nmissing = "public"'))
+
+    assert known.outcome == Survival(
+        "days", "status", event_label="dead", horizon=1826, missing="public"
+    )
+    assert '--covariates "age"' in text
+
+
+def test_what_flags_leave_open_of_a_time_to_an_event_is_asked_for(drafted):
+    _, text = drafted("t,days,status,age", "--treatment", "t", "--time", "days")
+
+    gaps = [line for line in text.splitlines() if line.endswith("???") and line[0] != "#"]
+    assert {"event = ???", "event_label = ???", "horizon = ???", "missing = ???"} <= set(gaps)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--event", "status"), "name --time"),
+        (("--time", "days", "--outcome", "status"), "leave out --outcome"),
+        (("--time", "tage"), "no time column"),
+    ],
+)
+def test_words_of_survival_that_do_not_fit_are_refused(drafted, words, sentence):
+    done, _ = drafted("t,days,status,age", *words)
+
+    assert done.exit_code != 0
+    assert sentence in str(done.exception)
