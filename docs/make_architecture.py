@@ -15,16 +15,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "private_ate"
 PICTURE = ROOT / "docs" / "architecture.svg"
 
-# Which part of the house a layer belongs to, for the picture's colours; a new layer is grey.
+# Which part of the package a layer belongs to, for the picture's colours; a new layer is grey.
 _PARTS = {
-    "doors": ("cli", "dowhy", "sklearn", "integrations", "api", "charging", "planning", "report"),
+    "entry points": (
+        "cli", "dowhy", "sklearn", "integrations", "api", "charging", "planning", "report",
+    ),
     "checks": ("experiments", "audit", "datasets", "diagnostics"),
     "methods": ("baselines", "methods", "models"),
     "rows": ("engines", "data", "study", "domain"),
     "privacy": ("privacy", "ledger", "release", "effects"),
 }
 _COLOURS = {  # fill and edge
-    "doors": ("#e3edf7", "#3b6ea5"),
+    "entry points": ("#e3edf7", "#3b6ea5"),
     "checks": ("#f1ecf7", "#7a5ba6"),
     "methods": ("#fdf0dc", "#b8741a"),
     "rows": ("#e4f2e7", "#3c8050"),

@@ -191,9 +191,9 @@ def _values() -> dict[str, Any]:
         arm[name] = {"$ref": "#/$defs/interval", "description": arm[name]["description"]}
     arm["units"]["anyOf"][0]["minimum"] = 0
     arm["variances"]["items"] = {"$ref": "#/$defs/number", "minimum": 0}
-    for law in (arm["noise"]["anyOf"][0], arm["mean_noise"]["anyOf"][0]):
-        law["properties"]["unit"]["minimum"] = 0
-        law["properties"]["epsilon"]["exclusiveMinimum"] = 0
+    for noise in (arm["noise"]["anyOf"][0], arm["mean_noise"]["anyOf"][0]):
+        noise["properties"]["unit"]["minimum"] = 0
+        noise["properties"]["epsilon"]["exclusiveMinimum"] = 0
     return found
 
 
@@ -252,13 +252,13 @@ def _settings(kind: type[Settings]) -> dict[str, Any]:
 
 
 def _of_dataclass(kind: type) -> dict[str, Any]:
-    hints, told = typing.get_type_hints(kind), descriptions(kind)
+    hints, texts = typing.get_type_hints(kind), descriptions(kind)
     properties, required = {}, []
     for item in fields(kind):
         options = _options(hints[item.name])
         if Absent not in options:
             required.append(item.name)
-        described = {"description": told[item.name]} if item.name in told else {}
+        described = {"description": texts[item.name]} if item.name in texts else {}
         kept = [one for one in options if one not in (Absent, Fraction)]  # ε is written as a number
         properties[item.name] = _any_of(kept) | described
     return _object(properties, required)
@@ -316,20 +316,20 @@ def _tuple(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 def descriptions(kind: type) -> dict[str, str]:
     """Return the sentence for each field, from the docstring of the class or of its bases."""
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for one in reversed(kind.__mro__):
-        told |= documented(one)
-    return {item.name: told[item.name] for item in fields(kind) if item.name in told}
+        texts |= documented(one)
+    return {item.name: texts[item.name] for item in fields(kind) if item.name in texts}
 
 
 def documented(kind: type) -> dict[str, str]:
     """Return the sentence that the docstring of one class says of each attribute."""
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     _, _, listed = (inspect.cleandoc(kind.__doc__ or "")).partition("Attributes\n----------\n")
     entries = re.findall(r"^(\S.*?) : .*\n((?: +.*\n?)+)", listed, re.MULTILINE)
     for names, text in entries:
-        told |= {name.strip(): " ".join(text.split()) for name in names.split(",")}
-    return told
+        texts |= {name.strip(): " ".join(text.split()) for name in names.split(",")}
+    return texts
 
 
 def tables() -> str:

@@ -63,12 +63,12 @@ def _fill_parameters(function: griffe.Function, shared: dict[str, str]) -> None:
     known = {} if held is None else {each.name: each for each in held.value}
     rows = []
     for each in listed:
-        told = known.get(each.name)
-        said = told.annotation if told and _alone(function, each.name) else None
+        listing = known.get(each.name)
+        said = listing.annotation if listing and _alone(function, each.name) else None
         rows.append(
             griffe.DocstringParameter(
                 each.name,
-                description=told.description if told else shared.get(each.name, ""),
+                description=listing.description if listing else shared.get(each.name, ""),
                 annotation=said or _spelled(function, each.annotation),
                 value=each.default,
             )

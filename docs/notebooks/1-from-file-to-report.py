@@ -1,7 +1,7 @@
 # %% [markdown]
 # # From a file to a report
 #
-# A curator has a file, an analyst a question. The file here is a simulated study of a drug against high blood pressure, in which older and sicker people were treated more often.
+# A curator has a file, an analyst a question. The file here is a simulated study of a drug against high blood pressure, in which older and sicker patients were treated more often.
 # %%
 from pathlib import Path
 

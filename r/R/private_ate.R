@@ -1,4 +1,4 @@
-# The front door: a formula, a data frame and what is declared become a release.
+# The main function: a formula, a data frame and what is declared become a release.
 
 private_ate <- function(
     formula, data, level, epsilon,

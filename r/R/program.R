@@ -73,9 +73,9 @@ words_of_r <- c(
 )
 
 in_words_of_r <- function(lines, code) {
-  told <- grep("^error: ", lines, value = TRUE)
-  text <- if (length(told)) {
-    sub("^error: ", "", told[length(told)])
+  reported <- grep("^error: ", lines, value = TRUE)
+  text <- if (length(reported)) {
+    sub("^error: ", "", reported[length(reported)])
   } else {
     # A wrong value of an argument: a box below two lines about the program's help.
     said <- lines[!grepl("^(Usage: |Try |\\s*\u256d)", lines)]

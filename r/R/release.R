@@ -104,7 +104,7 @@ effects_text <- function(x) {
 ratios_text <- function(x) {
   settings <- x$settings
   number <- function(value) formatC(value, digits = 3, format = "fg", flag = "#")
-  told <- c(
+  lines <- c(
     if (length(settings$means) == 2 && !is.null(settings$means$treated)) {
       paste0("means: ", number(settings$means$treated), " if treated, ",
              number(settings$means$control), " if not")
@@ -114,10 +114,10 @@ ratios_text <- function(x) {
   )
   effect <- x$effects$estimate
   if (isTRUE(settings$binary_outcome) && length(effect) == 1 && x$estimand != "difference" && effect != 0) {
-    told <- c(told, paste("needed to treat:", number(1 / abs(effect)), "for one event",
-                          if (effect > 0) "more" else "less"))
+    lines <- c(lines, paste("needed to treat:", number(1 / abs(effect)), "for one event",
+                            if (effect > 0) "more" else "less"))
   }
-  told
+  lines
 }
 
 print.private_ate <- function(x, ...) {

@@ -123,7 +123,7 @@ class Payer:
 
 
 @dataclass(slots=True)
-class Till:
+class ChargeOnce:
     """Charges one request once, and stores its release."""
 
     ledger: Ledger
@@ -266,8 +266,8 @@ def charge_and_make(account: Payer, order: Bill, make: Make) -> Release:
             dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding,
             order.use, order.older_plan, "" if approval is None else approval.asked_at,
         )  # fmt: skip
-        till = Till(opened, charge, approval)
-        return till.find() or till.run(make)
+        once = ChargeOnce(opened, charge, approval)
+        return once.find() or once.run(make)
 
 
 def binding_of(domain: Domain, table: Columns | None = None) -> Binding:

@@ -15,18 +15,6 @@ OUTSIDE = [ROOT / name for name in (
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "r/README.md",
 )]  # fmt: skip
 MOST_WORDS_OF_README, MOST_LINES_OF_ARCHITECTURE, MOST_WORDS_OF_DOCS = 650, 150, 71_000
-# Private words for which the field has its own: spline term, bias bound, distribution, says.
-PRIVATE_WORDS = re.compile(
-    r"\b(bend(?:s|ing)?|bent|doubt(?:s|ed)?|likeness|tilt(?:s|ed)?|laws?|told|desk|(?<!back-)doors?|till)\b",
-    re.IGNORECASE,
-)
-PLAIN = [
-    ROOT / "README.md",
-    ROOT / "ARCHITECTURE.md",
-    DOCS / "index.md",
-    DOCS / "glossary.md",
-    *sorted((DOCS / "how-to").glob("*.md")),
-]
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,12 +33,6 @@ def words_of(path):
     return len(path.read_text("utf-8").split())
 
 
-def prose(path):
-    """Return a page without code, comments and addresses."""
-    text = _FENCED.sub("", path.read_text("utf-8"))
-    return re.sub(r"`[^`]*`|<!--.*?-->|\]\([^)]*\)", " ", text, flags=re.DOTALL)
-
-
 def test_the_readme_has_at_most_650_words():
     assert words_of(ROOT / "README.md") <= MOST_WORDS_OF_README
 
@@ -64,11 +46,6 @@ def test_the_documentation_has_no_more_words_than_it_may():
     sizes = {name_of(path): words_of(path) for path in PAGES}
     largest = sorted(sizes, key=sizes.get, reverse=True)[:5]
     assert sum(sizes.values()) <= MOST_WORDS_OF_DOCS, f"the largest: {largest}"
-
-
-@pytest.mark.parametrize("path", PLAIN, ids=name_of)
-def test_a_page_for_newcomers_uses_the_words_of_the_field(path):
-    assert sorted(set(PRIVATE_WORDS.findall(prose(path)))) == []
 
 
 def anchors_of(path):

@@ -79,11 +79,11 @@ def tabulate_arms(study: LocalStudy, weights: Floats | None) -> TableOne:
         if weights is not None:
             after = tuple(_moments(values[rows_of], weights[rows_of]) for rows_of in members)
         rows.append(CovariateRow(name, scales[index] is None, before, after))
-    effective = () if weights is None else tuple(_worth(weights[held]) for held in members)
+    effective = () if weights is None else tuple(_effective_size(weights[held]) for held in members)
     return TableOne(labels, tuple(held.size for held in members), effective, tuple(rows))
 
 
-def _worth(weights: Floats) -> float:
+def _effective_size(weights: Floats) -> float:
     """Return Kish's effective size."""
     return float(weights.sum() ** 2 / (weights @ weights))
 

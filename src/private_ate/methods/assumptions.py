@@ -27,7 +27,7 @@ __all__ = [
     "MOST_ROWS",
     "Assumptions",
     "MadeUpRows",
-    "PeopleGuess",
+    "PopulationGuess",
     "Predict",
     "Predictor",
     "PublicRows",
@@ -43,7 +43,7 @@ _COMMON: Final = 0.5  # cosine between what drives treatment and what drives the
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleGuess:
+class PopulationGuess:
     """Guesses behind a plan; outcomes in units of their declared range, its middle being zero.
 
     Attributes
@@ -106,7 +106,7 @@ class Assumptions:
     shares : tuple of float
         The arms' shares of the rows, in the order of the codes; where ``public`` is given it
         gives them, and only their number counts.
-    guess : PeopleGuess
+    guess : PopulationGuess
         Guesses about units, in units of the outcome's range.
     alike_share : float
         The share of the outcome's variance that units alike in covariates still have.
@@ -123,7 +123,7 @@ class Assumptions:
     bounds: Interval
     covariates: int
     shares: tuple[float, ...]
-    guess: PeopleGuess
+    guess: PopulationGuess
     alike_share: float
     weight_share: float = 1.0
     probability: Probability | None = None
@@ -147,7 +147,7 @@ class MadeUpRows:
     outcome: Floats
 
 
-def make_up_rows(guess: PeopleGuess, rows: int, dimension: int) -> MadeUpRows:
+def make_up_rows(guess: PopulationGuess, rows: int, dimension: int) -> MadeUpRows:
     """Make units up: normal covariates, one direction that selects, a related one that explains.
 
     Outcomes vary around zero with the guessed deviation and carry no effect: only their spread

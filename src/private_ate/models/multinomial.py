@@ -250,8 +250,8 @@ class _Curvature:
         for arm, share in enumerate(probability):
             root = design * np.sqrt(share)
             self.own[arm] += root @ root.T  # one half of it is computed, the other copied
-        tilted = ((self.basis @ probability)[:, None, :] * design).reshape(-1, design.shape[1])
-        np.add(self.joint, tilted @ tilted.T, out=self.joint)
+        weighted = ((self.basis @ probability)[:, None, :] * design).reshape(-1, design.shape[1])
+        np.add(self.joint, weighted @ weighted.T, out=self.joint)
 
     def hessian(self) -> Floats:
         """Return the Hessian in Helmert coordinates."""

@@ -19,7 +19,7 @@ from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.methods.assumptions import (
     MOST_ROWS,
-    PeopleGuess,
+    PopulationGuess,
     PublicRows,
     make_up_arms,
     make_up_rows,
@@ -147,7 +147,7 @@ class Guesses:
         if self.explained is not None:
             settle(self, explained=real_number("explained", self.explained, 0.0, 0.99))
 
-    def about(self, sizes: StudySizes) -> PeopleGuess:
+    def about(self, sizes: StudySizes) -> PopulationGuess:
         """Return the guesses in units of the outcome's range."""
         deviation = self.deviation(sizes) / sizes.outcome_width
         if deviation > 0.5 * (1 + 1e-9):
@@ -159,7 +159,7 @@ class Guesses:
         explained = self.explained
         if explained is None:
             explained = sizes.covariates / (sizes.covariates + _COVARIATES)
-        return PeopleGuess(
+        return PopulationGuess(
             self.treated_share,
             deviation,
             _middle(sizes, deviation),
@@ -284,7 +284,7 @@ def spread_of(outcome_sd: float | Mapping[str, float] | None, column: str | None
 
 
 def made_up_rows(
-    sizes: StudySizes, guess: PeopleGuess, treatment: Treatment | None, shares: Sequence[float]
+    sizes: StudySizes, guess: PopulationGuess, treatment: Treatment | None, shares: Sequence[float]
 ) -> PublicRows:
     """Return made-up rows for these sizes and guesses.
 

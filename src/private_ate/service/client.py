@@ -222,7 +222,7 @@ class Asked:
                 raise ServiceError(msg)
             time.sleep(1.0)
         if self.state != "done":
-            why = self.told.get("reason") or "no reason is told"
+            why = self.told.get("reason") or "no reason is given"
             msg = f"request {self.told['id']}: {state_words(self.state)}: {why}"
             raise ServiceError(msg, problem=str(self.told.get("code", "")))
         text = self.client._text("GET", f"/v1/releases/{self.told['id']}.json")  # noqa: SLF001

@@ -31,7 +31,7 @@ from private_ate.sites.pooling import Pooled, pool_fixed, pool_random, quantile
 from private_ate.sites.values import Combined, CombinedEffect, Model, Site, SiteEffect
 
 _FEW = 5  # sites below which their differences are hardly known
-_SUSPECT = 0.1  # p-value of Q below which one effect for all sites is doubted
+_SUSPECT = 0.1  # p-value of Q below which a single effect for all sites is rejected
 
 
 def combine(

@@ -15,7 +15,7 @@ import numpy as np
 
 from private_ate.effects.predictions import Prediction
 from private_ate.effects.quantities import Quantity
-from private_ate.methods.assumptions import Assumptions, PeopleGuess, Predict
+from private_ate.methods.assumptions import Assumptions, PopulationGuess, Predict
 from private_ate.methods.blocks.centres import (
     GRID,
     Replay,
@@ -135,7 +135,7 @@ def _in_units(quantity: Quantity, width: float, form: tuple[float, ...]) -> Quan
 def predict(  # noqa: PLR0913  # public numbers and guesses
     ask: Ask,
     options: BlocksOptions,
-    guess: PeopleGuess,
+    guess: PopulationGuess,
     shares: tuple[float, ...],
     *,
     epsilon: Fraction,
@@ -161,7 +161,7 @@ def predict(  # noqa: PLR0913  # public numbers and guesses
 def _adjusted(
     ask: Ask,
     plan: BlocksPlan,
-    guess: PeopleGuess,
+    guess: PopulationGuess,
     shares: tuple[float, ...],
     epsilon: Fraction,
     changes: int,
@@ -188,7 +188,7 @@ def _adjusted(
 def _compared(
     ask: Ask,
     plan: BlocksPlan,
-    guess: PeopleGuess,
+    guess: PopulationGuess,
     counts: Counts,
     epsilon: Fraction,
     changes: int,

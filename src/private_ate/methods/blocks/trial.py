@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Floats
 from private_ate.effects.predictions import ExpectedError
-from private_ate.methods.assumptions import PeopleGuess
+from private_ate.methods.assumptions import PopulationGuess
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
 from private_ate.methods.blocks.plan import plain_shares
 from private_ate.methods.probability import Probability
@@ -301,7 +301,7 @@ def _square_kernel(
 
 
 def expected_trial(  # noqa: PLR0913  # public numbers and guesses
-    guess: PeopleGuess,
+    guess: PopulationGuess,
     probability: Probability,
     *,
     size: int,
