@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["curve_cells", "curve_points", "survival_part", "survival_rows", "survival_sentence"]
 
 _COLORS: Final = ("#55606c", "#0b4f8a", "#9a3b00", "#2f6b2f", "#6a3d9a", "#8a6d0b")
+_TOP: Final = 26  # above the curves, for the name of the axis
 _HEIGHT: Final = 260
 _STEPS: Final = 12  # of a drawn curve within a bin
 
@@ -176,21 +177,28 @@ def _drawing(release: Release) -> Markup:
                     vector_effect="non-scaling-stroke")
         )  # fmt: skip
     area = element("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", preserveAspectRatio="none",
-                   x="0", y="0", width="100%", height=str(_HEIGHT))  # fmt: skip
+                   x="0", y=str(_TOP), width="100%", height=str(_HEIGHT))  # fmt: skip
     dots = [
-        element("circle", cx=f"{100 * time / horizon:.2f}%", cy=_HEIGHT * (1 - value), r=3.5,
+        element("circle", cx=f"{100 * time / horizon:.2f}%", cy=_TOP + _HEIGHT * (1 - value), r=3.5,
                 fill=color)
         for curve, color in curves
         for time, value in zip(curve.time, curve.survival, strict=True)
     ]  # fmt: skip
+    floor = _TOP + _HEIGHT
     axis = [
-        element("line", x1="0", x2="100%", y1=_HEIGHT, y2=_HEIGHT, stroke="#55606c"),
-        element("text", "0", x="0", y=_HEIGHT + 18),
-        element("text", _span(release), x="100%", y=_HEIGHT + 18, text_anchor="end"),
-        element("text", "share without the event: 1", x="0", y=12),
+        *(
+            element("line", x1="0", x2="100%", y1=y, y2=y, stroke="#55606c", stroke_opacity=shade)
+            for y, shade in ((_TOP, 0.25), (_TOP + _HEIGHT / 2, 0.25), (floor, 1))
+        ),
+        element("text", "share without the event: 1", x="0", y=_TOP - 8),
+        element("text", "0.5", x="0", y=_TOP + _HEIGHT / 2 - 4),
+        element("text", "0", x="0", y=floor + 18),
+        element("text", _span(release), x="100%", y=floor + 18, text_anchor="end"),
     ]
     title = element("title", survival_sentence(release))
-    return element("svg", title, area, *dots, *axis, height=str(_HEIGHT + 26), role="img")
+    return element(
+        "svg", title, *axis, area, *dots, height=str(floor + 26), role="img", overflow="visible"
+    )
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
