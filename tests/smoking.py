@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from private_ate import Binary, Domain, Interval, Treatment
-from private_ate.effects.estimate import ArmEstimate, release_of
+from private_ate.effects.estimate import About, ArmEstimate, release_of
 from private_ate.effects.quantities import Quantity
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings
 from private_ate.methods.orthogonal import OrthogonalArmsSettings
@@ -14,7 +14,6 @@ from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.levels import adjacency_of
 from private_ate.release import ArmOverlap
-from private_ate.release.metadata import About
 from private_ate.request import Request
 
 LABELS = ("0 daily", "1-5 daily", "6-10 daily", "11+ daily")

@@ -24,7 +24,7 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.codec import decode
-from private_ate.release.format import SURVIVAL_FIELDS, read_plain
+from private_ate.release.release import SURVIVAL_FIELDS, read_plain
 from smoking import arm_estimates, sample_settings, smoking_release
 
 SCHEMA = json.loads((Path(private_ate.__file__).parent / "release.schema.json").read_text("utf-8"))

@@ -34,7 +34,7 @@ from private_ate.data.tables import table_of
 from private_ate.datasets.cancer_registry import DOMAIN as REGISTRY
 from private_ate.datasets.cancer_registry import draw_registry
 from private_ate.datasets.dummy import draw_dummy
-from private_ate.domain.survival import HORIZON_STEPS, happened, steps_of
+from private_ate.domain.outcome import HORIZON_STEPS, happened, steps_of
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.survival.bands import bootstrap_curve
 from private_ate.methods.survival.curves import (

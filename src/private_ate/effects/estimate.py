@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
+from private_ate.domain import Domain
 from private_ate.effects.quantities import Quantity
 from private_ate.facts import Facts
 from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release import Pair, Release
-from private_ate.release.format import SCHEMA
 from private_ate.release.metadata import (
-    About,
     Arm,
     Contrast,
     Effect,
     OutcomeNote,
+    Pair,
     ReleasedEstimand,
     Step,
+    TreatmentNote,
     released_estimand,
 )
+from private_ate.release.release import SCHEMA, Release
 from private_ate.release.spending import list_unprotected, warn_of_epsilon
 from private_ate.release.survival import SurvivalNote
 from private_ate.settings import Settings, plain_settings
@@ -140,6 +141,49 @@ class Estimate:
         if said is None:
             said = Facts.of(self.settings).adjusted
         return said is not False
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a release says about its subject, all of it public.
+
+    Attributes
+    ----------
+    design : str
+        How treatment came about, as declared.
+    treatment, outcome : TreatmentNote, OutcomeNote
+        Columns and what was declared of them.
+    covariates : tuple of str
+        Columns that the method could adjust for.
+    missing : mapping
+        The rules for missing values in force.
+    dataset, dataset_version : str or None
+        What the curator calls the data and this state of them.
+    """
+
+    design: str
+    treatment: TreatmentNote
+    outcome: OutcomeNote
+    covariates: tuple[str, ...]
+    missing: Mapping[str, Any] = field(default_factory=dict)
+    dataset: str | None = None
+    dataset_version: str | None = None
+
+    @classmethod
+    def of(cls, domain: Domain, *, design: str, bounds_are_declared: bool = True) -> About:
+        """Read the subject off a domain; bounds that come from the data are not stated."""
+        treatment, outcome = domain.treatment, domain.outcome
+        ends = None
+        if bounds_are_declared and outcome.bounds is not None:
+            ends = (outcome.bounds.low, outcome.bounds.high)
+        return cls(
+            design=design,
+            treatment=TreatmentNote(treatment.column, treatment.coded, treatment.coded[0]),
+            outcome=OutcomeNote(outcome.column, ends, outcome.unit),
+            covariates=tuple(domain.covariates),
+            dataset=domain.study.dataset,
+            dataset_version=domain.study.version,
+        )
 
 
 def release_of(

@@ -13,36 +13,38 @@ from private_ate.effects.contrasts import contrast_row, pairs_in_order
 from private_ate.effects.estimate import EffectRow
 from private_ate.effects.quantities import (
     ReleasedSubgroups,
-    RowWeights,
+    RowForm,
 )
 from private_ate.release.metadata import Arm, around, within
 from private_ate.settings import EqualEffects
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """A row to be made: of which subgroup, which contrast, and which weighted sum it is."""
 
     subgroup: str | None
     arm: str
     against: str
-    weights: RowWeights
+    weights: RowForm
 
 
 def table_rows(
     shares: Sequence[float],
     groups: Sequence[tuple[str, tuple[int, ...]]],
     labels: tuple[str, ...],
-) -> list[Row]:
+) -> list[TableRow]:
     """Return the rows of a table: all pairs of arms for all units, then groups by the reference.
 
     ``groups`` are the rows' names with the places of the finest subgroups in each.
     """
     contrasts = _contrasts(labels)
     everyone = tuple(shares)
-    rows = [Row(None, arm, against, RowWeights(everyone, sums)) for arm, against, sums in contrasts]
+    rows = [
+        TableRow(None, arm, against, RowForm(everyone, sums)) for arm, against, sums in contrasts
+    ]
     return rows + [
-        Row(name, arm, against, RowWeights(finest, sums))
+        TableRow(name, arm, against, RowForm(finest, sums))
         for name, finest in _weights(everyone, groups)
         for arm, against, sums in contrasts[: len(labels) - 1]
     ]
@@ -50,7 +52,7 @@ def table_rows(
 
 def rows_of_subgroups(
     released: ReleasedSubgroups,
-    rows: Sequence[Row],
+    rows: Sequence[TableRow],
     width: float,
     coverage: float,
     at_once: float | None,
@@ -103,7 +105,7 @@ def arm_of_subgroups(
 ) -> Arm:
     """Return an arm of all units; its noise is the sum of many draws, of no single distribution."""
     sums = tuple(float(place == other) for other in range(len(labels)))
-    weights = RowWeights(released.shares, sums)
+    weights = RowForm(released.shares, sums)
     ends = (bounds.low, bounds.high)
     mean = within(released.value(weights), ends)
     return Arm(

@@ -149,20 +149,20 @@ def measure_arms(public: MatchingStudy, weights: RowWeights) -> ArmBalance:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moments:
+class _ArmMoments:
     """Σw, Σw², n, Σx, Σx² and Σwx of each arm, shape (K, 3 + 3d); adds up over blocks."""
 
     values: Floats
 
-    def __add__(self, other: _Moments) -> _Moments:
-        return _Moments(self.values + other.values)
+    def __add__(self, other: _ArmMoments) -> _ArmMoments:
+        return _ArmMoments(self.values + other.values)
 
 
-def _add_moments(block: Block, weights: Floats) -> _Moments:
+def _add_moments(block: Block, weights: Floats) -> _ArmMoments:
     rows = []
     for arm in range(block.arms):
         inside = block.arm == arm
         weight, x = weights[inside], block.covariates[inside]
         sums = [[weight.sum(), (weight**2).sum(), weight.size], x.sum(axis=0), (x**2).sum(axis=0)]
         rows.append(np.concatenate([*sums, weight @ x]))
-    return _Moments(np.array(rows))
+    return _ArmMoments(np.array(rows))

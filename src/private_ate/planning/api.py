@@ -42,7 +42,7 @@ from private_ate.planning.assumptions import (
 )
 from private_ate.planning.plan import Plan
 from private_ate.planning.solve import Solve, make_plan
-from private_ate.planning.survival import Asked, stand_in
+from private_ate.planning.survival import StandIn, stand_in
 from private_ate.planning.table import (
     Planner,
     in_parts,
@@ -165,7 +165,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         quantity=quantity,
     )  # fmt: skip
     stood_in = stand_in(
-        Asked(data, domain, request, outcome, outcome_sd, explained), treatment, risk, censored
+        StandIn(data, domain, request, outcome, outcome_sd, explained), treatment, risk, censored
     )
     data, domain, request = stood_in.data, stood_in.domain, stood_in.request
     outcome, outcome_sd, explained = stood_in.outcome, stood_in.outcome_sd, stood_in.explained

@@ -16,11 +16,11 @@ from private_ate.planning.table import Planner
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.request import Request
 
-__all__ = ["Asked", "stand_in"]
+__all__ = ["StandIn", "stand_in"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StandIn:
     """What a plan is asked about, with pseudo-values in the place of a time to an event.
 
     ``foreseen`` is None for other outcomes, of which everything is as it was asked.
@@ -48,8 +48,8 @@ class Asked:
 
 
 def stand_in(
-    asked: Asked, treatment: str | Treatment | None, risk: float, censored: float
-) -> Asked:
+    asked: StandIn, treatment: str | Treatment | None, risk: float, censored: float
+) -> StandIn:
     """Put pseudo-values in the place of a time to an event, by guesses of risk and censoring.
 
     At label level the interval takes no credit for what covariates explain, nor does the plan.
@@ -76,4 +76,4 @@ def stand_in(
     if explained is None and has_public_covariates(request.level):
         explained = 0.0
     plain_request = replace(request, quantity="rmst")
-    return Asked(data, plain, plain_request, None, found.deviation, explained, found)
+    return StandIn(data, plain, plain_request, None, found.deviation, explained, found)

@@ -15,7 +15,7 @@ from private_ate.domain.subgroups import Cells
 from private_ate.effects.contrasts import pairs_in_order
 from private_ate.effects.predictions import PredictedRow, Prediction, predicted_contrast
 from private_ate.effects.quantities import ReleasedSubgroups
-from private_ate.effects.table import Row, table_rows
+from private_ate.effects.table import TableRow, table_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import SchemaError
 from private_ate.methods.assumptions import Assumptions, Predict, Predictor
@@ -266,7 +266,7 @@ class _Subgroups:
         )
         return cls(erring, shown, [subgroup[-1].note for subgroup in within], counts)
 
-    def row(self, row: Row, *, several_arms: bool) -> PlannedRow:
+    def row(self, row: TableRow, *, several_arms: bool) -> PlannedRow:
         """Return a row of the plan."""
         held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
         errors = PredictedRow(

@@ -1,9 +1,8 @@
 """What leaves: the release, what it is about, what was spent, its intervals and its JSON.
 
-`release` holds the value itself, `metadata` and `spending` what it says of its subject and its
-steps, `intervals` how far the sum of its errors may be off, `format` its JSON. Nothing here sees a
-record. `metadata`, `format` and `docs/make_schema.py` are changed together: they are the published
-schema.
+`release` holds the value itself and its JSON, `metadata` and `spending` what it says of its subject
+and its steps, `intervals` how far the sum of its errors may be off. Nothing here sees a record.
+`metadata`, `release` and `docs/make_schema.py` are changed together: they are the published schema.
 """
 
 from private_ate.release.curator import ArmDiagnostics, Diagnostics

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Floats
-from private_ate.domain.survival import HORIZON_STEPS, happened, steps_of
+from private_ate.domain.outcome import HORIZON_STEPS, happened, steps_of
 from private_ate.methods.calibrated.clipping import outcomes_of
 from private_ate.methods.survival.curves import Hazards
 from private_ate.privacy.quantization import OUTCOME_STEPS
