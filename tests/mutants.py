@@ -88,8 +88,8 @@ MUTANTS = (
     Mutant(
         "subgroups count heads where sampling weights are declared",
         "methods/subgroups/rows.py",
-        "float(rows.sum() if block.weights is None else block.weights[rows].sum())",
-        "float(rows.sum())",
+        "float(block.weights[counted(block)].sum())",
+        "float(counted(block).sum())",
         "tests/unit/methods/test_subgroups.py",
     ),
     Mutant(

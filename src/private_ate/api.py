@@ -21,7 +21,8 @@ from private_ate.data.persons import refuse_person
 from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import MEMORY_LIMIT
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
-from private_ate.effects.estimate import About, Estimate, release_of
+from private_ate.effects.estimate import Estimate
+from private_ate.effects.to_release import About, release_of
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
 from private_ate.engines.spark import SparkStudy

@@ -6,7 +6,7 @@ Readers see `private_ate.facts.Facts`; nothing outside that module looks a key u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -36,6 +36,7 @@ __all__ = [
     "SplitSizes",
     "SubgroupNote",
     "SubgroupsNote",
+    "by_arm",
     "plain_settings",
     "with_declared",
     "with_ledger_note",
@@ -114,6 +115,14 @@ class ArmNumbers:
 
     treated: float
     control: float
+
+
+def by_arm(pair: Callable[[Any, Any], object], values: Sequence[Any], labels: Sequence[str]) -> Any:  # noqa: ANN401  # the pair's class, or a mapping from labels
+    """Return values in the order of codes as releases hold them: a pair for two, else by label."""
+    if len(labels) == 2:
+        control, treated = values
+        return pair(treated, control)
+    return dict(zip(labels, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +282,8 @@ class OutcomeFacts:
 class ArmsSettings(Settings):
     """What every method says of three arms or more; numbers by arm are mappings from its label.
 
-    ``methods.several_arms.estimate_from_arms`` fills these fields in: a method leaves them out.
+    ``methods.effect_tables.estimate_of_quantities`` fills these fields in, and a method leaves them
+    out.
 
     Attributes
     ----------

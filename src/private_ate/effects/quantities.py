@@ -25,7 +25,7 @@ from private_ate.release.intervals import (
     noise_draws,
     noise_half_width,
 )
-from private_ate.release.metadata import Pair
+from private_ate.release.metadata import Pair, around
 
 DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
 # The same for every release, which reads them only; 320 kB at most for each name.
@@ -82,6 +82,51 @@ class Quantity:
             interval = (max(self.value - half, -width), min(self.value + half, width))
         noise_interval = (self.value - reach, self.value + reach)
         return replace(self, interval=interval, noise_interval=noise_interval)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRow:
+    """A contrast of two arms, by their codes: a row of the table of effects.
+
+    Attributes
+    ----------
+    effect : float
+        The released number, in units of the outcome.
+    interval : pair of float or None
+        Its confidence interval; None if none was paid for.
+    simultaneous : pair of float or None
+        The interval that covers together with those of all other rows.
+    noise_interval : pair of float or None
+        Range of the effect without noise.
+    arm, against : int
+        The arm whose effect it is, and the one that it is compared with.
+    subgroup : str or None
+        Whom it speaks of; None for all units.
+    """
+
+    effect: float
+    interval: Pair | None
+    simultaneous: Pair | None
+    noise_interval: Pair | None
+    arm: int = 1
+    against: int = 0
+    subgroup: str | None = None
+
+    @classmethod
+    def around(
+        cls, effect: float, half: float | None, factor: float | None, noise: float, width: float
+    ) -> EffectRow:
+        """Return a row with its intervals, which are kept within ``width`` of zero.
+
+        ``half`` is the half-width of its own interval, None if no interval was paid for; that of
+        the simultaneous one is ``factor`` times as wide.
+        """
+        ends = (-width, width)
+        wider = None if half is None or factor is None else factor * half
+        return cls(
+            effect, around(effect, half, ends), around(effect, wider, ends),
+            around(effect, noise, ends),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,18 +19,21 @@ __all__ = ["ArmBalance", "FoundArms", "count_arms", "greatest_over_pairs", "meas
 class FoundArms:
     """How many rows each arm holds, and how many of those are not known to lack an outcome.
 
-    ``members`` are those of the latter that have a sampling weight above zero, or all of them.
+    ``members`` are those of the latter that have a sampling weight above zero; ``weight`` is what
+    the weights of all rows add up to, as shares of their bound.
     """
 
     everyone: ArmSizes
     observed: ArmSizes
     members: ArmSizes
+    weight: float
 
     def __add__(self, other: FoundArms) -> FoundArms:
         return FoundArms(
             self.everyone + other.everyone,
             self.observed + other.observed,
             self.members + other.members,
+            self.weight + other.weight,
         )
 
 
@@ -65,14 +68,13 @@ def count_arms(public: Study) -> FoundArms:
 
 
 def _count(block: Block) -> FoundArms:
-    everyone = observed = ArmSizes.count(block.arm, block.arms)
-    seen = np.ones(block.arm.size, dtype=np.bool_) if block.observed is None else block.observed
-    if block.observed is not None:
-        observed = ArmSizes.count(block.arm[seen], block.arms)
-    if block.weights is None:
-        return FoundArms(everyone, observed, observed)
-    members = ArmSizes.count(block.arm[seen & (block.weights > 0)], block.arms)
-    return FoundArms(everyone, observed, members)
+    members = block.observed & (block.weights > 0)
+    return FoundArms(
+        ArmSizes.count(block.arm, block.arms),
+        ArmSizes.count(block.arm[block.observed], block.arms),
+        ArmSizes.count(block.arm[members], block.arms),
+        float(block.weights.sum()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

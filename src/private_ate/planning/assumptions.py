@@ -339,7 +339,7 @@ def rows_like(study: LocalStudy) -> PlannedRows:
         covariates = np.ascontiguousarray(known.covariates[drawn].T)
         arm = known.arm[drawn]
         kept = arm.view(np.bool_) if study.arms == 2 else arm
-        weights = None if known.weights is None else known.weights[drawn]
+        weights = None if study.weights is None else known.weights[drawn]
         return LocalStudy(study.domain, covariates, kept, None, weights=weights)
 
     return PlannedRows(study.size, True, draw)
@@ -351,15 +351,13 @@ class _PublicSample:
 
     covariates: Floats  # shape (m, d)
     arm: Codes
-    weights: Floats | None  # sampling weights over their bound, if there are any
+    weights: Floats  # sampling weights over their bound
 
     def __add__(self, other: _PublicSample) -> _PublicSample:
         return _PublicSample(
             np.concatenate([self.covariates, other.covariates]),
             np.concatenate([self.arm, other.arm]),
-            None
-            if self.weights is None or other.weights is None
-            else np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.weights, other.weights]),
         )
 
 
@@ -369,8 +367,7 @@ def _gathered(study: LocalStudy) -> _PublicSample:
 
     def kernel(block: Block) -> _PublicSample:
         kept = np.arange(-block.first % stride, block.arm.size, stride)
-        weights = None if block.weights is None else block.weights[kept]
-        return _PublicSample(block.covariates[kept], block.arm[kept], weights)
+        return _PublicSample(block.covariates[kept], block.arm[kept], block.weights[kept])
 
     return study.fold(kernel, title="people")
 

@@ -51,7 +51,7 @@ def test_at_label_level_the_whole_is_its_three_phases():
     assert steps_of(phases) == []
     rule = LimitRule("adaptive", Fraction(2), 0.01, 5, cap_at_peak=True)
     effect = estimate_effect(ordered, pool, rule, 1, phases)
-    assert effect.sums.estimate(ordered, 0.95, {}).ate == estimate.ate
+    assert effect.sums.quantities(ordered)[0].value == estimate.ate
     assert steps_of(phases) == steps_of(whole) == [("outcome sums", 2)]
 
 
@@ -68,7 +68,7 @@ def test_at_sample_level_the_whole_is_its_three_phases_and_pays_for_each():
     assert steps_of(phases)[1:] == [("scores", BUDGETS[1]), ("treatments", BUDGETS[2])]
     rule = LimitRule("adaptive", BUDGETS[3], 0.001, 5, cap_at_peak=False)
     effect = estimate_effect(ordered, pool, rule, 1, phases)
-    assert effect.sums.estimate(ordered, 0.95, {}).ate == estimate.ate
+    assert effect.sums.quantities(ordered)[0].value == estimate.ate
     assert steps_of(phases) == steps_of(whole)
     assert sum(epsilon for _, epsilon in steps_of(phases)) == request.epsilon
 

@@ -25,8 +25,8 @@ from private_ate.methods.calibrated.method import (
     learn_from_all,
 )
 from private_ate.methods.composition import refuse_gaps
+from private_ate.methods.effect_tables import subgroup_estimate
 from private_ate.methods.registry import Method
-from private_ate.methods.subgroup_table import subgroup_estimate
 from private_ate.methods.subgroups.rows import (
     count_population,
     divide_rows,

@@ -49,7 +49,7 @@ def divide_rows(study: MatchingStudy, cells: Cells) -> list[SubgroupRows]:
         return ArmSizes.count(block.arm[block.shares > 0], arms)
 
     def sampled(block: Block) -> float:
-        return 0.0 if block.weights is None else float(block.weights.sum())
+        return float(block.weights.sum())
 
     found = []
     divided = study.divided(lambda block: cells.codes(block.covariates), cells.count)
@@ -111,7 +111,6 @@ def count_population(public: MatchingStudy, request: Request, overlap: float | N
                 return np.ones(block.arm.size, dtype=np.bool_)
 
     def kernel(block: Block) -> float:
-        rows = counted(block)
-        return float(rows.sum() if block.weights is None else block.weights[rows].sum())
+        return float(block.weights[counted(block)].sum())
 
     return public.fold(kernel, title="subgroups")
