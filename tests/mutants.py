@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "the censoring curve is left out of pseudo-values",
-        "methods/survival/pseudo.py",
+        "methods/survival/curves.py",
         "ratio = rest / observed",
         "ratio = rest",
         "tests/unit/test_survival.py",
@@ -116,7 +116,7 @@ MUTANTS = (
     Mutant(
         "units of sampling weight zero carry weight",
         "methods/calibrated/design.py",
-        "carries &= block.weights > 0",
+        "block.observed & (block.weights > 0)",
         "carries &= block.weights >= 0",
         "tests/properties/test_weights_replay.py",
     ),

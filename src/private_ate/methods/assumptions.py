@@ -17,7 +17,7 @@ from scipy.special import expit, ndtri, softmax
 
 from private_ate.arrays import Bits, Codes, Floats
 from private_ate.domain import Interval
-from private_ate.effects.predictions import Prediction
+from private_ate.effects.predictions import Predict
 from private_ate.methods.probability import Probability
 from private_ate.models.folds import scatter
 from private_ate.request import Request
@@ -130,9 +130,6 @@ class Assumptions:
     public: PlannedRows | None = None
     learned: object | None = None
 
-
-Predict = Callable[[int, float], tuple[Prediction, ...]]
-"""What a method will release of so many rows at an ε, a prediction for each quantity."""
 
 Predictor = Callable[[Assumptions, Request], Predict]
 """A method's ``predictor``: called once for a study, what it returns once for each n and ε."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from private_ate.errors import ArgumentError
-from private_ate.planning.plan import Plan, PlanRow
-from private_ate.planning.table import Planner, Reach
+from private_ate.planning.plan import Plan, Planner, PlanRow, Reach
 from private_ate.request import Request
 
 __all__ = ["Solve", "make_plan"]

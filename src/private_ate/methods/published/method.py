@@ -186,7 +186,7 @@ def private_ate_at_label_level(
     }  # fmt: skip
     settings: PublishedLabelSettings | PublishedLabelArmsSettings
     if len(labels) == 2:
-        notes = (_TOO_TIGHT,) if too_tight else ()
+        notes: tuple[str, ...] = (_TOO_TIGHT,) if too_tight else ()
         settings = PublishedLabelSettings(**shared, notes=notes or ABSENT)
         model, remedy = pair_model(regression.coefficients), " with method 'auto'"
     else:

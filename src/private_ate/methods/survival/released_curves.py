@@ -12,9 +12,8 @@ from private_ate.arrays import Floats
 from private_ate.domain import Survival
 from private_ate.effects.estimate import Estimate
 from private_ate.facts import Facts
-from private_ate.methods.survival.bands import CurveErrors
-from private_ate.methods.survival.first_step import FirstStep
-from private_ate.methods.survival.pseudo import PseudoTable
+from private_ate.methods.survival.curves import PseudoTable
+from private_ate.methods.survival.first_step import CurveErrors, FirstStep
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.release.metadata import longer_half
 from private_ate.release.ratios import risk_interval
