@@ -7,7 +7,7 @@ person, engines never know ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol, Self, TypeVar
@@ -278,28 +278,8 @@ class ArmSizes:
         return control, treated
 
 
-@dataclass(frozen=True, slots=True)
-class MatchingLimits:
-    """How often a unit of each arm may be used in matching; None for no limit.
-
-    Of several arms ``control`` is the reference, ``treated`` the next one in the order of codes,
-    and ``more`` are those that follow.
-    """
-
-    treated: int | None
-    control: int | None
-    more: tuple[int | None, ...] = ()
-
-    @classmethod
-    def by_arm(cls, limits: Sequence[int | None]) -> MatchingLimits:
-        """Return limits that are given in the order of the arms' codes."""
-        control, treated, *more = limits
-        return cls(treated, control, tuple(more))
-
-    @property
-    def counts(self) -> tuple[int | None, ...]:
-        """The limits in the order of the arms' codes, the reference first."""
-        return self.control, self.treated, *self.more
+MatchingLimits = tuple[int | None, ...]
+"""How often a unit of each arm may be used in matching, by the arms' codes; None for no limit."""
 
 
 class RowWeights(Protocol):
@@ -308,14 +288,6 @@ class RowWeights(Protocol):
     @property
     def largest(self) -> tuple[int, ...]:
         """The largest weight of each arm on the grid of 2⁻²⁴, in the order of their codes."""
-
-    @property
-    def largest_treated(self) -> int:
-        """The largest treated weight on the grid of 2⁻²⁴."""
-
-    @property
-    def largest_control(self) -> int:
-        """The largest control weight on the grid of 2⁻²⁴."""
 
     @property
     def imbalance(self) -> float:

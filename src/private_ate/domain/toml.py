@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from private_ate.domain.column_types import Binary, Categories, Interval
+from private_ate.domain.column_types import Binary, Categories, Interval, SamplingWeights
 from private_ate.domain.outcome import Outcome, StudyLabel, Survival
 from private_ate.domain.treatment import Treatment
-from private_ate.domain.weights import SamplingWeights
 from private_ate.errors import DomainError
 
 __all__ = ["arm_lines", "find_unfilled", "read_tables", "toml_lines", "toml_text"]

@@ -21,7 +21,7 @@ from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
-from private_ate.study import ArmSizes, MatchingLimits
+from private_ate.study import ArmSizes
 
 DOMAIN = Domain("t", ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)})
 BUDGETS = (Fraction(1, 10), Fraction(1, 10), Fraction(14, 10), Fraction(4, 10))  # of ε = 2
@@ -133,8 +133,8 @@ def test_a_limit_moves_a_sum_by_no_more_than_the_bias_of_theorem_3():
         limit = neighbors * -(-larger // (smaller - neighbors))
         pool = LocalPool.sort(scores, treatment)
 
-        free = pool.match(neighbors, MatchingLimits(None, None)).values
-        held = pool.match(neighbors, MatchingLimits(limit, limit)).values
+        free = pool.match(neighbors, (None, None)).values
+        held = pool.match(neighbors, (limit, limit)).values
 
         uses = ScoreOrder.sort(scores, treatment).count_uses(neighbors)
         for arm in (treatment, ~treatment):

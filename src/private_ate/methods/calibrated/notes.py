@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.domain.weights import WEIGHTED
+from private_ate.domain.column_types import WEIGHTED
 from private_ate.effects.quantities import Quantity
 from private_ate.methods.calibrated.clipping import ClipNotes
 from private_ate.methods.calibrated.features import FeatureMap
