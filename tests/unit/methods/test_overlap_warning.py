@@ -11,8 +11,7 @@ from private_ate import Domain, Interval, Outcome, Release, Treatment, estimate_
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.diagnostics.exact import diagnose_ate
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.overlap_warning import pair_model, warn_of_overlap
-from private_ate.methods.public_arms import ArmBalance, measure_arms
+from private_ate.methods.public_arms import ArmBalance, measure_arms, pair_model, warn_of_overlap
 from private_ate.report.phrasing import publishable_sentence
 
 EARNINGS = Interval(0, 40_000)

@@ -22,8 +22,13 @@ from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.methods.composition import options_of
 from private_ate.methods.effect_tables import estimate_of_quantities
-from private_ate.methods.overlap_warning import note_few_units, pair_model, warn_of_overlap
-from private_ate.methods.public_arms import count_arms, measure_arms
+from private_ate.methods.public_arms import (
+    count_arms,
+    measure_arms,
+    note_few_units,
+    pair_model,
+    warn_of_overlap,
+)
 from private_ate.methods.published.effect import MatchedEffect, estimate_effect
 from private_ate.methods.published.limits import FixedLimit, LimitRule, LimitsInUse
 from private_ate.methods.published.matching import match_similar_units
