@@ -100,7 +100,7 @@ def test_limits_leave_a_match_for_everybody(sizes, k, neighbors, peak, epsilon):
         cap_at_peak=True, k=k,
     )  # fmt: skip
 
-    for size, limit in zip(sizes, plan.limits.counts, strict=True):
+    for size, limit in zip(sizes, plan.limits, strict=True):
         assert size * limit >= (arms.total - size) * neighbors
 
 

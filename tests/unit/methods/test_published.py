@@ -113,8 +113,8 @@ def test_the_rule_for_k_is_a_fourth_root_of_two_below_the_minimum_of_equation_8(
         coefficient=c, cap_at_peak=False,
     )  # fmt: skip
 
-    assert plan.treated == round(math.sqrt(epsilon * c * larger * reuse / 2))
-    assert k[np.argmin(error)] / plan.treated == pytest.approx(2**0.25, rel=1e-3)
+    assert plan.counts[1] == round(math.sqrt(epsilon * c * larger * reuse / 2))
+    assert k[np.argmin(error)] / plan.counts[1] == pytest.approx(2**0.25, rel=1e-3)
 
 
 def test_a_limit_moves_a_sum_by_no_more_than_the_bias_of_theorem_3():
