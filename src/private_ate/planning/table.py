@@ -11,22 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from private_ate.domain.subgroups import Cells
 from private_ate.effects.contrasts import pairs_in_order
 from private_ate.effects.predictions import PredictedRow, Prediction, predicted_contrast
 from private_ate.effects.quantities import ReleasedSubgroups
 from private_ate.effects.table import TableRow, table_rows
 from private_ate.engines.local import LocalStudy
-from private_ate.errors import SchemaError
 from private_ate.methods.assumptions import Assumptions, Predict, Predictor
 from private_ate.methods.subgroups.method import learned_for_subgroups, overlap_of_subgroup
-from private_ate.methods.subgroups.rows import (
-    SubgroupRows,
-    count_population,
-    divide_rows,
-    groups_of,
-    rows_compared,
-)
+from private_ate.methods.subgroups.rows import ComparedSubgroups, groups_of
 from private_ate.planning.assumptions import rows_like
 from private_ate.planning.plan import PlannedRow, Planner
 from private_ate.request import Request
@@ -97,14 +89,9 @@ def plan_subgroups(
 
     Subgroups are those of the public columns, in their proportions.
     """
-    cells = Cells.of(study.domain, request.by)
-    found = divide_rows(study, cells)
-    used = [cell for cell in found if cell.is_comparable]
-    if not used:
-        msg = "no subgroup holds units of every arm; choose coarser ones"
-        raise SchemaError(msg)
-    compared = rows_compared(study, cells, found)
-    learned = learned_for_subgroups(compared.public(), request, len(used))
+    compared = ComparedSubgroups.of(study, request.by)
+    used = compared.used
+    learned = learned_for_subgroups(compared.rows.public(), request, len(used))
 
     def predict_in(part: MatchingStudy, learned: object) -> Predict:
         if not isinstance(part, LocalStudy):
@@ -112,18 +99,14 @@ def plan_subgroups(
             raise TypeError(msg)
         return predictor(replace(assumed, public=rows_like(part), learned=learned), request)
 
-    populations = [
-        count_population(
-            cell.study.public(), request, overlap_of_subgroup(cell.study.public(), request, learned)
-        )
-        for cell in used
-    ]
-    shares = tuple(population / sum(populations) for population in populations)
+    shares = compared.shares(
+        request, [overlap_of_subgroup(one.study.public(), request, learned) for one in used]
+    )
     predictions = [predict_in(cell.study, learned) for cell in used]
-    overall = predict_in(compared, None)
+    overall = predict_in(compared.rows, None)
     sizes = [cell.study.size for cell in used]
     labels = study.domain.treatment.coded
-    rows = table_rows(shares, groups_of(cells, used), len(labels))
+    rows = table_rows(shares, groups_of(compared.cells, used), len(labels))
     whole = study.size
 
     def table(size: int, epsilon: float) -> list[PlannedRow]:
@@ -135,7 +118,7 @@ def plan_subgroups(
         return [known.row(row, labels if len(labels) > 2 else ()) for row in rows]
 
     return Planner(
-        method, whole, request.coverage, caveat + _advice(used, found, request),
+        method, whole, request.coverage, caveat + _advice(compared, request),
         table, table, " in every row of the table",
     )  # fmt: skip
 
@@ -194,10 +177,13 @@ def _scaled(part: int, size: int, whole: int) -> int:
     return part if size == whole else max(round(part * size / whole), _FEWEST)
 
 
-def _advice(used: Sequence[SubgroupRows], found: Sequence[SubgroupRows], request: Request) -> str:
+def _advice(compared: ComparedSubgroups, request: Request) -> str:
     """Say which cells have no row, and that many cells are better paid for together too."""
-    lacking = [cell.name for cell in found if cell.everyone.total and not cell.is_comparable]
+    lacking = [
+        cell.name for cell in compared.found if cell.everyone.total and not cell.is_comparable
+    ]
     text = f"; no effect in {'; '.join(lacking)}: an arm is missing there" if lacking else ""
+    used = compared.used
     if len(used) > _MANY and not request.overall:
         text += (
             f"; all units are rolled up from {len(used)} cells, about {len(used) ** 0.5:.1f} times "
