@@ -19,6 +19,7 @@ from private_ate.release.metadata import (
 )
 from private_ate.release.release import SCHEMA, Release
 from private_ate.release.spending import list_unprotected, warn_of_epsilon
+from private_ate.release.survival import SurvivalNote
 from private_ate.settings import OutcomeNote, plain_settings
 
 
@@ -81,8 +82,11 @@ def release_of(
     estimand = released_estimand(
         estimate.estimand or facts.estimand, about.design, adjusted=adjusted
     )
-    note = estimate.survival
-    survival = {} if note is None else {one.name: getattr(note, one.name) for one in fields(note)}
+    said = _fields(about)
+    if estimate.survival is not None:
+        said |= _fields(estimate.survival)
+        if estimate.survival.quantity == "risk":  # whose event's risk is the outcome
+            said["outcome"] = replace(about.outcome, bounds=(0.0, 1.0), unit=None)
     return Release(
         ate=estimate.ate,
         interval=estimate.interval,
@@ -100,14 +104,7 @@ def release_of(
         estimand=estimand,
         effects=tuple(_rows(estimate, about, estimand, facts.estimand)),
         adjusted=adjusted,
-        design=about.design,
-        treatment=about.treatment,
-        outcome=about.outcome if survival.get("quantity") != "risk" else _risk_of(about.outcome),
-        covariates=about.covariates,
         warnings=(*estimate.warnings, *warn_of_epsilon(guarantee.epsilon)),
-        missing=about.missing,
-        dataset=about.dataset,
-        dataset_version=about.dataset_version,
         steps=steps,
         arms=estimate.arms,
         not_protected=list_unprotected(
@@ -116,13 +113,12 @@ def release_of(
             hides_size=guarantee.adjacency.startswith("add/remove"),
             rows_per_person=facts.rows_per_person,
         ),
-        **survival,
+        **said,
     )
 
 
-def _risk_of(outcome: OutcomeNote) -> OutcomeNote:
-    """Return what a release says of a time whose event's risk is the outcome."""
-    return replace(outcome, bounds=(0.0, 1.0), unit=None)
+def _fields(value: About | SurvivalNote) -> dict[str, Any]:
+    return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
 def _rows(

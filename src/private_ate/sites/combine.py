@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import cast, get_args
 
 import numpy as np
@@ -27,9 +27,9 @@ from private_ate.sites.compatibility import (
     warn_of_differences,
 )
 from private_ate.sites.guarantee import promise_together
-from private_ate.sites.input import SiteReading, read_site
-from private_ate.sites.pooling import Pooled, pool_fixed, pool_random, quantile
-from private_ate.sites.values import Combined, CombinedEffect, Model, Site, SiteEffect
+from private_ate.sites.input import read_site
+from private_ate.sites.pooling import pool_fixed, pool_random, quantile
+from private_ate.sites.values import Combined, CombinedEffect, Model, Site
 
 _FEW = 5  # sites below which their differences are hardly known
 _SUSPECT = 0.1  # p-value of Q below which a single effect for all sites is rejected
@@ -136,20 +136,9 @@ def _coverage(named: Mapping[str, Release], confidence: float | str | None) -> f
 
 
 def _site(name: str, release: Release) -> Site:
-    return Site(
-        name=name,
-        n=release.n,
-        method=release.method,
-        level=release.level,
-        design=release.design,
-        epsilon=release.epsilon,
-        delta=release.delta,
-        guarantee=release.guarantee,
-        population=release.facts.population,
-        dataset=release.dataset,
-        dataset_version=release.dataset_version,
-        version=release.version,
-    )
+    own = {"name": name, "population": release.facts.population}
+    held = {item.name: getattr(release, item.name) for item in fields(Site) if item.name not in own}
+    return Site(**own, **held)
 
 
 def _outcome_of(named: Mapping[str, Release]) -> OutcomeNote | None:
@@ -222,70 +211,46 @@ def _pool_row(
     coverages: _Coverage,
 ) -> CombinedEffect:
     effects = {name: _require(name, row) for name, row in rows.items()}
-    readings = {name: read_site(name, named[name], row) for name, row in effects.items()}
-    y = np.array([one.estimate for one in readings.values()])
-    v = np.array([one.variance for one in readings.values()])
+    read = [read_site(name, named[name], row) for name, row in effects.items()]
+    y = np.array([one.estimate for one in read])
+    v = np.array([one.sampling_variance + one.noise_variance for one in read])
     pooled = pool_random(y, v) if model == "random" else pool_fixed(y, v)
     (name, head), *others = effects.items()
-    numbers = _pooled_numbers(pooled, list(readings.values()), coverages)
-    if not others and coverages.single == named[name].facts.confidence:
-        numbers = _own_numbers(head, readings[name], coverages)
-    return CombinedEffect(
+    estimate, prediction = pooled.estimate, pooled.prediction_half_width(coverages.single)
+    noise = math.sqrt(
+        sum(
+            weight**2 * one.noise_variance for weight, one in zip(pooled.weights, read, strict=True)
+        )
+    )
+    row = CombinedEffect(
         outcome=head.outcome,
         subgroup=head.subgroup,
         arm=head.arm,
         against=head.against,
         estimand=head.estimand,
-        estimate=numbers.estimate,
-        standard_error=numbers.standard_error,
-        interval=numbers.interval,
-        simultaneous=numbers.simultaneous,
-        noise_interval=numbers.noise_interval,
-        prediction_interval=numbers.prediction_interval,
-        heterogeneity=pooled.heterogeneity,
-        sites=tuple(
-            _site_effect(name, reading, float(weight))
-            for (name, reading), weight in zip(readings.items(), pooled.weights, strict=True)
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """The numbers of a row."""
-
-    estimate: float
-    standard_error: float
-    interval: Pair
-    simultaneous: Pair
-    noise_interval: Pair
-    prediction_interval: Pair | None
-
-
-def _pooled_numbers(pooled: Pooled, readings: list[SiteReading], coverages: _Coverage) -> _Numbers:
-    estimate, prediction = pooled.estimate, pooled.prediction_half_width(coverages.single)
-    noise = math.sqrt(
-        sum(weight**2 * one.noise for weight, one in zip(pooled.weights, readings, strict=True))
-    )
-    return _Numbers(
         estimate=estimate,
         standard_error=pooled.standard_error,
         interval=_around(estimate, pooled.half_width(coverages.single)),
         simultaneous=_around(estimate, pooled.half_width(coverages.together)),
         noise_interval=_around(estimate, quantile(coverages.single, None) * noise),
         prediction_interval=None if prediction is None else _around(estimate, prediction),
+        heterogeneity=pooled.heterogeneity,
+        sites=tuple(
+            replace(one, weight=float(weight))
+            for one, weight in zip(read, pooled.weights, strict=True)
+        ),
     )
-
-
-def _own_numbers(effect: Effect, reading: SiteReading, coverages: _Coverage) -> _Numbers:
-    """Return the numbers of one site alone: its own."""
-    half = longer_half(reading.estimate, reading.interval)
-    return _Numbers(
-        estimate=reading.estimate,
-        standard_error=half / quantile(coverages.single, None),
-        interval=reading.interval,
-        simultaneous=effect.simultaneous or reading.interval,
-        noise_interval=reading.noise_interval,
+    if others or coverages.single != named[name].facts.confidence:
+        return row
+    alone = read[0]  # one site keeps its own numbers
+    return replace(
+        row,
+        estimate=alone.estimate,
+        standard_error=longer_half(alone.estimate, alone.interval)
+        / quantile(coverages.single, None),
+        interval=alone.interval,
+        simultaneous=head.simultaneous or alone.interval,
+        noise_interval=alone.noise_interval,
         prediction_interval=None,
     )
 
@@ -295,18 +260,6 @@ def _require(name: str, row: Effect | None) -> Effect:
         msg = f"{name} has no row for the headline of the first release; leave it out"
         raise ArgumentError(msg)
     return row
-
-
-def _site_effect(name: str, reading: SiteReading, weight: float) -> SiteEffect:
-    return SiteEffect(
-        site=name,
-        estimate=reading.estimate,
-        interval=reading.interval,
-        noise_interval=reading.noise_interval,
-        sampling_variance=reading.sampling,
-        noise_variance=reading.noise,
-        weight=weight,
-    )
 
 
 def _around(middle: float, half: float) -> Pair:

@@ -8,12 +8,12 @@ as the noise and a normal error together; that error's variance is the sampling 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from private_ate.effects.row_errors import row_variances
 from private_ate.errors import ArgumentError
 from private_ate.release.metadata import longer_half
+from private_ate.sites.values import SiteEffect
 
 if TYPE_CHECKING:
     from private_ate.release import Release
@@ -23,24 +23,8 @@ _LARGEST: Final = 1e100  # whose square and its sums are still numbers
 _SLACK: Final = 1e-9  # by which rounding may make ends differ
 
 
-@dataclass(frozen=True, slots=True)
-class SiteReading:
-    """An effect as one site reports it, and its variances."""
-
-    estimate: float
-    interval: Pair
-    noise_interval: Pair
-    sampling: float
-    noise: float
-
-    @property
-    def variance(self) -> float:
-        """The whole variance."""
-        return self.sampling + self.noise
-
-
-def read_site(name: str, release: Release, effect: Effect) -> SiteReading:
-    """Return a site's effect and its variances, or refuse it with the reason."""
+def read_site(name: str, release: Release, effect: Effect) -> SiteEffect:
+    """Return a site's effect and its variances, without a weight yet; or refuse it, and say why."""
     interval, noise_interval = effect.interval, effect.noise_interval
     if interval is None:
         msg = (
@@ -59,7 +43,9 @@ def read_site(name: str, release: Release, effect: Effect) -> SiteReading:
         msg = f"{name} has an interval that is narrower than that of its noise: it was edited"
         raise ArgumentError(msg)
     found = row_variances(release, effect, coverage, quantile=noise, half=half)
-    return SiteReading(effect.estimate, interval, noise_interval, found.sampling, found.noise)
+    return SiteEffect(
+        name, effect.estimate, interval, noise_interval, found.sampling, found.noise, weight=0.0
+    )
 
 
 def _coverage(name: str, release: Release) -> float:

@@ -100,9 +100,9 @@ class PublishedSampleSettings(_Matched):
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLabelArmsSettings(_Matched, ArmsSettings):
-    """Settings of the published method at label level with three arms or more.
+@dataclass(frozen=True, kw_only=True)
+class _MatchedArms(_Matched, ArmsSettings):
+    """What a release says of matching with three arms or more.
 
     Attributes
     ----------
@@ -110,10 +110,21 @@ class PublishedLabelArmsSettings(_Matched, ArmsSettings):
         Neighbours (N) that each unit is matched with, in each arm.
     matching_limit : mapping
         How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
-    arms : mapping
-        Sizes of the arms, which are public at label level.
     largest_weight : mapping
         The largest weight of a unit of each arm; the noise is in proportion to it.
+    """
+
+    matching_limit: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLabelArmsSettings(_MatchedArms):
+    """Settings of the published method at label level with three arms or more.
+
+    Attributes
+    ----------
+    arms : mapping
+        Sizes of the arms, which are public at label level.
     balance : mapping
         Standardised mean difference of each covariate, before and after weighting: the greatest
         over all pairs of arms; absent where it was not computed.
@@ -127,7 +138,6 @@ class PublishedLabelArmsSettings(_Matched, ArmsSettings):
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("label",)
 
-    matching_limit: Mapping[str, float | None]
     arms: Mapping[str, int]
     largest_weight: Mapping[str, float]
     balance: Mapping[str, tuple[float, float]] | Absent = ABSENT
@@ -139,25 +149,18 @@ class PublishedLabelArmsSettings(_Matched, ArmsSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedSampleArmsSettings(_Matched, ArmsSettings):
+class PublishedSampleArmsSettings(_MatchedArms):
     """Settings of the published method at sample level with three arms or more.
 
     Attributes
     ----------
-    neighbors : int
-        Neighbours (N) that each unit is matched with, in each arm.
-    matching_limit : mapping
-        How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
     noisy_arms : mapping
         Sizes of the arms after generalised randomised response.
-    largest_weight : mapping
-        The largest weight of a unit of each arm; the noise is in proportion to it.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("sample",)
 
-    matching_limit: Mapping[str, float | None]
     noisy_arms: Mapping[str, int]
     largest_weight: Mapping[str, float]
     noise_interval_covers: str
