@@ -31,7 +31,6 @@ __all__ = [
     "HeadlineNote",
     "LedgerNote",
     "OutcomeFacts",
-    "OutcomeNote",
     "SamplingFacts",
     "Settings",
     "SplitSizes",
@@ -252,8 +251,8 @@ class SubgroupsNote:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeNote:
-    """The outcome of a release.
+class OutcomeFacts:
+    """One of several outcomes that were released together.
 
     Attributes
     ----------
@@ -263,19 +262,6 @@ class OutcomeNote:
         The declared bounds, low end first; null where they were looked up in the data.
     unit : str or None
         The unit in which it is measured, where somebody declared one.
-    """
-
-    column: str
-    bounds: Pair | None
-    unit: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeFacts(OutcomeNote):
-    """One of several outcomes that were released together.
-
-    Attributes
-    ----------
     means : mapping
         Its mean in each arm if all were given that arm, where means were released.
     left_out : int
@@ -284,6 +270,9 @@ class OutcomeFacts(OutcomeNote):
         Tests of equal effects in subgroups, one for each arm against the reference.
     """
 
+    column: str
+    bounds: Pair | None
+    unit: str | None
     means: Mapping[str, float] | Absent = ABSENT
     left_out: Annotated[int, NOT_NEGATIVE] | Absent = ABSENT
     equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT

@@ -12,6 +12,7 @@ from private_ate.facts import Facts
 from private_ate.privacy.budget import Guarantee
 from private_ate.release.metadata import (
     Effect,
+    OutcomeNote,
     ReleasedEstimand,
     Step,
     TreatmentNote,
@@ -20,7 +21,7 @@ from private_ate.release.metadata import (
 from private_ate.release.release import SCHEMA, Release
 from private_ate.release.spending import list_unprotected, warn_of_epsilon
 from private_ate.release.survival import SurvivalNote
-from private_ate.settings import OutcomeNote, plain_settings
+from private_ate.settings import plain_settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,17 @@ and its steps, `intervals` how far the sum of its errors may be off. Nothing her
 """
 
 from private_ate.release.curator import ArmDiagnostics, Diagnostics
-from private_ate.release.metadata import Arm, Combination, Contrast, Effect, Pair, TreatmentNote
+from private_ate.release.metadata import (
+    Arm,
+    Combination,
+    Contrast,
+    Effect,
+    OutcomeNote,
+    Pair,
+    TreatmentNote,
+)
 from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.release.release import Release
-from private_ate.settings import OutcomeNote
 
 __all__ = [
     "Arm",

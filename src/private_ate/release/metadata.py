@@ -35,6 +35,25 @@ class TreatmentNote:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeNote:
+    """The outcome of a release.
+
+    Attributes
+    ----------
+    column : str
+        The outcome's column.
+    bounds : pair of float or None
+        The declared bounds, low end first; null where they were looked up in the data.
+    unit : str or None
+        The unit in which it is measured, where somebody declared one.
+    """
+
+    column: str
+    bounds: Pair | None
+    unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """One row of the table of effects.
 

@@ -31,6 +31,7 @@ from private_ate.release.metadata import (
     Contrast,
     Design,
     Effect,
+    OutcomeNote,
     Pair,
     ReleasedEstimand,
     Step,
@@ -39,7 +40,6 @@ from private_ate.release.metadata import (
 )
 from private_ate.release.public_facts import PublicFacts
 from private_ate.release.survival import Curve, Risks
-from private_ate.settings import OutcomeNote
 from private_ate.showing import show
 
 if TYPE_CHECKING:
