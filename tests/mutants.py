@@ -73,9 +73,9 @@ MUTANTS = (
     ),
     Mutant(
         "all units that are paid for include subgroups without an effect",
-        "methods/subgroups/method.py",
-        "whole = rows_compared(study, cells, found)",
-        "whole = study",
+        "methods/subgroups/rows.py",
+        "tuple(used), rows_compared(study, cells, found))",
+        "tuple(used), study)",
         "tests/unit/methods/test_subgroups.py",
     ),
     Mutant(
@@ -117,7 +117,7 @@ MUTANTS = (
         "units of sampling weight zero carry weight",
         "methods/calibrated/design.py",
         "block.observed & (block.weights > 0)",
-        "carries &= block.weights >= 0",
+        "block.observed & (block.weights >= 0)",
         "tests/properties/test_weights_replay.py",
     ),
     Mutant(
@@ -339,7 +339,7 @@ MUTANTS = (
     ),
     Mutant(
         "the detectable effect has a power of one half",
-        "planning/table.py",
+        "planning/plan.py",
         "expected.half_width + expected.margin",
         "expected.half_width",
         "tests/unit/test_plan_predictions.py",
