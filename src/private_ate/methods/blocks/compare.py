@@ -24,7 +24,9 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
-__all__ = ["Forms", "compare_arms_as_they_are", "lifted_square", "sampling_variances"]
+__all__ = [
+    "Forms", "compare_arms_as_they_are", "outcomes_of", "sampling_variances", "within_centres",
+]  # fmt: skip
 
 _SCORE_BITS: Final = 24  # the grid of scores lies so far below their bound
 _LEAST_WITHIN: Final = 0.25  # of a mean square is taken to lie within arms, whatever noise says
@@ -154,13 +156,12 @@ def _release_means(
     """Release the mean of each outcome, from the middle of its range in units of it."""
 
     def kernel(block: Block) -> _Sums:
-        centred = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares)
+        centred = np.rint((outcomes_of(block) * OUTCOME_STEPS) * block.shares)
         return _Sums(np.array([int(centred.astype(np.int64).sum())]))
 
     totals = [int(view.fold(kernel, title="arms").steps[0]) for view in views]
     noisy = _vector(noise, "mean outcome", totals, changes * OUTCOME_STEPS, epsilon)
-    bound = _CENTRE_BOUND
-    return [min(max(one / (2 * OUTCOME_STEPS * members), -bound), bound) for one in noisy]
+    return [within_centres(one / (2 * OUTCOME_STEPS * members)) for one in noisy]
 
 
 def _release_squares(
@@ -178,7 +179,7 @@ def _release_squares(
     for view, centre, bound in zip(views, centres, largest, strict=True):
 
         def kernel(block: Block, centre: float = centre, bound: float = bound) -> _Sums:
-            share = np.minimum((_outcomes(block) - centre) ** 2 / bound, 1.0) * block.shares
+            share = np.minimum((outcomes_of(block) - centre) ** 2 / bound, 1.0) * block.shares
             return _Sums(np.array([int(np.rint(share * (1 << bits)).astype(np.int64).sum())]))
 
         totals.append(int(view.fold(kernel, title="variance").steps[0]))
@@ -186,13 +187,13 @@ def _release_squares(
     scale = len(views) * changes / (members * float(epsilon))
     return np.array(
         [
-            bound * lifted_square(one / (members * (1 << (bits + 1))), scale)
+            bound * _lifted_square(one / (members * (1 << (bits + 1))), scale)
             for one, bound in zip(noisy, largest, strict=True)
         ]
     )
 
 
-def lifted_square(share: float, scale: float) -> float:
+def _lifted_square(share: float, scale: float) -> float:
     """Return a noisy mean square as a share of its bound, lifted by the scale of its noise."""
     return min(max(share + scale, 1e-6), 1.0)
 
@@ -281,19 +282,25 @@ def _sum_forms(
     whole = groups - 1 if subgroups.overall else None
 
     def kernel(block: Block) -> _Sums:
-        away = (_outcomes(block) - centre) * block.shares
+        away = (outcomes_of(block) - centre) * block.shares
         codes = subgroups.codes(block.covariates)
         found = np.zeros((groups, count), dtype=np.int64)
         for group in range(groups):
-            mine = slice(None) if group == whole else codes == group
-            rows = forms.weights[group][:, block.arm[mine]] * away[mine]
+            # Rows of other subgroups add zero: an array as long as a subgroup would show its size.
+            own = away if group == whole else away * (codes == group)
+            rows = forms.weights[group][:, block.arm] * own
             found[group] = np.rint(rows / grid).astype(np.int64).sum(axis=1)
         return _Sums(found)
 
     return view.fold(kernel, title="effect").steps
 
 
-def _outcomes(block: Block) -> Floats:
+def within_centres(mean: float) -> float:
+    """Keep a released mean outcome near the middle of the range."""
+    return min(max(mean, -_CENTRE_BOUND), _CENTRE_BOUND)
+
+
+def outcomes_of(block: Block) -> Floats:
     """Return outcomes in units of their range, the middle being zero."""
     if block.outcome is None:
         msg = "this method needs a study with outcomes"
