@@ -44,7 +44,9 @@ _TWIN_SCATTER: Final = 5.0  # over rows: the ratio to the twin scatters in small
 _LARGEST_LEFT: Final = 1.1  # of the outcome's mean square; beyond, forests only add noise
 # Shares of rows with less than a tenth, and a fifth, of the usual chance to be in one of the arms.
 _CHANCES: Final = (0.1, 0.2)
-_EXCESSES: Final = (0.15, 0.25)
+_EXCESSES: Final = (0.13, 0.25)
+# Beyond that, for each share by chance: with few rows of an arm forests see such rows in noise.
+_CHANCE_SCATTER: Final = 0.25
 
 
 class Said(NamedTuple):
@@ -278,7 +280,7 @@ def _is_apart(rows: _Rows, left: Floats, mixed: Floats, mixed_left: Floats, amon
     share = float(rows.sizes[1] / rows.sizes.sum())
     here = _rare_chances(rows.arms - left, share, rows.weights, among)
     by_chance = _rare_chances(mixed - mixed_left, share, rows.weights, among)
-    return bool((here - by_chance > _EXCESSES).any())
+    return bool((here > _EXCESSES + (1 + _CHANCE_SCATTER) * by_chance).any())
 
 
 def _rare_chances(predicted: Floats, share: float, weights: Floats, among: int) -> Floats:
