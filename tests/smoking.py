@@ -6,8 +6,8 @@ from fractions import Fraction
 from private_ate import Binary, Domain, Interval, Treatment
 from private_ate.effects.estimate import ArmEstimate, release_of
 from private_ate.effects.quantities import Quantity
+from private_ate.methods.blocks.settings import BlocksArmsSettings
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings
-from private_ate.methods.orthogonal import OrthogonalArmsSettings
 from private_ate.methods.public_arms import greatest_over_pairs
 from private_ate.methods.several_arms import estimate_from_arms
 from private_ate.privacy.budget import Guarantee
@@ -76,13 +76,11 @@ def label_settings():
     )  # fmt: skip
 
 
-def sample_settings(path="plain"):
-    """Return what the orthogonal method says of four arms."""
-    return OrthogonalArmsSettings(
-        adjusted=path != "plain", path=path, design="unknown", signal_to_noise=3.5,
-        adjust_threshold=800.0, score_threshold=2500.0, rule_values={"prognosis": 9.0},
+def sample_settings(*, adjusted=False):
+    """Return what the blocks method says of four arms."""
+    return BlocksArmsSettings(
+        adjusted=adjusted, design="unknown", estimand="ate",
         arm_shares=dict(zip(LABELS, (0.81, 0.04, 0.08, 0.07), strict=True)),
-        largest_weight=dict.fromkeys(LABELS, 2.5),
         population="all n units, arms compared as they are",
         confidence=0.95, rows_per_person=1, budget={"sums": 4.0}, interval_covers="noise",
         noise_interval_covers="the last step's noise only", notes=("a note",),
@@ -100,7 +98,7 @@ def smoking_release(arms=None, *, settings=None, domain=WEIGHT, level="label", *
     estimate = estimate_from_arms(arms, domain, request, settings, rule=rule)
     guarantee = Guarantee(level, request.epsilon, adjacency_of(level, 1))
     about = About.of(domain, design="unknown")
-    method = "calibrated" if level == "label" else "orthogonal"
+    method = "calibrated" if level == "label" else "blocks"
     return release_of(
         estimate, guarantee, about, steps=(), method=method, n=sum(SIZES), version="any"
     )
