@@ -93,7 +93,7 @@ def draws_published(study, epsilon, draws, entropy):
     noise = Noise(entropy)
     unit = study.domain.bounds.width / study.size / 2**55
     sums = study.arm_sums(weights)
-    sizes = [weights.largest_treated << 30, weights.largest_control << 30]
+    sizes = [size << 30 for size in reversed(weights.largest)]
     noisy = []
     for _ in range(draws):
         pair = noise.laplace_disjoint(

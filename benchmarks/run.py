@@ -27,7 +27,6 @@ from private_ate.models.logistic import fit_logistic
 from private_ate.privacy.entropy import SecureEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.samplers import Coin, flip_rows
-from private_ate.study import MatchingLimits
 
 DIMENSION = 20
 
@@ -141,7 +140,7 @@ def matching_ratios(rows):
 
     def match():
         pool = study.pool(coefficients)
-        pool.match(5, MatchingLimits(10, 10))
+        pool.match(5, (10, 10))
 
     print(f"matching, both ways, N = 5, limited: {cpu(match) / sort:5.1f} argsorts")
     for name, request in (

@@ -22,9 +22,10 @@ from typing import Any, Literal
 
 import private_ate
 from private_ate.codec import LARGEST
-from private_ate.release.metadata import DESIGNS, Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
+from private_ate.release.metadata import DESIGNS, Effect, ReleasedEstimand, Step, TreatmentNote
+from private_ate.settings import OutcomeNote
 from private_ate.release.metadata import Arm
-from private_ate.release.format import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA, SURVIVAL_FIELDS
+from private_ate.release.release import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA, SURVIVAL_FIELDS
 from private_ate.release.survival import Curve, Risks
 from private_ate.settings import Absent, LedgerNote, Settings
 

@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "the censoring curve is left out of pseudo-values",
-        "methods/survival/pseudo.py",
+        "methods/survival/curves.py",
         "ratio = rest / observed",
         "ratio = rest",
         "tests/unit/test_survival.py",
@@ -73,9 +73,9 @@ MUTANTS = (
     ),
     Mutant(
         "all units that are paid for include subgroups without an effect",
-        "methods/subgroups/method.py",
-        "whole = rows_compared(study, cells, found)",
-        "whole = study",
+        "methods/subgroups/rows.py",
+        "tuple(used), rows_compared(study, cells, found))",
+        "tuple(used), study)",
         "tests/unit/methods/test_subgroups.py",
     ),
     Mutant(
@@ -88,8 +88,8 @@ MUTANTS = (
     Mutant(
         "subgroups count heads where sampling weights are declared",
         "methods/subgroups/rows.py",
-        "float(rows.sum() if block.weights is None else block.weights[rows].sum())",
-        "float(rows.sum())",
+        "float(block.weights[counted(block)].sum())",
+        "float(counted(block).sum())",
         "tests/unit/methods/test_subgroups.py",
     ),
     Mutant(
@@ -116,8 +116,8 @@ MUTANTS = (
     Mutant(
         "units of sampling weight zero carry weight",
         "methods/calibrated/design.py",
-        "carries &= block.weights > 0",
-        "carries &= block.weights >= 0",
+        "block.observed & (block.weights > 0)",
+        "block.observed & (block.weights >= 0)",
         "tests/properties/test_weights_replay.py",
     ),
     Mutant(
@@ -339,7 +339,7 @@ MUTANTS = (
     ),
     Mutant(
         "the detectable effect has a power of one half",
-        "planning/table.py",
+        "planning/plan.py",
         "expected.half_width + expected.margin",
         "expected.half_width",
         "tests/unit/test_plan_predictions.py",

@@ -8,7 +8,8 @@ from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.levels import adjacency_of
 from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_quantile
 from private_ate.release import Release
-from private_ate.release.metadata import Effect, OutcomeNote, Step, TreatmentNote
+from private_ate.release.metadata import Effect, Step, TreatmentNote
+from private_ate.settings import OutcomeNote
 
 
 def noisy_step(epsilon, *, name="outcome sum", mechanism="staircase", sensitivity=(1 << 40,)):

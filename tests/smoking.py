@@ -1,20 +1,19 @@
 """A made-up release of four arms: birth weight in grams by cigarettes a day."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 from private_ate import Binary, Domain, Interval, Treatment
-from private_ate.effects.estimate import ArmEstimate, release_of
+from private_ate.effects.contrasts import AboutArms
 from private_ate.effects.quantities import Quantity
+from private_ate.effects.to_release import About, release_of
 from private_ate.methods.blocks.settings import BlocksArmsSettings
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings
+from private_ate.methods.effect_tables import estimate_of_quantities
 from private_ate.methods.public_arms import greatest_over_pairs
-from private_ate.methods.several_arms import estimate_from_arms
 from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.levels import adjacency_of
 from private_ate.release import ArmOverlap
-from private_ate.release.metadata import About
 from private_ate.request import Request
 
 LABELS = ("0 daily", "1-5 daily", "6-10 daily", "11+ daily")
@@ -47,19 +46,15 @@ ARM_OVERLAP = ArmOverlap(
 )
 
 
-def arm_estimates(name="staircase", *, means=True, variances=True):
+def arm_levels(name="staircase", *, variances=True):
     """Return the levels as a method hands them over."""
     return tuple(
-        ArmEstimate(
-            Quantity(
-                level,
-                (NoiseDistribution(name, unit, Fraction(18, 5)),),
-                tuple(deviation**2 * share for share in (0.7, 1.0, 1.4)) if variances else (),
-            ),
-            level if means else None,
-            units,
+        Quantity(
+            level,
+            (NoiseDistribution(name, unit, Fraction(18, 5)),),
+            tuple(deviation**2 * share for share in (0.7, 1.0, 1.4)) if variances else (),
         )
-        for level, unit, deviation, units in zip(LEVELS, UNITS, DEVIATIONS, SIZES, strict=True)
+        for level, unit, deviation in zip(LEVELS, UNITS, DEVIATIONS, strict=True)
     )
 
 
@@ -87,15 +82,17 @@ def sample_settings(*, adjusted=False):
     )  # fmt: skip
 
 
-def smoking_release(arms=None, *, settings=None, domain=WEIGHT, level="label", **asked):
+def smoking_release(
+    levels=None, *, means=True, settings=None, domain=WEIGHT, level="label", **asked
+):
     """Return the release that a method's levels lead to."""
     request = Request(level, "4", **asked)
     settings = settings or (label_settings() if level == "label" else sample_settings())
-    arms = arms or arm_estimates()
-    if level == "sample":
-        arms = tuple(replace(arm, units=None) for arm in arms)
-    rule = "convolved" if level == "label" else "in_squares"
-    estimate = estimate_from_arms(arms, domain, request, settings, rule=rule)
+    estimate = estimate_of_quantities(
+        levels or arm_levels(), domain, request, settings,
+        AboutArms(means, SIZES if level == "label" else None),
+        rule="convolved" if level == "label" else "in_squares",
+    )  # fmt: skip
     guarantee = Guarantee(level, request.epsilon, adjacency_of(level, 1))
     about = About.of(domain, design="unknown")
     method = "calibrated" if level == "label" else "blocks"

@@ -229,7 +229,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  # whatever the name stands f
     if home is None:
         msg = f"module 'private_ate' has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(import_module(f"private_ate.{home}"), name)
+    globals()[name] = getattr(import_module(f"private_ate.{home}"), name)
+    return globals()[name]
 
 
 def _home_of_options(name: str) -> str | None:

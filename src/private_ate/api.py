@@ -21,7 +21,8 @@ from private_ate.data.persons import refuse_person
 from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import MEMORY_LIMIT
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
-from private_ate.effects.estimate import Estimate, release_of
+from private_ate.effects.estimate import Estimate
+from private_ate.effects.to_release import About, release_of
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
 from private_ate.engines.spark import SparkStudy
@@ -45,7 +46,6 @@ from private_ate.privacy.levels import Level, adjacency_of, has_public_covariate
 from private_ate.privacy.noise import Cost, Noise, Recorder
 from private_ate.privacy.quantization import require_rows
 from private_ate.release import Release
-from private_ate.release.metadata import About
 from private_ate.release.spending import list_steps, tell_rounding
 from private_ate.request import Bounds, Design, Estimand, Request, Target, among_arm
 from private_ate.settings import plain_settings, with_declared
@@ -223,7 +223,7 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
     refuse_gaps(chosen, request, known, on_spark=on_cluster)
-    payer = payer_for(request)
+    payer = None if request.ledger is None else payer_for(request)
     void = "none" if request.bounds == "from-data" else ""
     if payer is not None and (request.seed is not None or void):
         msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"

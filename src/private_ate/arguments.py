@@ -30,6 +30,7 @@ __all__ = [
     "read_names",
     "read_probability",
     "read_shares",
+    "read_subgroups",
     "real_number",
     "settle",
     "shown",
@@ -187,6 +188,20 @@ def read_names(text: str | None) -> list[str] | None:
 def read_covariates(text: str | None) -> list[str] | Literal["all"] | None:
     """Read a list of column names, or the word all."""
     return "all" if text is not None and text.strip() == "all" else read_names(text)
+
+
+def read_subgroups(name: str, by: object) -> tuple[str, ...]:
+    """Return columns and cuts as they are named; refuse what is no list of different texts."""
+    named = (by,) if isinstance(by, str) else by
+    texts = tuple(named) if isinstance(named, list | tuple) else (None,)
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        msg = f"{name} is a list of columns and cuts, such as ['sex', 'age<65']"
+        raise ArgumentError(msg, parameter=name)
+    found = tuple(str(text).strip() for text in texts)
+    if len(set(found)) != len(found):
+        msg = f"{name} names a column or cut twice"
+        raise ArgumentError(msg, parameter=name)
+    return found
 
 
 def settle(value: object, **checked: object) -> None:

@@ -198,17 +198,9 @@ class ChargeOnce:
         return noted
 
 
-def payer_for(request: Request) -> Payer | None:
-    """Check where a request is to be charged; None without a ledger."""
+def payer_for(request: Request) -> Payer:
+    """Check where a request that names a ledger is to be charged."""
     ledger, approval = request.ledger, request.approval
-    if ledger is None:
-        parts = (request.request_id, request.analyst, approval, request.ledger_head)
-        if any(each is not None for each in parts):
-            msg = (
-                "request_id, analyst, ledger_head and approval belong to a ledger; give ledger= too"
-            )
-            raise ArgumentError(msg)
-        return None
     if not isinstance(ledger, Ledger | str | Path):
         msg = "the ledger is a Ledger, the path of one, or a postgresql:// URL"
         raise ArgumentError(msg)

@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from private_ate.arguments import real_number, settle
 from private_ate.domain import Treatment, label_text
-from private_ate.domain.subgroups import subgroup_names
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.ledger.names import check_name
@@ -40,6 +39,7 @@ __all__ = [
 Options = TypeVar("Options")
 
 
+_OF_LEDGERS: Final = ("request_id", "analyst", "ledger_head", "approval")
 _NOT_HASHED: Final = {"hashed": False}  # the plan's hash has it in another entry, or not at all
 
 
@@ -95,8 +95,15 @@ class Request:
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         settle(self, **checked(given), epsilon=parse_epsilon(self.epsilon))
         self._check_probability()
-        self._check_subgroups()
+        if self.overall and not self.by:
+            msg = "overall pays for all units beside subgroups; name these too: by=['…']"
+            raise ArgumentError(msg, parameter="by")
         self._check_left_out()
+        if self.ledger is None and any(getattr(self, name) is not None for name in _OF_LEDGERS):
+            msg = (
+                "request_id, analyst, ledger_head and approval belong to a ledger; give ledger= too"
+            )
+            raise ArgumentError(msg)
         for role, name in (
             ("data set", self.dataset),
             ("data set's version", self.dataset_version),
@@ -108,14 +115,6 @@ class Request:
             for name, value in self.spreads
         )
         settle(self, spreads=spreads)
-
-    def _check_subgroups(self) -> None:
-        """Refuse subgroups that are no different texts, or an overall effect beside none."""
-        by = subgroup_names(self.by)
-        settle(self, by=by)
-        if self.overall and not by:
-            msg = "overall pays for all units beside subgroups; name these too: by=['…']"
-            raise ArgumentError(msg, parameter="by")
 
     def _check_left_out(self) -> None:
         """Refuse to leave out rows where that would depend on private entries."""

@@ -6,7 +6,7 @@ Readers see `private_ate.facts.Facts`; nothing outside that module looks a key u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -31,11 +31,13 @@ __all__ = [
     "HeadlineNote",
     "LedgerNote",
     "OutcomeFacts",
+    "OutcomeNote",
     "SamplingFacts",
     "Settings",
     "SplitSizes",
     "SubgroupNote",
     "SubgroupsNote",
+    "by_arm",
     "plain_settings",
     "with_declared",
     "with_ledger_note",
@@ -114,6 +116,14 @@ class ArmNumbers:
 
     treated: float
     control: float
+
+
+def by_arm(pair: Callable[[Any, Any], object], values: Sequence[Any], labels: Sequence[str]) -> Any:  # noqa: ANN401  # the pair's class, or a mapping from labels
+    """Return values in the order of codes as releases hold them: a pair for two, else by label."""
+    if len(labels) == 2:
+        control, treated = values
+        return pair(treated, control)
+    return dict(zip(labels, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +252,8 @@ class SubgroupsNote:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeFacts:
-    """One of several outcomes that were released together.
+class OutcomeNote:
+    """The outcome of a release.
 
     Attributes
     ----------
@@ -253,6 +263,19 @@ class OutcomeFacts:
         The declared bounds, low end first; null where they were looked up in the data.
     unit : str or None
         The unit in which it is measured, where somebody declared one.
+    """
+
+    column: str
+    bounds: Pair | None
+    unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeFacts(OutcomeNote):
+    """One of several outcomes that were released together.
+
+    Attributes
+    ----------
     means : mapping
         Its mean in each arm if all were given that arm, where means were released.
     left_out : int
@@ -261,9 +284,6 @@ class OutcomeFacts:
         Tests of equal effects in subgroups, one for each arm against the reference.
     """
 
-    column: str
-    bounds: Pair | None
-    unit: str | None
     means: Mapping[str, float] | Absent = ABSENT
     left_out: Annotated[int, NOT_NEGATIVE] | Absent = ABSENT
     equal_effects: tuple[EqualEffects, ...] | Absent = ABSENT
@@ -273,7 +293,8 @@ class OutcomeFacts:
 class ArmsSettings(Settings):
     """What every method says of three arms or more; numbers by arm are mappings from its label.
 
-    ``methods.several_arms.estimate_from_arms`` fills these fields in: a method leaves them out.
+    ``methods.effect_tables.estimate_of_quantities`` fills these fields in, and a method leaves them
+    out.
 
     Attributes
     ----------

@@ -7,10 +7,10 @@ person, engines never know ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from private_ate.arrays import Codes
 from private_ate.domain import Domain, Outcome
 
 __all__ = [
+    "ALL_PRESENT",
     "ArmSizes",
     "Block",
     "Grouping",
@@ -41,6 +42,10 @@ class Summable(Protocol):
 
 S = TypeVar("S", bound=Summable)
 
+# One entry stands for all rows of a chunk.
+ALL_PRESENT: Final = np.ones(1, dtype=np.bool_)
+_ALIKE: Final = np.ones(1)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -56,30 +61,34 @@ class Block:
         Outcomes on the grid {0, …, 2³⁰} across the declared bounds; None in a public view.
     first : int
         Index of the first row in the study, by which rows are split into public parts.
-    takes_part : array of bool, shape (m,), or None
-        False for rows whose treatment is missing or not a declared label; None if all take part.
-        Methods that follow the paper's reading count such rows as control.
-    observed : array of bool, shape (m,), or None
-        False for rows without an outcome, where the domain says that they are left out; None if
-        it does not, and in a public view unless who lacks an outcome is public.
+    takes_part : array of bool, shape (m,)
+        False for rows whose treatment is missing or not a declared label. Methods that follow the
+        paper's reading count such rows as control.
+    observed : array of bool, shape (m,)
+        False for rows without an outcome, where the domain says that they are left out; in a public
+        view only where who lacks an outcome is public.
     arms : int
         How many arms are declared (K).
-    weights : array, shape (m,), or None
-        Sampling weights as shares of their declared bound, in [0, 1]; None where none are declared.
+    weights : array, shape (m,)
+        Sampling weights as shares of their declared bound, in [0, 1]; ones where none are declared.
     """
 
     covariates: npt.NDArray[np.float64] = field(repr=False)
     arm: Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
     first: int = 0
-    takes_part: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
-    observed: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    takes_part: npt.NDArray[np.bool_] = field(default_factory=lambda: ALL_PRESENT, repr=False)
+    observed: npt.NDArray[np.bool_] = field(default_factory=lambda: ALL_PRESENT, repr=False)
     arms: int = 2
-    weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
+    weights: npt.NDArray[np.float64] = field(default_factory=lambda: _ALIKE, repr=False)
 
     def __post_init__(self) -> None:
         if self.arm.dtype == np.bool_:  # treated or not is a code too
             object.__setattr__(self, "arm", self.arm.view(np.uint8))
+        for name in ("takes_part", "observed", "weights"):
+            held = getattr(self, name)
+            if held.shape != self.arm.shape:  # one entry that stands for all rows
+                object.__setattr__(self, name, np.full(self.arm.shape, held[0]))
 
     @property
     def treatment(self) -> npt.NDArray[np.bool_]:
@@ -92,17 +101,12 @@ class Block:
     @property
     def present(self) -> npt.NDArray[np.bool_]:
         """Which rows have a declared treatment and, where that matters, an outcome."""
-        present = np.ones(self.arm.size, dtype=np.bool_)
-        for mask in (self.takes_part, self.observed):
-            if mask is not None:
-                present &= mask
-        return present
+        return self.takes_part & self.observed
 
     @property
     def shares(self) -> npt.NDArray[np.float64]:
         """How much each row counts: its sampling weight's share of the bound or 1; 0 if absent."""
-        present = self.present.astype(np.float64)
-        return present if self.weights is None else present * self.weights
+        return self.present * self.weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +123,21 @@ class Groups:
         Outcomes on the grid {0, …, 2³⁰}.
     takes_part : array of bool, shape (g, b)
         False for padding and for rows that take no part.
-    weights : array, shape (g, b), or None
-        Sampling weights as shares of their declared bound, in [0, 1]; None where none are declared.
+    weights : array, shape (g, b)
+        Sampling weights as shares of their declared bound, in [0, 1]; ones where none are declared.
     """
 
     covariates: npt.NDArray[np.float64] = field(repr=False)
     arm: Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] = field(repr=False)
     takes_part: npt.NDArray[np.bool_] = field(repr=False)
-    weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
+    weights: npt.NDArray[np.float64] = field(default_factory=lambda: _ALIKE, repr=False)
 
     def __post_init__(self) -> None:
         if self.arm.dtype == np.bool_:  # treated or not is a code too
             object.__setattr__(self, "arm", self.arm.view(np.uint8))
+        if self.weights.shape != self.arm.shape:
+            object.__setattr__(self, "weights", np.full(self.arm.shape, self.weights[0]))
 
     @property
     def treatment(self) -> npt.NDArray[np.bool_]:
@@ -272,28 +278,8 @@ class ArmSizes:
         return control, treated
 
 
-@dataclass(frozen=True, slots=True)
-class MatchingLimits:
-    """How often a unit of each arm may be used in matching; None for no limit.
-
-    Of several arms ``control`` is the reference, ``treated`` the next one in the order of codes,
-    and ``more`` are those that follow.
-    """
-
-    treated: int | None
-    control: int | None
-    more: tuple[int | None, ...] = ()
-
-    @classmethod
-    def by_arm(cls, limits: Sequence[int | None]) -> MatchingLimits:
-        """Return limits that are given in the order of the arms' codes."""
-        control, treated, *more = limits
-        return cls(treated, control, tuple(more))
-
-    @property
-    def counts(self) -> tuple[int | None, ...]:
-        """The limits in the order of the arms' codes, the reference first."""
-        return self.control, self.treated, *self.more
+MatchingLimits = tuple[int | None, ...]
+"""How often a unit of each arm may be used in matching, by the arms' codes; None for no limit."""
 
 
 class RowWeights(Protocol):
@@ -302,14 +288,6 @@ class RowWeights(Protocol):
     @property
     def largest(self) -> tuple[int, ...]:
         """The largest weight of each arm on the grid of 2⁻²⁴, in the order of their codes."""
-
-    @property
-    def largest_treated(self) -> int:
-        """The largest treated weight on the grid of 2⁻²⁴."""
-
-    @property
-    def largest_control(self) -> int:
-        """The largest control weight on the grid of 2⁻²⁴."""
 
     @property
     def imbalance(self) -> float:

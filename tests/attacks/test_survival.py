@@ -12,9 +12,8 @@ from private_ate import ArgumentError
 from private_ate.api import METHODS, estimate_study
 from private_ate.methods.survival import label
 from private_ate.methods.survival.cells import cells_of
-from private_ate.methods.survival.curves import Hazards
+from private_ate.methods.survival.curves import Hazards, code_tables, pseudo_table
 from private_ate.methods.survival.method import estimate_survival
-from private_ate.methods.survival.pseudo import code_tables, pseudo_table
 from private_ate.privacy.metrics import Metric
 from private_ate.request import Request
 from private_ate.study import Block

@@ -24,8 +24,8 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.codec import decode
-from private_ate.release.format import SURVIVAL_FIELDS, read_plain
-from smoking import arm_estimates, sample_settings, smoking_release
+from private_ate.release.release import SURVIVAL_FIELDS, read_plain
+from smoking import sample_settings, smoking_release
 
 SCHEMA = json.loads((Path(private_ate.__file__).parent / "release.schema.json").read_text("utf-8"))
 RELEASES = sorted((Path(__file__).parent / "releases").glob("*.json"))
@@ -152,7 +152,7 @@ def test_settings_of_another_method_are_refused(path):
     "release",
     [
         smoking_release(),
-        smoking_release(arm_estimates(means=False), among="1-5 daily"),
+        smoking_release(means=False, among="1-5 daily"),
         smoking_release(confidence=None),
         smoking_release(level="sample", settings=sample_settings(adjusted=True)),
     ],

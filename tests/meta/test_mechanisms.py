@@ -139,4 +139,6 @@ def test_every_mutant_can_still_be_written_into_the_sources(mutant):
     source = (ROOT / "src" / "private_ate" / mutant.path).read_text("utf-8")
 
     assert mutant.honest in source
+    # A fault that is no program at all would be noticed by any test.
+    compile(source.replace(mutant.honest, mutant.faulty, 1), mutant.path, "exec")
     assert (ROOT / mutant.test).is_file()

@@ -14,7 +14,7 @@ from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights
 from private_ate.engines.matching import ScoreOrder
 from private_ate.methods.published.limits import plan_limits
 from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS
-from private_ate.study import ArmSizes, MatchingLimits
+from private_ate.study import ArmSizes
 
 MASS_ROUNDING = 1e-12  # sums of a few hundred float reciprocals
 
@@ -140,7 +140,7 @@ def test_with_the_floor_every_unit_finds_a_match_and_all_mass_is_spent(seed, k):
         coefficient=0.01, cap_at_peak=bool(seed % 2), k=k,
     )  # fmt: skip
 
-    limits = {True: plan.limits.treated, False: plan.limits.control}
+    limits = {True: plan.limits[1], False: plan.limits[0]}
     uses, mass, found = match_within_limits(scores.tolist(), treatment.tolist(), neighbors, limits)
     weights = LocalPool.sort(scores, treatment).match(neighbors, plan.limits)
 
@@ -158,7 +158,7 @@ def test_with_the_floor_every_unit_finds_a_match_and_all_mass_is_spent(seed, k):
 def test_one_outcome_moves_its_arm_by_its_weight_times_the_range_and_no_more(seed, limits):
     rng = np.random.default_rng(seed)
     scores, treatment, neighbors = draw_case(rng)
-    weights = LocalPool.sort(scores, treatment).match(neighbors, MatchingLimits(*limits))
+    weights = LocalPool.sort(scores, treatment).match(neighbors, limits[::-1])
     outcome = rng.integers(0, OUTCOME_STEPS, scores.size, endpoint=True).astype(np.int32)
     row = int(rng.integers(scores.size))
     low, high = outcome.copy(), outcome.copy()
@@ -169,7 +169,7 @@ def test_one_outcome_moves_its_arm_by_its_weight_times_the_range_and_no_more(see
     moved = (after.treated - before.treated, after.control - before.control)
     own = int(weights.steps[row]) * OUTCOME_STEPS
     assert moved == ((own, 0) if treatment[row] else (0, own))
-    largest = weights.largest_treated if treatment[row] else weights.largest_control
+    largest = weights.largest[int(treatment[row])]
     assert own <= largest * OUTCOME_STEPS
     assert largest == weights.steps[treatment == treatment[row]].max()
 
@@ -191,15 +191,15 @@ def test_without_the_floor_the_published_sensitivity_is_exceeded():
     exceeded = 0
     for _ in range(200):
         scores = rng.integers(0, 50, treatment.size).astype(np.int64)
-        weights = LocalPool.sort(scores, treatment).match(neighbors, MatchingLimits(k * 5, k * 5))
-        exceeded += max(weights.largest_treated, weights.largest_control) > (k + 1) << WEIGHT_BITS
+        weights = LocalPool.sort(scores, treatment).match(neighbors, (k * 5, k * 5))
+        exceeded += max(weights.largest) > (k + 1) << WEIGHT_BITS
     assert exceeded > 0
 
     plan = plan_limits(
         ArmSizes.of(60, 12), neighbors=neighbors, peak_reuse=60, epsilon=1.0, coefficient=0.01,
         cap_at_peak=True, k=k,
     )  # fmt: skip
-    assert (plan.treated, plan.control) == (1, 5)
+    assert plan.counts == (5, 1)
 
 
 def test_the_limits_are_those_of_equations_9_to_12_with_the_floor():
@@ -212,13 +212,13 @@ def test_the_limits_are_those_of_equations_9_to_12_with_the_floor():
     sample = plan_limits(arms, cap_at_peak=False, **common | {"peak_reuse": 24})
     floored = plan_limits(arms, cap_at_peak=True, k=1, **common)
 
-    assert (label.treated, label.control) == (round(ideal), round(round(ideal) / 4))
-    assert capped.treated == math.ceil(24 / 5)
-    assert sample.treated == round(math.sqrt(2.0 * 0.01 * 800 * 4.8 / 2))
-    assert (floored.treated, floored.control) == (4, 1)
-    assert floored.limits == MatchingLimits(20, 5)
+    assert label.counts == (round(round(ideal) / 4), round(ideal))
+    assert capped.counts[1] == math.ceil(24 / 5)
+    assert sample.counts[1] == round(math.sqrt(2.0 * 0.01 * 800 * 4.8 / 2))
+    assert floored.counts == (1, 4)
+    assert floored.limits == (5, 20)
     off = plan_limits(arms, cap_at_peak=True, k=None, **common)
-    assert off.limits == MatchingLimits(None, None)
+    assert off.limits == (None, None)
 
 
 @given(seed=st.integers(0, 2**32 - 1))

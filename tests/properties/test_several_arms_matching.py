@@ -13,7 +13,7 @@ from private_ate.methods.published.limits import LimitsInUse, plan_limits
 from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.privacy.quantization import WEIGHT_BITS
-from private_ate.study import ArmSizes, MatchingLimits
+from private_ate.study import ArmSizes
 from several_arms import arm_study
 
 WEIGHT_STEP = 2.0 ** (1 - WEIGHT_BITS)
@@ -39,7 +39,7 @@ def test_each_arm_is_matched_by_its_own_score_as_a_quadratic_matcher_does(seed):
         limits = [None if rng.random() < 0.2 else int(rng.integers(1, 20)) for _ in range(arms)]
         pool = LocalArmPool(codes, scores.__getitem__, arms)
 
-        limited = pool.match(neighbors, MatchingLimits.by_arm(limits)).values
+        limited = pool.match(neighbors, tuple(limits)).values
         shared = pool.match_sharing_ties(neighbors).values
         peak = pool.peak_reuse(neighbors)
 
@@ -100,7 +100,7 @@ def test_limits_leave_a_match_for_everybody(sizes, k, neighbors, peak, epsilon):
         cap_at_peak=True, k=k,
     )  # fmt: skip
 
-    for size, limit in zip(sizes, plan.limits.counts, strict=True):
+    for size, limit in zip(sizes, plan.limits, strict=True):
         assert size * limit >= (arms.total - size) * neighbors
 
 
@@ -163,9 +163,9 @@ def test_only_members_of_the_arm_receive_anything():
     codes, scores, _ = draw_case(np.random.default_rng(9))
     pool = LocalArmPool(codes, scores.__getitem__, len(scores))
 
-    alone = LocalPool.sort(scores[0], codes == 0).match(2, MatchingLimits(None, None))
+    alone = LocalPool.sort(scores[0], codes == 0).match(2, (None, None))
 
     np.testing.assert_array_equal(
-        pool.match(2, MatchingLimits.by_arm([None] * len(scores))).steps[codes == 0],
+        pool.match(2, (None,) * len(scores)).steps[codes == 0],
         alone.steps[codes == 0],
     )

@@ -26,9 +26,10 @@ def covered(epsilon, arms=3, size=10_000):
         request = Request("sample", Fraction(epsilon))
         estimate = estimate_blocks(study, request, Noise(SeededEntropy(seed)))
         assert estimate.settings.adjusted
-        for contrast in estimate.contrasts:
-            true = data.true_means[contrast.arm] - data.true_means[contrast.against]
-            found.append(contrast.interval[0] <= true <= contrast.interval[1])
+        true_means = [data.true_means[label] for label in data.domain.treatment.coded]
+        for row in estimate.rows:
+            true = true_means[row.arm] - true_means[row.against]
+            found.append(row.interval[0] <= true <= row.interval[1])
     return np.mean(found)
 
 

@@ -135,7 +135,7 @@ def said(groups, inside, subgroups=None):
 def test_a_block_depends_on_its_own_rows_only(inside, weighted):
     groups = blocks(inside.arms)
     if not weighted:
-        groups = replace(groups, weights=None)
+        groups = replace(groups, weights=np.ones(1))
     other = blocks(inside.arms, seed=9)
     kept = np.zeros(6, dtype=bool)
     kept[[1, 4]] = True

@@ -17,6 +17,7 @@ from private_ate import (
 )
 from private_ate.api import METHODS, Method, estimate_study, options_from_texts
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.quantities import Quantity
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import gradient_steps
 from private_ate.request import Request
@@ -197,7 +198,7 @@ def test_a_study_can_be_given_instead_of_a_table():
 
 def test_a_method_that_spends_another_budget_releases_nothing():
     def thrifty(_study, _request, _noise):
-        return Estimate(1.0, None, None, {})
+        return Estimate.of(Quantity(1.0), {})
 
     study = LocalStudy(DOMAIN, np.zeros((1, 2)), np.array([True, False]), np.zeros(2, np.int32))
     method = Method("thrifty", ("label",), object, thrifty)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from private_ate import ArgumentError, Domain, Interval, Release, Treatment, estimate_ate
-from private_ate.release.format import SURVIVAL_FIELDS
+from private_ate.release.release import SURVIVAL_FIELDS
 from private_ate.report.phrasing import number_text, uncertainty
 from private_ate.report.text import summarize
 

@@ -20,13 +20,13 @@ from private_ate import (
 )
 from private_ate.effects.quantities import Quantity
 from private_ate.errors import ArgumentError
-from private_ate.release.intervals import half_width, noise_draws, noise_half_width
+from private_ate.release.intervals import noise_draws
 from smoking import (
     LABELS,
     LEVELS,
     SIZES,
     WEIGHT,
-    arm_estimates,
+    arm_levels,
     label_settings,
     sample_settings,
     smoking_release,
@@ -43,7 +43,7 @@ def test_the_arms_are_in_the_release_with_sizes_means_and_intervals():
     for arm in RELEASE.arms:
         assert arm.interval[0] < arm.noise_interval[0] < arm.mean < arm.noise_interval[1]
         assert arm.variance == pytest.approx(np.mean(arm.variances))
-    assert smoking_release(arm_estimates(variances=False)).arms[0].variance is None
+    assert smoking_release(arm_levels(variances=False)).arms[0].variance is None
     assert all(arm.units is None for arm in smoking_release(level="sample").arms)
 
 
@@ -121,7 +121,8 @@ def test_noise_that_means_share_drops_out_of_weights_that_add_up_to_zero():
     from private_ate.privacy.distributions import NoiseDistribution
 
     shared = NoiseDistribution("laplace", 100.0, 0.1)
-    noisy = smoking_release(tuple(replace(arm, mean_noise=shared) for arm in arm_estimates()))
+    # As releases of a method that is retired have it.
+    noisy = replace(RELEASE, arms=tuple(replace(arm, mean_noise=shared) for arm in RELEASE.arms))
     zero = {NONE: -1.0, FEW: 0.5, SOME: 0.5}
     assert noisy.combination(zero) == RELEASE.combination(zero)
     wide = noisy.combination({FEW: 0.5, SOME: 0.5})
@@ -129,12 +130,12 @@ def test_noise_that_means_share_drops_out_of_weights_that_add_up_to_zero():
 
 
 def test_without_means_weights_add_up_to_zero():
-    release = smoking_release(arm_estimates(means=False))
+    release = smoking_release(means=False)
     assert release.combination({FEW: 1, NONE: -1}).estimate == pytest.approx(-167.4)
     with pytest.raises(ArgumentError, match="weights that add up to zero"):
         release.combination({FEW: 1.0})
     assert release.combination({FEW: 1, NONE: -1}).interval is not None
-    bare = smoking_release(arm_estimates(variances=False))
+    bare = smoking_release(arm_levels(variances=False))
     assert bare.combination({FEW: 1.0}).interval is None
 
 
@@ -174,7 +175,7 @@ def test_the_table_comes_as_a_frame():
     [
         RELEASE,
         smoking_release(level="sample"),
-        smoking_release(arm_estimates("laplace", means=False, variances=False)),
+        smoking_release(arm_levels("laplace", variances=False), means=False),
         smoking_release(among=SOME),
         smoking_release(confidence=None),
     ],
@@ -202,10 +203,9 @@ def risks():
     domain = Domain(WEIGHT.treatment, ("died", Binary()), WEIGHT.covariates)
     levels = (0.1, 0.2, 0.4, 0.39)
     arms = tuple(
-        replace(arm, level=Quantity(level, (replace(arm.level.noise[0], unit=0.001),), (1e-5,)),
-                mean=level)
-        for arm, level in zip(arm_estimates(), levels, strict=True)
-    )  # fmt: skip
+        Quantity(level, (replace(arm.noise[0], unit=0.001),), (1e-5,))
+        for arm, level in zip(arm_levels(), levels, strict=True)
+    )
     return smoking_release(arms, domain=domain)
 
 
@@ -224,7 +224,7 @@ def test_ratios_of_any_two_arms_follow_from_their_means():
     with pytest.raises(ArgumentError, match="declared as binary"):
         risk_ratio(RELEASE)
     with pytest.raises(ArgumentError, match="no arm means"):
-        arm_means(smoking_release(arm_estimates(means=False)))
+        arm_means(smoking_release(means=False))
 
 
 def test_the_standard_error_of_any_contrast_is_half_its_interval_over_the_normal_quantile():
@@ -232,19 +232,6 @@ def test_the_standard_error_of_any_contrast_is_half_its_interval_over_the_normal
     half = row.interval[1] - row.effect
     assert standard_error(RELEASE, arm=SOME, against=FEW) == pytest.approx(half / 1.959964)
     assert standard_error(RELEASE) == standard_error(RELEASE, arm=MANY, against=NONE)
-
-
-def test_intervals_of_means_hold_the_noise_that_all_means_share():
-    from private_ate.privacy.distributions import NoiseDistribution
-
-    shared = NoiseDistribution("laplace", 3.0, 0.1)
-    release = smoking_release(tuple(replace(arm, mean_noise=shared) for arm in arm_estimates()))
-    arm = release.arms[2]
-    half = half_width(0.95, [arm.noise, arm.mean_noise], [arm.variances], "convolved")
-    assert arm.interval[1] - arm.mean == pytest.approx(half)
-    assert arm.noise_interval[1] - arm.mean == pytest.approx(
-        noise_half_width(0.95, [arm.noise, arm.mean_noise])
-    )
 
 
 def test_methods_leave_the_comparison_to_be_filled_in():

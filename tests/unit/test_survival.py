@@ -34,17 +34,19 @@ from private_ate.data.tables import table_of
 from private_ate.datasets.cancer_registry import DOMAIN as REGISTRY
 from private_ate.datasets.cancer_registry import draw_registry
 from private_ate.datasets.dummy import draw_dummy
-from private_ate.domain.survival import HORIZON_STEPS, happened, steps_of
+from private_ate.domain.outcome import HORIZON_STEPS, happened, steps_of
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.survival.bands import bootstrap_curve
 from private_ate.methods.survival.curves import (
+    FINE,
     Hazards,
     at_edges,
+    expected_value,
     hazards_of,
     isotonic,
+    pseudo_table,
     tidy_cells,
 )
-from private_ate.methods.survival.pseudo import FINE, expected_value, pseudo_table
+from private_ate.methods.survival.first_step import bootstrap_curve
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.request import Request
 from survival_studies import HORIZON, draw_times, survival_domain, survival_study

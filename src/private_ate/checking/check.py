@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 
@@ -58,7 +59,7 @@ from private_ate.domain import (
     Treatment,
     label_text,
 )
-from private_ate.domain.subgroups import Cells, subgroup_names
+from private_ate.domain.subgroups import Cells
 from private_ate.engines.disk_columns import tell_rows
 from private_ate.engines.local import Progress
 from private_ate.engines.spark_columns import is_spark_frame
@@ -116,11 +117,13 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     DataCheck
         Findings with a severity, a sentence and a remedy; its repr shows no value.
     """
-    given = {"rows_per_person": rows_per_person, "leave_out_undeclared": leave_out_undeclared}
-    checked(given if level is None else {**given, "level": level})
+    given: dict[str, object] = {
+        "rows_per_person": rows_per_person, "leave_out_undeclared": leave_out_undeclared, "by": by,
+    }  # fmt: skip
+    read = checked(given if level is None else {**given, "level": level})
     memory = parse_memory(memory_limit)
     named = resolve_domain(domain, treatment, outcome)
-    subgroups = subgroup_names(by)
+    subgroups = cast("tuple[str, ...]", read["by"])
     Cells.of(named, subgroups)  # refuses what makes none
     if is_spark_frame(data):
         msg = "a check looks at every row on this machine; collect the data frame, or give a file"

@@ -173,7 +173,7 @@ def declared_domain(given: Mapping[str, Any]) -> Domain:
     """Build the domain from a file, from flags, or from both (flags win)."""
     from private_ate.data.inputs import resolve_domain  # keeps --help fast
     from private_ate.domain import Binary, Domain, Interval, Survival
-    from private_ate.domain.weights import as_weights
+    from private_ate.domain.column_types import as_weights
 
     path, outcome, bounds = given["domain"], given["outcome"], given.get("bounds") or []
     binary, event_label = given["binary_outcome"], given.get("event_label")

@@ -28,7 +28,6 @@ from private_ate.methods.public_arms import count_arms, measure_arms
 from private_ate.methods.published.method import (
     PublishedOptions,
     plan_for,
-    require_both_arms,
 )
 from private_ate.methods.registry import METHODS
 from private_ate.models.logistic import fit_logistic
@@ -328,10 +327,9 @@ def _some_rows(study: LocalStudy, rows: Integers) -> LocalStudy:
 
 def _public_pool(study: LocalStudy) -> LocalPool:
     public = study.public()
+    count_arms(public)
     with single_threaded_blas():
-        pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
-    require_both_arms(pool.arms)
-    return pool
+        return public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
 
 
 def _equal_weights(study: LocalStudy) -> np.ndarray:

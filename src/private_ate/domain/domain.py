@@ -8,11 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from private_ate.domain.column_types import Categories, Interval, require_name
+from private_ate.domain.column_types import (
+    Categories,
+    Interval,
+    SamplingWeights,
+    as_weights,
+    require_name,
+)
 from private_ate.domain.outcome import Outcome, StudyLabel
 from private_ate.domain.toml import read_tables, toml_lines
 from private_ate.domain.treatment import Treatment
-from private_ate.domain.weights import SamplingWeights, as_weights
 from private_ate.errors import DomainError
 
 __all__ = ["MOST_OUTCOMES", "Domain", "require_one_outcome"]

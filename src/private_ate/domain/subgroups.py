@@ -16,28 +16,14 @@ from private_ate.domain.column_types import Categories, Interval, parse_number
 from private_ate.domain.domain import Domain
 from private_ate.errors import ArgumentError
 
-__all__ = ["MOST_CELLS", "Cells", "Partition", "subgroup_names"]
+__all__ = ["MOST_CELLS", "Cells", "ColumnPartition"]
 
 MOST_CELLS: Final = 20
 REST: Final = "not known"  # rows with a missing or undeclared entry in some column
 
 
-def subgroup_names(by: object) -> tuple[str, ...]:
-    """Return columns and cuts as they are named; refuse what is no list of different texts."""
-    named = (by,) if isinstance(by, str) else by
-    texts = tuple(named) if isinstance(named, list | tuple) else (None,)
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        msg = "by is a list of columns and cuts, such as ['sex', 'age<65']"
-        raise ArgumentError(msg, parameter="by")
-    found = tuple(str(text).strip() for text in texts)
-    if len(set(found)) != len(found):
-        msg = "by names a column or cut twice"
-        raise ArgumentError(msg, parameter="by")
-    return found
-
-
 @dataclass(frozen=True, slots=True)
-class Partition:
+class ColumnPartition:
     """One way to divide all rows: by the labels of a column, or at a cut.
 
     Attributes
@@ -80,11 +66,11 @@ class Cells:
 
     Attributes
     ----------
-    partitions : tuple of Partition
+    partitions : tuple of ColumnPartition
         The ways in which rows are divided, as asked.
     """
 
-    partitions: tuple[Partition, ...]
+    partitions: tuple[ColumnPartition, ...]
 
     @classmethod
     def of(cls, domain: Domain, by: Sequence[str]) -> Cells:
@@ -132,7 +118,7 @@ class Cells:
         return np.where(known, cell, np.uint8(self.count - 1))
 
 
-def _partition(domain: Domain, text: str) -> Partition:
+def _partition(domain: Domain, text: str) -> ColumnPartition:
     """Read one entry: a declared column of labels, or ``column<number``."""
     column, sign, number = text, "", ""
     if text not in domain.covariates:
@@ -153,15 +139,15 @@ def _partition(domain: Domain, text: str) -> Partition:
             msg = f"column {column!r} has labels: name it alone, without {sign}{number}"
             raise ArgumentError(msg, parameter="by", column=column)
         names = tuple(f"{column}={label}" for label in kind.labels)
-        return Partition(column, names, first, None, missing)
+        return ColumnPartition(column, names, first, None, missing)
     if kind.is_binary and not sign:
-        return Partition(column, (f"{column}=0", f"{column}=1"), first, 0.5, missing)
+        return ColumnPartition(column, (f"{column}=0", f"{column}=1"), first, 0.5, missing)
     return _cut(kind, column, sign, number, first, missing)
 
 
 def _cut(
     kind: Interval, column: str, sign: str, number: str, first: int, missing: int | None
-) -> Partition:
+) -> ColumnPartition:
     value = parse_number(number) if sign else None
     if value is None or not kind.low < value <= kind.high:
         msg = (
@@ -173,7 +159,7 @@ def _cut(
         raise ArgumentError(msg, parameter="by", column=column)
     names = (f"{column}<{number}", f"{column}≥{number}")
     # As encoded entries are made, so that an entry that equals the cut is not below it.
-    return Partition(column, names, first, (value - kind.low) / kind.width, missing)
+    return ColumnPartition(column, names, first, (value - kind.low) / kind.width, missing)
 
 
 def _first_feature(domain: Domain, column: str) -> int:

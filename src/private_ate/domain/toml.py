@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from private_ate.domain.column_types import Binary, Categories, Interval
-from private_ate.domain.outcome import Outcome, StudyLabel
-from private_ate.domain.survival import Survival
-from private_ate.domain.toml_draft import find_unfilled
+from private_ate.domain.column_types import Binary, Categories, Interval, SamplingWeights
+from private_ate.domain.outcome import Outcome, StudyLabel, Survival
 from private_ate.domain.treatment import Treatment
-from private_ate.domain.weights import SamplingWeights
 from private_ate.errors import DomainError
 
-__all__ = ["arm_lines", "read_tables", "toml_lines", "toml_text"]
+__all__ = ["arm_lines", "find_unfilled", "read_tables", "toml_lines", "toml_text"]
+
+# A line up to its comment; a sign inside quotation marks begins none.
+_CODE: Final = re.compile(r"""(?:[^#"']|"(?:\\.|[^"\\])*"|'[^']*')*""")
+_TABLE: Final = re.compile(r"\s*\[(?P<name>[^\[\]]+)\]\s*")
+_KEY: Final = re.compile(r"""\s*(?P<key>"(?:\\.|[^"\\])*"|'[^']*'|[^\s="']+)\s*=""")
 
 
 def read_tables(
@@ -265,3 +269,56 @@ def toml_text(value: object) -> str:
         for character in str(value)
     )
     return f'"{escaped}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Unfilled:
+    """The first ??? of a text: its line, what it stands for, and how many there are."""
+
+    line: int
+    column: str
+    what: str
+    count: int
+
+    @property
+    def sentence(self) -> str:
+        """Say where it is and what to do."""
+        others = f" ({self.count} in all)" if self.count > 1 else ""
+        return (
+            f"line {self.line} of the domain still holds ???{others}: fill in {self.what} from the "
+            "code book"
+        )
+
+
+def find_unfilled(text: str, *, quoted: bool = False) -> Unfilled | None:
+    """Find the first ??? outside comments, or with ``quoted`` the first that is a whole text."""
+    table, found, count = "", None, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _CODE.match(line)
+        code = "" if match is None else match.group()
+        header = _TABLE.fullmatch(code)
+        if header is not None:
+            table = header["name"].strip()
+        marks = code.count('"???"') + code.count("'???'") if quoted else code.count("???")
+        count += marks
+        if marks and found is None:
+            column, what = _asked(table, code)
+            found = number, column, what
+    return None if found is None else Unfilled(*found, count)
+
+
+def _asked(table: str, code: str) -> tuple[str, str]:
+    """Return the column that a line asks about, and what it asks."""
+    key = _KEY.match(code)
+    name = "" if key is None else _bare(key["key"])
+    part, _, column = table.partition(".")
+    if part == "covariates" and not column:
+        return name, f"what is declared of covariate {name!r}"
+    if part == "covariates":
+        column = _bare(column.strip())
+        return column, f"{name} of covariate {column!r}"
+    return "", f"{name} of [{table}]" if table else name or "it"
+
+
+def _bare(key: str) -> str:
+    return key[1:-1] if key[:1] in ("'", '"') else key

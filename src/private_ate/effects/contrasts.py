@@ -1,20 +1,24 @@
-"""From released levels of several arms to means and all their contrasts, with intervals.
+"""From released quantities of arms to their contrasts and means, with intervals.
 
-An outcome belongs to one arm, so that one ε pays for a level of every arm; what follows here is
-made of those levels and the known distributions of their noise, and is free.
+Two arms release the contrast itself, because that halves the variance of the noise; more release a
+level of each, as an outcome belongs to one arm and one ε pays for all. What follows here is made of
+those numbers and the known distributions of their noise, and is free.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
 from private_ate.arrays import Floats
 from private_ate.domain import Interval
-from private_ate.effects.estimate import ArmEstimate, EffectRow
 from private_ate.effects.quantities import (
     DRAWS,
+    EffectRow,
+    Quantity,
     sampling_draws,
     simultaneous_factor,
     weighted_errors,
@@ -27,53 +31,83 @@ from private_ate.release.intervals import (
     noise_draws,
     noise_half_width,
 )
-from private_ate.release.metadata import Arm, Contrast, Pair, around, within
+from private_ate.release.metadata import Arm, Pair, around, longer_half, within
 
 ALL_PAIRS: Final = "all pairs"
 TO_REFERENCE: Final = "against the reference"
 
 
-def compare_arms(
-    arms: Sequence[ArmEstimate],
-    labels: Sequence[str],
+def contrasts_of(
+    quantities: Sequence[Quantity],
     bounds: Interval,
     *,
     coverage: float,
     at_once: float,
     rule: Rule | None,
-) -> tuple[tuple[Arm, ...], tuple[EffectRow, ...], dict[str, float]]:
-    """Return arms and contrasts with their intervals, and how much wider simultaneous ones are.
+) -> tuple[tuple[EffectRow, ...], dict[str, float]]:
+    """Return all contrasts of arms, and how much wider simultaneous intervals are by their scope.
 
-    Contrasts are kept within ± the width of the outcome's bounds and means within the bounds.
-    Intervals follow ``rule``; without one there are those of the noise alone. Simultaneous ones
-    cover all contrasts together with the probability ``at_once``.
+    One quantity is the contrast of two arms; more are levels in the order of the codes.
+    Contrasts are kept within ± the width of the outcome's bounds. Intervals follow ``rule``;
+    without one there are those of the noise alone. Simultaneous ones cover all contrasts together
+    with the probability ``at_once``.
     """
-    pairs = pairs_in_order(len(arms))
+    if len(quantities) == 1:
+        return (_contrast_of_pair(quantities[0], bounds.width, coverage, at_once, rule),), {}
+    pairs = pairs_in_order(len(quantities))
     sums = [
-        weighted_errors([(1.0, arms[first].level), (-1.0, arms[second].level)])
-        for first, second in pairs
+        weighted_errors([(1.0, quantities[arm]), (-1.0, quantities[against])])
+        for arm, against in pairs
     ]
     halves: list[float | None] = [None] * len(pairs)
     factors: dict[str, float] = {}
     if rule is not None:
         known = [half_width(coverage, *errors, rule) for errors in sums]
-        factors = _simultaneous_factors(arms, pairs, known, at_once)
+        factors = _simultaneous_factors(quantities, pairs, known, at_once)
         halves = [*known]
     ends = (-bounds.width, bounds.width)
-    contrasts = tuple(
-        EffectRow(None, contrast_row(
-            labels[first], labels[second],
-            within(arms[first].level.value - arms[second].level.value, ends),
-            half=half, factor=factors.get(ALL_PAIRS),
-            noise=noise_half_width(coverage, noises), width=bounds.width,
-        ))
-        for (first, second), half, (noises, _) in zip(pairs, halves, sums, strict=True)
+    rows = tuple(
+        replace(
+            EffectRow.around(
+                within(quantities[arm].value - quantities[against].value, ends),
+                half, factors.get(ALL_PAIRS), noise_half_width(coverage, noises), bounds.width,
+            ),
+            arm=arm, against=against,
+        )
+        for (arm, against), half, (noises, _) in zip(pairs, halves, sums, strict=True)
     )  # fmt: skip
-    shown = tuple(
-        _released_arm(label, arm, (bounds.low, bounds.high), coverage, rule)
-        for label, arm in zip(labels, arms, strict=True)
-    )
-    return shown, contrasts, factors
+    return rows, factors
+
+
+def _contrast_of_pair(
+    effect: Quantity, width: float, coverage: float, at_once: float, rule: Rule | None
+) -> EffectRow:
+    """Return the one contrast of two arms: with its own intervals, where the method has them."""
+    if effect.noise_interval is None:
+        if rule is None:
+            effect = replace(effect, variances=())
+        effect = effect.with_intervals(coverage, rule or "convolved", width)
+    interval = together = effect.interval
+    if interval is not None and at_once != coverage:
+        if effect.noise and effect.variances:
+            half = half_width(at_once, effect.noise, [effect.variances], "convolved")
+        else:
+            half = _wider(effect.value, interval, coverage, at_once)
+        low, high = (
+            within(end, (-width, width)) for end in (effect.value - half, effect.value + half)
+        )
+        together = (min(low, interval[0]), max(high, interval[1]))
+    return EffectRow(effect.value, interval, together, effect.noise_interval)
+
+
+def _wider(effect: float, interval: Pair, coverage: float, at_once: float) -> float:
+    """Return a half-width that covers more, of an error whose distribution is not known.
+
+    If the density of an error is log-concave, as those of normal errors, of Laplace noise and of
+    their sums are, the logarithm of its tail falls ever faster, so that quantiles grow at most
+    like these logarithms.
+    """
+    return longer_half(effect, interval) * math.log(1 - at_once) / math.log(1 - coverage)
 
 
 def pairs_in_order(arms: int) -> list[tuple[int, int]]:
@@ -82,48 +116,55 @@ def pairs_in_order(arms: int) -> list[tuple[int, int]]:
     return [(arm, 0) for arm in range(1, arms)] + others
 
 
-def contrast_row(
-    arm: str,
-    against: str,
-    effect: float,
-    *,
-    half: float | None,
-    factor: float | None,
-    noise: float,
-    width: float,
-) -> Contrast:
-    """Return a contrast with its intervals, which are kept within ``width`` of zero.
+@dataclass(frozen=True, slots=True)
+class AboutArms:
+    """What a method says of levels by arm, in the order of the codes.
 
-    ``half`` is the half-width of its own interval, None if no interval was paid for; that of the
-    simultaneous one is ``factor`` times as wide.
+    Attributes
+    ----------
+    are_means : bool
+        Whether levels are means; otherwise they are means up to a number that all arms share.
+    units : sequence of int or None
+        How many units each arm holds, where that is public.
+    weighted : sequence of bool or None
+        Whether each arm's units were weighted to stand for all; None for all arms.
     """
-    ends = (-width, width)
-    wider = None if half is None or factor is None else factor * half
-    return Contrast(
-        arm, against, effect,
-        interval=around(effect, half, ends),
-        simultaneous=around(effect, wider, ends),
-        noise_interval=around(effect, noise, ends),
-    )  # fmt: skip
+
+    are_means: bool = True
+    units: Sequence[int] | None = None
+    weighted: Sequence[bool] | None = None
 
 
-def _released_arm(
-    label: str, arm: ArmEstimate, ends: Pair, coverage: float, rule: Rule | None
-) -> Arm:
-    beyond = arm.mean_noise
-    (noise,) = arm.level.noise
-    mean = None if arm.mean is None else within(arm.mean, ends)
-    interval = noise_interval = None
-    if mean is not None:
-        noises = [noise] if beyond is None else [noise, beyond]
-        half = None if rule is None else half_width(coverage, noises, [arm.level.variances], rule)
-        interval = around(mean, half, ends)
-        noise_interval = around(mean, noise_half_width(coverage, noises), ends)
-    return Arm(
-        label, arm.units, mean, interval, noise_interval,
-        noise=_plain(noise), mean_noise=None if beyond is None else _plain(beyond),
-        variances=arm.level.variances, weighted=arm.weighted,
-    )  # fmt: skip
+def arms_of_levels(
+    levels: Sequence[Quantity],
+    labels: Sequence[str],
+    bounds: Interval,
+    about: AboutArms,
+    *,
+    coverage: float,
+    rule: Rule | None,
+) -> tuple[Arm, ...]:
+    """Return the arms as a release lists them; means are kept within the outcome's bounds.
+
+    A level has one noise, independent of that of other arms.
+    """
+    ends = (bounds.low, bounds.high)
+    found = []
+    for code, (label, level) in enumerate(zip(labels, levels, strict=True)):
+        (noise,) = level.noise
+        mean = within(level.value, ends) if about.are_means else None
+        interval = noise_interval = None
+        if mean is not None:
+            half = None if rule is None else half_width(coverage, [noise], [level.variances], rule)
+            interval = around(mean, half, ends)
+            noise_interval = around(mean, noise_half_width(coverage, [noise]), ends)
+        found.append(Arm(
+            label, None if about.units is None else about.units[code],
+            mean, interval, noise_interval,
+            noise=_plain(noise), mean_noise=None, variances=level.variances,
+            weighted=about.weighted is None or about.weighted[code],
+        ))  # fmt: skip
+    return tuple(found)
 
 
 def _plain(noise: NoiseDistribution) -> NoiseDistribution | None:
@@ -134,16 +175,16 @@ def _plain(noise: NoiseDistribution) -> NoiseDistribution | None:
 
 
 def _simultaneous_factors(
-    arms: Sequence[ArmEstimate],
+    levels: Sequence[Quantity],
     pairs: Sequence[tuple[int, int]],
     halves: Sequence[float],
     coverage: float,
 ) -> dict[str, float]:
     """Return the factors of all pairs and of those with the reference, which stand first."""
     # Streams go to arms by their errors, so that the order of arms does not matter.
-    by_error = sorted(range(len(arms)), key=lambda place: _order_of(arms[place]))
-    drawn = [_errors(by_error.index(place), arm) for place, arm in enumerate(arms)]
-    counts = {ALL_PAIRS: len(pairs), TO_REFERENCE: len(arms) - 1}
+    by_error = sorted(range(len(levels)), key=lambda place: _order_of(levels[place]))
+    drawn = [_errors(by_error.index(place), level) for place, level in enumerate(levels)]
+    counts = {ALL_PAIRS: len(pairs), TO_REFERENCE: len(levels) - 1}
     return {
         scope: simultaneous_factor(
             (drawn[first] - drawn[second] for first, second in pairs[:count]),
@@ -154,14 +195,14 @@ def _simultaneous_factors(
     }
 
 
-def _order_of(arm: ArmEstimate) -> tuple[object, ...]:
-    (noise,) = arm.level.noise
-    return noise.unit, noise.name, noise.epsilon, arm.level.variances
+def _order_of(level: Quantity) -> tuple[object, ...]:
+    (noise,) = level.noise
+    return noise.unit, noise.name, noise.epsilon, level.variances
 
 
-def _errors(place: int, arm: ArmEstimate) -> Floats:
+def _errors(place: int, level: Quantity) -> Floats:
     """Return simulated errors of a level: its noise, and a normal of one of its variances."""
     named = f"errors of place {place} behind simultaneous intervals"
     noise, normal, which = fixed_uniforms(named, 3, DRAWS)
-    (own,) = arm.level.noise
-    return noise_draws(own, noise) + sampling_draws(arm.level.variances, normal, which)
+    (own,) = level.noise
+    return noise_draws(own, noise) + sampling_draws(level.variances, normal, which)

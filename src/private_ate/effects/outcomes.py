@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from private_ate.domain import Domain
-from private_ate.effects.estimate import EffectRow, Estimate
+from private_ate.effects.estimate import Estimate
 from private_ate.facts import Facts
-from private_ate.release.intervals import half_width
-from private_ate.release.metadata import Contrast, Pair, longer_half, within
+from private_ate.release.metadata import Pair
 from private_ate.settings import ABSENT, Absent, EqualEffects, OutcomeFacts
 
 _TOGETHER: Final = (
@@ -24,67 +22,36 @@ def merge_outcomes(
     runs: Sequence[Estimate],
     domain: Domain,
     *,
-    coverage: float,
     is_joint: bool,
     bounds_are_declared: bool,
 ) -> Estimate:
     """Return the headline's estimate with the rows of all outcomes; all of it is post-processing.
 
-    Intervals that cover at once have room for all outcomes, by Bonferroni's rule between outcomes:
-    nothing is assumed about how outcomes hang together. ``is_joint`` says whether outcomes were
-    drawn together; otherwise each had an equal part of ε.
+    Every run was asked with the number of outcomes, so that its intervals at once have room for all
+    of them, by Bonferroni's rule between outcomes: nothing is assumed about how outcomes hang
+    together. ``is_joint`` says whether outcomes were drawn together; otherwise each had an equal
+    part of ε.
     """
-    with_rows = [_with_row(run, domain, place, coverage) for place, run in enumerate(runs)]
     columns = [one.column for one in domain.outcomes]
-    first, *others = with_rows
+    first, *others = runs
     held: Any = first.settings  # a frozen dataclass that has room for outcomes
     texts = held.notes if isinstance(held.notes, tuple) else ()
     how = "drawn together" if is_joint else "each with an equal part of ε"
     settings = replace(
         held,
-        budget=held.budget if is_joint else _budgets(columns, with_rows),
+        budget=held.budget if is_joint else _budgets(columns, runs),
         notes=(_TOGETHER.format(len(runs), columns[0], how), *texts),
         outcomes=tuple(
             _facts(run, domain, place, bounds_are_declared=bounds_are_declared)
-            for place, run in enumerate(with_rows)
+            for place, run in enumerate(runs)
         ),
     )
     return replace(
         first,
         settings=settings,
-        warnings=_warnings(columns, [run.warnings for run in with_rows]),
+        warnings=_warnings(columns, [run.warnings for run in runs]),
         further=tuple(zip(columns[1:], others, strict=True)),
     )
-
-
-def _with_row(run: Estimate, domain: Domain, place: int, coverage: float) -> Estimate:
-    """Return an outcome's estimate with its effect of two arms as a row, where it has none."""
-    if run.rows:
-        return run
-    control, treated = domain.treatment.coded
-    width = domain.of_outcome(place).bounds.width
-    at_once = 1 - (1 - coverage) / len(domain.outcomes)
-    together: Pair | None = None
-    if run.interval is not None:
-        known = next((one for one in run.quantities if one.noise and one.variances), None)
-        if known is not None:
-            half = half_width(at_once, known.noise, [known.variances], "convolved")
-        else:
-            half = _wider(run.ate, run.interval, coverage, at_once)
-        low, high = (within(end, (-width, width)) for end in (run.ate - half, run.ate + half))
-        together = (min(low, run.interval[0]), max(high, run.interval[1]))
-    row = Contrast(treated, control, run.ate, run.interval, together, run.noise_interval)
-    return replace(run, rows=(EffectRow(None, row),))
-
-
-def _wider(effect: float, interval: Pair, coverage: float, at_once: float) -> float:
-    """Return a half-width that covers more, of an error whose distribution is not known.
-
-    If the density of an error is log-concave, as those of normal errors, of Laplace noise and of
-    their sums are, the logarithm of its tail falls ever faster, so that quantiles grow at most
-    like these logarithms.
-    """
-    return longer_half(effect, interval) * math.log(1 - at_once) / math.log(1 - coverage)
 
 
 def _facts(run: Estimate, domain: Domain, place: int, *, bounds_are_declared: bool) -> OutcomeFacts:

@@ -7,7 +7,7 @@ weighted sum, and its errors are sums of independent noises and of normal sampli
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Final, Self
 
@@ -105,6 +105,10 @@ class Prediction:
     def erring(self) -> Quantity:
         """The quantity as it errs: with its sampling variance instead of the interval's."""
         return replace(self.quantity, variances=(self.sampling,))
+
+
+Predict = Callable[[int, float], tuple[Prediction, ...]]
+"""What a method will release of so many rows at an ε, a prediction for each quantity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from scipy.special import ndtri
 
 from private_ate.arrays import Floats
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release import Pair
 from private_ate.release.intervals import (
     Rule,
     fixed_uniforms,
@@ -26,6 +25,7 @@ from private_ate.release.intervals import (
     noise_draws,
     noise_half_width,
 )
+from private_ate.release.metadata import Pair, around
 
 DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
 # The same for every release, which reads them only; 320 kB at most for each name.
@@ -85,7 +85,52 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class RowWeights:
+class EffectRow:
+    """A contrast of two arms, by their codes: a row of the table of effects.
+
+    Attributes
+    ----------
+    effect : float
+        The released number, in units of the outcome.
+    interval : pair of float or None
+        Its confidence interval; None if none was paid for.
+    simultaneous : pair of float or None
+        The interval that covers together with those of all other rows.
+    noise_interval : pair of float or None
+        Range of the effect without noise.
+    arm, against : int
+        The arm whose effect it is, and the one that it is compared with.
+    subgroup : str or None
+        Whom it speaks of; None for all units.
+    """
+
+    effect: float
+    interval: Pair | None
+    simultaneous: Pair | None
+    noise_interval: Pair | None
+    arm: int = 1
+    against: int = 0
+    subgroup: str | None = None
+
+    @classmethod
+    def around(
+        cls, effect: float, half: float | None, factor: float | None, noise: float, width: float
+    ) -> EffectRow:
+        """Return a row with its intervals, which are kept within ``width`` of zero.
+
+        ``half`` is the half-width of its own interval, None if no interval was paid for; that of
+        the simultaneous one is ``factor`` times as wide.
+        """
+        ends = (-width, width)
+        wider = None if half is None or factor is None else factor * half
+        return cls(
+            effect, around(effect, half, ends), around(effect, wider, ends),
+            around(effect, noise, ends),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
     """Which weighted sum a row is: weights of subgroups, and of what each of them released."""
 
     subgroups: tuple[float, ...]  # the finest
@@ -93,7 +138,7 @@ class RowWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class Heterogeneity:
+class EqualityTest:
     """A test of equal effects: Cochran's Q, its degrees of freedom, the chance of one as large."""
 
     statistic: float
@@ -210,23 +255,23 @@ class ReleasedSubgroups:
         """Whether an interval was paid for in every subgroup."""
         return all(likely for subgroup in self._variances for likely in subgroup)
 
-    def value(self, row: RowWeights) -> float:
+    def value(self, row: RowForm) -> float:
         """Return the row's number."""
         return float(np.array(row.subgroups) @ self.values @ np.array(row.quantities))
 
-    def noise_half(self, row: RowWeights, coverage: float) -> float:
+    def noise_half(self, row: RowForm, coverage: float) -> float:
         """Return the half-width that covers the noise alone."""
         return noise_half_width(coverage, self.noises(row))
 
-    def half(self, row: RowWeights, coverage: float) -> float:
+    def half(self, row: RowForm, coverage: float) -> float:
         """Return the half-width that covers noise and sampling."""
         return half_width(coverage, self.noises(row), self.likely(row), "convolved")
 
-    def variance(self, row: RowWeights) -> float:
+    def variance(self, row: RowForm) -> float:
         """Return the row's expected sampling variance."""
         return sum(float(np.mean(values)) for values in self.likely(row))
 
-    def _shared(self, row: RowWeights) -> float:
+    def _shared(self, row: RowForm) -> float:
         """Return the variance that a row has because what is unbalanced is alike in all subgroups.
 
         Errors of subgroups that are the same add up whole; their squares are in the variances.
@@ -236,7 +281,7 @@ class ReleasedSubgroups:
         return float(np.maximum(added, 0.0) @ np.array(row.quantities) ** 2)
 
     def simultaneous_factor(
-        self, rows: Sequence[RowWeights], halves: Sequence[float], coverage: float
+        self, rows: Sequence[RowForm], halves: Sequence[float], coverage: float
     ) -> float:
         """Return how much wider intervals of rows must be to cover all at once."""
         errors = (
@@ -244,7 +289,7 @@ class ReleasedSubgroups:
         )
         return simultaneous_factor(errors, halves, coverage)
 
-    def test_equal(self, quantities: tuple[float, ...]) -> Heterogeneity | None:
+    def test_equal(self, quantities: tuple[float, ...]) -> EqualityTest | None:
         """Test whether all subgroups have the same effect, by Cochran's Q with known noise.
 
         Subgroups that were reconciled err together: Q is taken with the covariances of their
@@ -254,7 +299,7 @@ class ReleasedSubgroups:
         if count < 2 or not self.has_variances:
             return None
         covariance = np.diag(
-            [self.variance(RowWeights(tuple(one), quantities)) for one in np.eye(count).tolist()]
+            [self.variance(RowForm(tuple(one), quantities)) for one in np.eye(count).tolist()]
         )
         for source in self._sources:
             moved = quantities[source.quantity] * source.moves
@@ -267,9 +312,9 @@ class ReleasedSubgroups:
         errors = self._errors_of(quantities, self._apart)
         chance = np.einsum("ij,ij->j", errors, middle @ errors)
         larger = int(np.count_nonzero(chance >= found))
-        return Heterogeneity(found, count - 1, (1 + larger) / (1 + DRAWS))
+        return EqualityTest(found, count - 1, (1 + larger) / (1 + DRAWS))
 
-    def likely(self, row: RowWeights) -> list[list[float]]:
+    def likely(self, row: RowForm) -> list[list[float]]:
         """Return equally likely values of each independent part of a row's sampling variance.
 
         All units that were paid for have the variances of their own weights.
@@ -288,7 +333,7 @@ class ReleasedSubgroups:
         ]
         return [*found, [self._shared(row)]]
 
-    def noises(self, row: RowWeights) -> list[NoiseDistribution]:
+    def noises(self, row: RowForm) -> list[NoiseDistribution]:
         """Return the independent noises of a row."""
         found = []
         for source in self._sources:

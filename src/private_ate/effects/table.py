@@ -6,51 +6,49 @@ Every row is a weighted sum of released quantities. All of it is post-processing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from private_ate.domain import Interval
-from private_ate.effects.contrasts import contrast_row, pairs_in_order
-from private_ate.effects.estimate import EffectRow
-from private_ate.effects.quantities import (
-    ReleasedSubgroups,
-    RowWeights,
-)
+from private_ate.effects.contrasts import pairs_in_order
+from private_ate.effects.quantities import EffectRow, ReleasedSubgroups, RowForm
 from private_ate.release.metadata import Arm, around, within
 from private_ate.settings import EqualEffects
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """A row to be made: of which subgroup, which contrast, and which weighted sum it is."""
 
     subgroup: str | None
-    arm: str
-    against: str
-    weights: RowWeights
+    arm: int
+    against: int
+    weights: RowForm
 
 
 def table_rows(
     shares: Sequence[float],
     groups: Sequence[tuple[str, tuple[int, ...]]],
-    labels: tuple[str, ...],
-) -> list[Row]:
+    arms: int,
+) -> list[TableRow]:
     """Return the rows of a table: all pairs of arms for all units, then groups by the reference.
 
     ``groups`` are the rows' names with the places of the finest subgroups in each.
     """
-    contrasts = _contrasts(labels)
+    contrasts = _contrasts(arms)
     everyone = tuple(shares)
-    rows = [Row(None, arm, against, RowWeights(everyone, sums)) for arm, against, sums in contrasts]
+    rows = [
+        TableRow(None, arm, against, RowForm(everyone, sums)) for arm, against, sums in contrasts
+    ]
     return rows + [
-        Row(name, arm, against, RowWeights(finest, sums))
+        TableRow(name, arm, against, RowForm(finest, sums))
         for name, finest in _weights(everyone, groups)
-        for arm, against, sums in contrasts[: len(labels) - 1]
+        for arm, against, sums in contrasts[: arms - 1]
     ]
 
 
 def rows_of_subgroups(
     released: ReleasedSubgroups,
-    rows: Sequence[Row],
+    rows: Sequence[TableRow],
     width: float,
     coverage: float,
     at_once: float | None,
@@ -66,12 +64,12 @@ def rows_of_subgroups(
         factor = released.simultaneous_factor([row.weights for row in rows], known, at_once)
         halves = [*known]
     made = [
-        EffectRow(
-            row.subgroup,
-            contrast_row(
-                row.arm, row.against, released.value(row.weights), half=half, factor=factor,
-                noise=released.noise_half(row.weights, coverage), width=width,
+        replace(
+            EffectRow.around(
+                released.value(row.weights), half, factor,
+                released.noise_half(row.weights, coverage), width,
             ),
+            arm=row.arm, against=row.against, subgroup=row.subgroup,
         )
         for row, half in zip(rows, halves, strict=True)
     ]  # fmt: skip
@@ -81,8 +79,8 @@ def rows_of_subgroups(
 def equal_effects(released: ReleasedSubgroups, labels: tuple[str, ...]) -> tuple[EqualEffects, ...]:
     """Test for each arm whether its effect against the reference is the same in all subgroups."""
     found = [
-        (arm, against, released.test_equal(sums))
-        for arm, against, sums in _contrasts(labels)[: len(labels) - 1]
+        (labels[arm], labels[against], released.test_equal(sums))
+        for arm, against, sums in _contrasts(len(labels))[: len(labels) - 1]
     ]
     return tuple(
         EqualEffects(arm, against, test.statistic, test.degrees, test.p_value)
@@ -103,7 +101,7 @@ def arm_of_subgroups(
 ) -> Arm:
     """Return an arm of all units; its noise is the sum of many draws, of no single distribution."""
     sums = tuple(float(place == other) for other in range(len(labels)))
-    weights = RowWeights(released.shares, sums)
+    weights = RowForm(released.shares, sums)
     ends = (bounds.low, bounds.high)
     mean = within(released.value(weights), ends)
     return Arm(
@@ -116,17 +114,17 @@ def arm_of_subgroups(
     )  # fmt: skip
 
 
-def _contrasts(labels: tuple[str, ...]) -> list[tuple[str, str, tuple[float, ...]]]:
+def _contrasts(arms: int) -> list[tuple[int, int, tuple[float, ...]]]:
     """Return (arm, against, weights of quantities): against the reference, then other pairs.
 
     Two arms release their contrast, more a level each.
     """
-    if len(labels) == 2:
-        return [(labels[1], labels[0], (1.0,))]
+    if arms == 2:
+        return [(1, 0, (1.0,))]
     return [
-        (labels[arm], labels[against],
-         tuple(float(place == arm) - float(place == against) for place in range(len(labels))))
-        for arm, against in pairs_in_order(len(labels))
+        (arm, against,
+         tuple(float(place == arm) - float(place == against) for place in range(arms)))
+        for arm, against in pairs_in_order(arms)
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ that a disk is good at.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -116,11 +116,10 @@ class GatheredRows:
         inside = stack.inside
         if self.takes_part is not None:
             inside = inside & self.takes_part[places]
-        weights = None if self.weights is None else self.weights[places]
-        return Groups(
-            np.moveaxis(covariates, 0, -1), self.arm[places], self.outcome[places], inside,
-            weights,
-        )  # fmt: skip
+        groups = Groups(
+            np.moveaxis(covariates, 0, -1), self.arm[places], self.outcome[places], inside
+        )
+        return groups if self.weights is None else replace(groups, weights=self.weights[places])
 
 
 def groups_of(grouping: Grouping, places: Integers) -> Integers:

@@ -384,13 +384,14 @@ class LocalStudy:
     def _block(self, start: int) -> Block:
         rows = slice(start, start + _BLOCK_ROWS)
         outcome = None if self.outcome is None else self.outcome[rows]
-        takes_part = None if self.takes_part is None else self.takes_part[rows]
-        observed = None if self.observed is None else self.observed[rows]
-        weights = None if self.weights is None else self.weights[rows]
+        columns = {
+            name: held[rows]
+            for name in ("takes_part", "observed", "weights")
+            if (held := getattr(self, name)) is not None
+        }
         return Block(
-            self.covariates[:, rows].T, self.arm[rows], outcome, start, takes_part, observed,
-            self.arms, weights,
-        )  # fmt: skip
+            self.covariates[:, rows].T, self.arm[rows], outcome, start, arms=self.arms, **columns
+        )
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""

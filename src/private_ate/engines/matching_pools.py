@@ -40,18 +40,6 @@ class LocalWeights:
         return self.treatment.view(np.uint8)
 
     @property
-    def largest_treated(self) -> int:
-        """The largest treated weight, where there are two arms."""
-        _, treated = self.largest
-        return treated
-
-    @property
-    def largest_control(self) -> int:
-        """The largest control weight, where there are two arms."""
-        control, _ = self.largest
-        return control
-
-    @property
     def values(self) -> Floats:
         """The weights as they are used."""
         return self.steps / (1 << WEIGHT_BITS)
@@ -79,7 +67,8 @@ class LocalPool:
 
     def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
         """Match greedily in row order within the limits and return the weights."""
-        mass = self._order.match_greedily(neighbors, limits.treated, limits.control)
+        control, treated = limits
+        mass = self._order.match_greedily(neighbors, treated, control)
         return LocalWeights.summarize(1.0 + mass, self._order.treatment)
 
     def match_sharing_ties(self, neighbors: int) -> LocalWeights:
@@ -126,7 +115,7 @@ class LocalArmPool:
     def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
         """Match greedily in row order within the limits and return the weights."""
         mass = np.zeros(self.arm.size)
-        for order, limit in zip(self._orders(), limits.counts, strict=True):
+        for order, limit in zip(self._orders(), limits, strict=True):
             mass += order.match_greedily(neighbors, limit, None)
         return LocalWeights.summarize(1.0 + mass, self.arm, self.count)
 

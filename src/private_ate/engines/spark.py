@@ -35,7 +35,7 @@ from private_ate.engines.spark_lines import (
 from private_ate.engines.spark_public import count_public
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
-from private_ate.study import Block, Grouping, Groups, Summable
+from private_ate.study import ALL_PRESENT, Block, Grouping, Groups, Summable
 
 __all__ = ["NEEDS_ORDER", "UNFINISHED", "SparkStudy"]
 
@@ -300,7 +300,7 @@ def _runner(
                 covariates, treatment, outcome, *masks = pickle.loads(block)  # noqa: S301
                 takes_part, observed, *weights = masks
                 shown = outcome if shows_outcome else None
-                seen = observed if shows_observed else None
+                seen = observed if shows_observed else ALL_PRESENT
                 part = kernel(
                     Block(covariates.T, treatment, shown, start, takes_part, seen, arms, *weights)
                 )

@@ -17,7 +17,7 @@ from scipy.special import expit, ndtri, softmax
 
 from private_ate.arrays import Bits, Codes, Floats
 from private_ate.domain import Interval
-from private_ate.effects.predictions import Prediction
+from private_ate.effects.predictions import Predict
 from private_ate.methods.probability import Probability
 from private_ate.models.folds import scatter
 from private_ate.request import Request
@@ -27,10 +27,10 @@ __all__ = [
     "MOST_ROWS",
     "Assumptions",
     "MadeUpRows",
+    "PlannedRows",
     "PopulationGuess",
     "Predict",
     "Predictor",
-    "PublicRows",
     "make_up_arms",
     "make_up_rows",
 ]
@@ -68,7 +68,7 @@ class PopulationGuess:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicRows:
+class PlannedRows:
     """The public columns of a study of any number of rows.
 
     Attributes
@@ -114,7 +114,7 @@ class Assumptions:
         The guessed mean of private sampling weights over their bound; 1 without any.
     probability : Probability or None
         The known probability of treatment in a trial.
-    public : PublicRows or None
+    public : PlannedRows or None
         At label level the public columns.
     learned : object or None
         What the method has learnt from more rows than those of ``public``, for subgroups.
@@ -127,12 +127,9 @@ class Assumptions:
     alike_share: float
     weight_share: float = 1.0
     probability: Probability | None = None
-    public: PublicRows | None = None
+    public: PlannedRows | None = None
     learned: object | None = None
 
-
-Predict = Callable[[int, float], tuple[Prediction, ...]]
-"""What a method will release of so many rows at an ε, a prediction for each quantity."""
 
 Predictor = Callable[[Assumptions, Request], Predict]
 """A method's ``predictor``: called once for a study, what it returns once for each n and ε."""

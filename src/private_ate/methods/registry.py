@@ -17,8 +17,10 @@ from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
 if TYPE_CHECKING:
-    from private_ate.methods.assumptions import Predictor
-    from private_ate.request import Estimand, Estimator, Target
+    from collections.abc import Callable
+
+    from private_ate.effects.predictions import Predict
+    from private_ate.request import Estimand, Estimator, Request, Target
 
 __all__ = [
     "AUTO",
@@ -94,9 +96,9 @@ class Method:
         return cast("Estimator", _loaded(self.run_at))
 
     @property
-    def predictor(self) -> Predictor:
-        """The function that predicts its quantities, for plans."""
-        return cast("Predictor", _loaded(self.predict_at))
+    def predictor(self) -> Callable[[Any, Request], Predict]:
+        """The function that predicts its quantities from `methods.assumptions.Assumptions`."""
+        return cast("Callable[[Any, Request], Predict]", _loaded(self.predict_at))
 
     @property
     def is_baseline(self) -> bool:

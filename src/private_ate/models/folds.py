@@ -117,18 +117,15 @@ def rows_of(block: Block, rows: slice) -> Block:
     """Return some of a block's rows as a block."""
     outcome = None if block.outcome is None else block.outcome[rows]
     start = block.first + (rows.start or 0)
-    takes_part = None if block.takes_part is None else block.takes_part[rows]
-    observed = None if block.observed is None else block.observed[rows]
-    weights = None if block.weights is None else block.weights[rows]
     return Block(
         block.covariates[rows],
         block.arm[rows],
         outcome,
         start,
-        takes_part,
-        observed,
+        block.takes_part[rows],
+        block.observed[rows],
         block.arms,
-        weights,
+        block.weights[rows],
     )
 
 

@@ -40,16 +40,10 @@ from private_ate.planning.assumptions import (
     settle_arms,
     spread_of,
 )
-from private_ate.planning.plan import Plan
+from private_ate.planning.plan import Plan, Planner
 from private_ate.planning.solve import Solve, make_plan
-from private_ate.planning.survival import Asked, stand_in
-from private_ate.planning.table import (
-    Planner,
-    in_parts,
-    plan_contrasts,
-    plan_subgroups,
-    plan_together,
-)
+from private_ate.planning.survival import StandIn, stand_in
+from private_ate.planning.table import plan_contrasts, plan_subgroups, plan_together
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.request import (
@@ -165,7 +159,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         quantity=quantity,
     )  # fmt: skip
     stood_in = stand_in(
-        Asked(data, domain, request, outcome, outcome_sd, explained), treatment, risk, censored
+        StandIn(data, domain, request, outcome, outcome_sd, explained), treatment, risk, censored
     )
     data, domain, request = stood_in.data, stood_in.domain, stood_in.request
     outcome, outcome_sd, explained = stood_in.outcome, stood_in.outcome_sd, stood_in.explained
@@ -206,7 +200,8 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
             for place, one in enumerate(several.outcomes)
         })  # fmt: skip
         if not has_public_covariates(level):
-            planner = in_parts(planner, len(several.outcomes))
+            parts = len(several.outcomes)
+            planner = planner.at(lambda epsilon: epsilon / parts)
     with single_threaded_blas():
         return make_plan(stood_in.finish(planner), request, budgets, wanted=half_width, solve=solve)
 

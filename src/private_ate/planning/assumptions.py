@@ -19,8 +19,8 @@ from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.methods.assumptions import (
     MOST_ROWS,
+    PlannedRows,
     PopulationGuess,
-    PublicRows,
     make_up_arms,
     make_up_rows,
 )
@@ -285,7 +285,7 @@ def spread_of(outcome_sd: float | Mapping[str, float] | None, column: str | None
 
 def made_up_rows(
     sizes: StudySizes, guess: PopulationGuess, treatment: Treatment | None, shares: Sequence[float]
-) -> PublicRows:
+) -> PlannedRows:
     """Return made-up rows for these sizes and guesses.
 
     Three arms or more are those of the treatment, with these shares in the order of their codes.
@@ -320,10 +320,10 @@ def made_up_rows(
             treated = np.arange(rows) < max(round(guess.share * rows), 1)
         return LocalStudy(domain, encoded, treated, None)
 
-    return PublicRows(sizes.rows, False, draw)
+    return PlannedRows(sizes.rows, False, draw)
 
 
-def rows_like(study: LocalStudy) -> PublicRows:
+def rows_like(study: LocalStudy) -> PlannedRows:
     """Return the public rows of a study, or others like them, drawn with replacement."""
 
     def draw(rows: int) -> LocalStudy:
@@ -339,10 +339,10 @@ def rows_like(study: LocalStudy) -> PublicRows:
         covariates = np.ascontiguousarray(known.covariates[drawn].T)
         arm = known.arm[drawn]
         kept = arm.view(np.bool_) if study.arms == 2 else arm
-        weights = None if known.weights is None else known.weights[drawn]
+        weights = None if study.weights is None else known.weights[drawn]
         return LocalStudy(study.domain, covariates, kept, None, weights=weights)
 
-    return PublicRows(study.size, True, draw)
+    return PlannedRows(study.size, True, draw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,15 +351,13 @@ class _PublicSample:
 
     covariates: Floats  # shape (m, d)
     arm: Codes
-    weights: Floats | None  # sampling weights over their bound, if there are any
+    weights: Floats  # sampling weights over their bound
 
     def __add__(self, other: _PublicSample) -> _PublicSample:
         return _PublicSample(
             np.concatenate([self.covariates, other.covariates]),
             np.concatenate([self.arm, other.arm]),
-            None
-            if self.weights is None or other.weights is None
-            else np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.weights, other.weights]),
         )
 
 
@@ -369,8 +367,7 @@ def _gathered(study: LocalStudy) -> _PublicSample:
 
     def kernel(block: Block) -> _PublicSample:
         kept = np.arange(-block.first % stride, block.arm.size, stride)
-        weights = None if block.weights is None else block.weights[kept]
-        return _PublicSample(block.covariates[kept], block.arm[kept], weights)
+        return _PublicSample(block.covariates[kept], block.arm[kept], block.weights[kept])
 
     return study.fold(kernel, title="people")
 

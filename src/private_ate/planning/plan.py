@@ -1,15 +1,17 @@
-"""The values of a plan: what to expect at each ε, and the answer to a wanted half-width."""
+"""The values of a plan, and the planner that makes its rows at any number of rows and ε."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from private_ate.codec import OMITTED, encode
+from private_ate.effects.predictions import PredictedRow
 from private_ate.privacy.levels import Level
 from private_ate.showing import show
 
-__all__ = ["Plan", "PlanRow"]
+__all__ = ["Plan", "PlanRow", "PlannedRow", "Planner", "Reach"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +124,96 @@ class Plan:
 
     def __str__(self) -> str:
         return show(self, "text", str)
+
+
+class PlannedRow(NamedTuple):
+    """A row of a plan at one ε; its numbers are computed when they are asked for."""
+
+    errors: PredictedRow
+    size: int
+    arm: str | None = None
+    against: str | None = None
+    outcome: str | None = None
+    subgroup: str | None = None
+
+    def plan_row(self, epsilon: float, coverage: float) -> PlanRow:
+        """Write down what is expected."""
+        expected = self.errors.expected(coverage)
+        return PlanRow(
+            epsilon,
+            expected.noise,
+            expected.sampling,
+            expected.error,
+            expected.half_width,
+            self.errors.note,
+            expected.half_width + expected.margin,
+            self.size,
+            self.errors.adjusted,
+            self.arm,
+            self.against,
+            self.outcome,
+            self.subgroup,
+        )
+
+
+Table = Callable[[int, float], Sequence[PlannedRow]]
+"""Rows of a plan about so many rows of data at an ε."""
+
+
+class Reach(NamedTuple):
+    """The half-width that decides whether a wanted one is reached, and whether its row adjusts."""
+
+    half_width: float
+    adjusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Predictions for one method, the rows of the study if it is there, and what they rest on.
+
+    Attributes
+    ----------
+    method : str
+        The method that is planned for.
+    size : int or None
+        Rows of the study.
+    coverage : float
+        Of its intervals.
+    caveat : str
+        What predictions rest on.
+    table : Table
+        All rows.
+    deciding : Table
+        The rows in all of which a wanted half-width is reached.
+    whose : str
+        Those rows in words; empty where there is one.
+    """
+
+    method: str
+    size: int | None
+    coverage: float
+    caveat: str
+    table: Table
+    deciding: Table
+    whose: str = ""
+
+    def plan_rows(self, size: int, epsilon: float) -> tuple[PlanRow, ...]:
+        """Return the rows of a plan at one ε."""
+        return tuple(row.plan_row(epsilon, self.coverage) for row in self.table(size, epsilon))
+
+    def at(self, spent: Callable[[float], float], caveat: str = "") -> Planner:
+        """Return the planner of what is left of ε, as a function of it, with more said before."""
+        return replace(
+            self,
+            table=lambda size, epsilon: self.table(size, spent(epsilon)),
+            deciding=lambda size, epsilon: self.deciding(size, spent(epsilon)),
+            caveat=caveat + self.caveat,
+        )
+
+    def reach(self, size: int, epsilon: float) -> Reach:
+        """Return the widest half-width of the deciding rows."""
+        reached = [
+            Reach(row.errors.half_width(self.coverage), row.errors.adjusted)
+            for row in self.deciding(size, epsilon)
+        ]
+        return max(reached, key=lambda one: one.half_width)

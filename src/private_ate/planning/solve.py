@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from private_ate.errors import ArgumentError
-from private_ate.planning.plan import Plan, PlanRow
-from private_ate.planning.table import Planner, Reach
+from private_ate.planning.plan import Plan, Planner, PlanRow, Reach
 from private_ate.request import Request
 
 __all__ = ["Solve", "make_plan"]
@@ -86,13 +85,13 @@ def _plan(
     )  # fmt: skip
 
 
-def _as_designed(found: Answer, request: Request) -> Answer:
+def _as_designed(found: Solution, request: Request) -> Solution:
     """Let an unadjusted comparison stand for the answer where the design is randomised."""
-    return Answer(found.least, found.least) if request.design == "randomized" else found
+    return Solution(found.least, found.least) if request.design == "randomized" else found
 
 
-def _epsilon_text(wanted: str, found: Answer) -> str:
-    """Answer with an ε; where the least one adjusts for nothing, say so first."""
+def _epsilon_text(wanted: str, found: Solution) -> str:
+    """Solution with an ε; where the least one adjusts for nothing, say so first."""
     if found.least is None:
         return (
             f"a half-width of {wanted} is unreachable: even ε = {LARGEST:g} does not suffice; "
@@ -109,8 +108,8 @@ def _epsilon_text(wanted: str, found: Answer) -> str:
     return f"ε = {found.least:g} would do only without adjusting for covariates; adjusted, {answer}"
 
 
-def _rows_text(epsilon: float, found: Answer) -> str:
-    """Answer with rows that let the estimate adjust, or say first that it does not."""
+def _rows_text(epsilon: float, found: Solution) -> str:
+    """Solution with rows that let the estimate adjust, or say first that it does not."""
     at = f"at ε = {epsilon:g}"
     if found.least is None:
         return f"more than {MOST_ROWS:,} rows {at}"
@@ -123,7 +122,7 @@ def _rows_text(epsilon: float, found: Answer) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Solution:
     """The least of what was asked for, and what it takes if the estimate shall adjust.
 
     ``adjusting`` is the same as ``least`` where that adjusts; None stands for unreachable.
@@ -133,7 +132,7 @@ class Answer:
     adjusting: float | None
 
 
-def answer_with_epsilon(planner: Planner, size: int, wanted: float) -> Answer:
+def answer_with_epsilon(planner: Planner, size: int, wanted: float) -> Solution:
     """Return the least ε whose half-width is as wanted, None if none up to 64 suffices."""
 
     def at(epsilon: float) -> Reach:
@@ -142,7 +141,7 @@ def answer_with_epsilon(planner: Planner, size: int, wanted: float) -> Answer:
     return _answer(at, wanted, _Range(_SMALLEST, LARGEST, 1e-4), lambda x: float(f"{x:.3g}"))
 
 
-def answer_with_rows(planner: Planner, epsilon: float, wanted: float) -> Answer:
+def answer_with_rows(planner: Planner, epsilon: float, wanted: float) -> Solution:
     """Return the least number of rows whose half-width is as wanted, None if 10⁹ are too few."""
 
     def at(rows: float) -> Reach:
@@ -165,19 +164,19 @@ def _answer(
     wanted: float,
     within: _Range,
     shown: Callable[[float], float],
-) -> Answer:
+) -> Solution:
     least = _search(lambda x: at(x).half_width <= wanted, within)
     if least is None:
-        return Answer(None, None)
+        return Solution(None, None)
     if at(shown(least)).adjusted:
-        return Answer(shown(least), shown(least))
+        return Solution(shown(least), shown(least))
 
     def adjusts(x: float) -> bool:
         row = at(x)
         return row.adjusted and row.half_width <= wanted
 
     adjusting = _search(adjusts, within)
-    return Answer(shown(least), None if adjusting is None else shown(adjusting))
+    return Solution(shown(least), None if adjusting is None else shown(adjusting))
 
 
 def _search(suffices: Callable[[float], bool], within: _Range) -> float | None:

@@ -1,26 +1,66 @@
-"""Plans of a time to an event: those of its pseudo-values, at what curves leave of ε."""
+"""Plans of a time to an event: those of its pseudo-values, at what curves leave of ε.
+
+The guesses are the risk by the horizon and the share that is censored before it. Under constant
+hazards the same tables as in a release give the range and the variance of pseudo-values, so that
+a plan is that of a plain outcome with these bounds and this deviation, at what curves leave of ε.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from fractions import Fraction
+from typing import Final, cast
 
+import numpy as np
+
+from private_ate.arguments import real_number
 from private_ate.data.inputs import resolve_domain
-from private_ate.domain import Domain, Survival, Treatment
+from private_ate.domain import Domain, Interval, Outcome, Survival, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
-from private_ate.methods.survival.predict import ForeseenSurvival, foresee
+from private_ate.methods.survival.curves import (
+    LABEL_SHARE,
+    SAMPLE_SHARE,
+    Hazards,
+    Quantity,
+    pseudo_table,
+)
 from private_ate.planning.assumptions import StudySizes
-from private_ate.planning.table import Planner
-from private_ate.privacy.levels import has_public_covariates
+from private_ate.planning.plan import Planner
+from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.request import Request
 
-__all__ = ["Asked", "stand_in"]
+__all__ = ["StandIn", "foresee", "stand_in"]
+
+_BINS: Final = 8
+_HALVINGS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ForeseenSurvival:
+    """The plain outcome that stands for a time to an event in a plan.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        Pseudo-values as an outcome with bounds.
+    deviation : float
+        Their standard deviation, in units of the outcome.
+    rest : float
+        The share of ε that curves leave to the effect.
+    caveat : str
+        What the plan rests on.
+    """
+
+    outcome: Outcome
+    deviation: float
+    rest: float
+    caveat: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
     """What a plan is asked about, with pseudo-values in the place of a time to an event.
 
     ``foreseen`` is None for other outcomes, of which everything is as it was asked.
@@ -39,17 +79,12 @@ class Asked:
         foreseen = self.foreseen
         if foreseen is None:
             return planner
-        return replace(
-            planner,
-            table=lambda size, epsilon: planner.table(size, foreseen.rest * epsilon),
-            deciding=lambda size, epsilon: planner.deciding(size, foreseen.rest * epsilon),
-            caveat=foreseen.caveat + planner.caveat,
-        )
+        return planner.at(lambda epsilon: foreseen.rest * epsilon, foreseen.caveat)
 
 
 def stand_in(
-    asked: Asked, treatment: str | Treatment | None, risk: float, censored: float
-) -> Asked:
+    asked: StandIn, treatment: str | Treatment | None, risk: float, censored: float
+) -> StandIn:
     """Put pseudo-values in the place of a time to an event, by guesses of risk and censoring.
 
     At label level the interval takes no credit for what covariates explain, nor does the plan.
@@ -76,4 +111,34 @@ def stand_in(
     if explained is None and has_public_covariates(request.level):
         explained = 0.0
     plain_request = replace(request, quantity="rmst")
-    return Asked(data, plain, plain_request, None, found.deviation, explained, found)
+    return StandIn(data, plain, plain_request, None, found.deviation, explained, found)
+
+
+def foresee(
+    outcome: Survival, level: Level, quantity: Quantity, risk: float, censored: float
+) -> ForeseenSurvival:
+    """Return the outcome of a plan under guesses of the risk and of the share censored."""
+    risk = real_number("the guessed risk by the horizon", risk, 1e-4, 0.99)
+    censored = real_number("the guessed share censored before the horizon", censored, 0.0, 0.95)
+    table = pseudo_table(_constant(risk, censored), quantity)
+    unit = outcome.horizon if quantity == "rmst" else 1.0
+    bounds = Interval(unit * table.low, unit * table.high)
+    share: Fraction = LABEL_SHARE if has_public_covariates(level) else SAMPLE_SHARE
+    return ForeseenSurvival(
+        Outcome(outcome.column, bounds, outcome.missing, unit=outcome.unit),
+        unit * float(np.sqrt(table.variance)),
+        float(1 - share),
+        f"rests on a guessed risk of {risk:g} by the horizon and a guessed share of {censored:g} "
+        f"censored before it, and leaves {float(share):.0%} of ε to the curves; it ",
+    )
+
+
+def _constant(risk: float, censored: float) -> Hazards:
+    """Return constant hazards with this risk, of which this share is censored first."""
+    event = -np.log1p(-risk)
+    low, high = 0.0, 50.0
+    for _ in range(_HALVINGS):
+        exit_ = (low + high) / 2
+        lost = exit_ / (event + exit_) * -np.expm1(-(event + exit_))
+        low, high = (exit_, high) if lost < censored else (low, exit_)
+    return Hazards(np.full(_BINS, event), np.full(_BINS, low))

@@ -1,126 +1,34 @@
 """The rows of a plan: what a method predicts of its quantities, as a release's table has them.
 
-A planner asks a method once for its predictions of a study (`Predictor`), and then for each number
-of rows and ε. Whatever the method, rows are weighted sums of its quantities: contrasts of arms, and
+A planner asks a method once for its predictions of a study, and then for each number of rows and ε.
+Whatever the method, rows are weighted sums of its quantities: contrasts of arms, and
 where there are subgroups those that are reconciled as a release reconciles them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
-from private_ate.domain.subgroups import Cells
 from private_ate.effects.contrasts import pairs_in_order
 from private_ate.effects.predictions import PredictedRow, Prediction, predicted_contrast
 from private_ate.effects.quantities import ReleasedSubgroups
-from private_ate.effects.table import Row, table_rows
+from private_ate.effects.table import TableRow, table_rows
 from private_ate.engines.local import LocalStudy
-from private_ate.errors import SchemaError
 from private_ate.methods.assumptions import Assumptions, Predict, Predictor
 from private_ate.methods.subgroups.method import learned_for_subgroups, overlap_of_subgroup
-from private_ate.methods.subgroups.rows import (
-    SubgroupRows,
-    count_population,
-    divide_rows,
-    groups_of,
-    rows_compared,
-)
+from private_ate.methods.subgroups.rows import ComparedSubgroups, groups_of
 from private_ate.planning.assumptions import rows_like
-from private_ate.planning.plan import PlanRow
+from private_ate.planning.plan import PlannedRow, Planner
 from private_ate.request import Request
 from private_ate.study import MatchingStudy
 
-__all__ = ["Planner", "Reach", "in_parts", "plan_contrasts", "plan_subgroups", "plan_together"]
+__all__ = ["plan_contrasts", "plan_subgroups", "plan_together"]
 
 _MOST_PAIRS: Final = 15  # beyond, a plan shows contrasts with the reference only
 _MANY: Final = 3  # subgroups above which all units are better paid for
 _FEWEST: Final = 8  # rows of a subgroup, where a plan scales them
-
-
-class PlannedRow(NamedTuple):
-    """A row of a plan at one ε; its numbers are computed when they are asked for."""
-
-    errors: PredictedRow
-    size: int
-    arm: str | None = None
-    against: str | None = None
-    outcome: str | None = None
-    subgroup: str | None = None
-
-    def plan_row(self, epsilon: float, coverage: float) -> PlanRow:
-        """Write down what is expected."""
-        expected = self.errors.expected(coverage)
-        return PlanRow(
-            epsilon,
-            expected.noise,
-            expected.sampling,
-            expected.error,
-            expected.half_width,
-            self.errors.note,
-            expected.half_width + expected.margin,
-            self.size,
-            self.errors.adjusted,
-            self.arm,
-            self.against,
-            self.outcome,
-            self.subgroup,
-        )
-
-
-Table = Callable[[int, float], Sequence[PlannedRow]]
-"""Rows of a plan about so many rows of data at an ε."""
-
-
-class Reach(NamedTuple):
-    """The half-width that decides whether a wanted one is reached, and whether its row adjusts."""
-
-    half_width: float
-    adjusted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Planner:
-    """Predictions for one method, the rows of the study if it is there, and what they rest on.
-
-    Attributes
-    ----------
-    method : str
-        The method that is planned for.
-    size : int or None
-        Rows of the study.
-    coverage : float
-        Of its intervals.
-    caveat : str
-        What predictions rest on.
-    table : Table
-        All rows.
-    deciding : Table
-        The rows in all of which a wanted half-width is reached.
-    whose : str
-        Those rows in words; empty where there is one.
-    """
-
-    method: str
-    size: int | None
-    coverage: float
-    caveat: str
-    table: Table
-    deciding: Table
-    whose: str = ""
-
-    def plan_rows(self, size: int, epsilon: float) -> tuple[PlanRow, ...]:
-        """Return the rows of a plan at one ε."""
-        return tuple(row.plan_row(epsilon, self.coverage) for row in self.table(size, epsilon))
-
-    def reach(self, size: int, epsilon: float) -> Reach:
-        """Return the widest half-width of the deciding rows."""
-        reached = [
-            Reach(row.errors.half_width(self.coverage), row.errors.adjusted)
-            for row in self.deciding(size, epsilon)
-        ]
-        return max(reached, key=lambda one: one.half_width)
 
 
 def plan_contrasts(
@@ -149,15 +57,6 @@ def plan_contrasts(
         lambda size, epsilon: rows_of(size, epsilon, many - 1),
         "" if many == 2 else " in every contrast with the reference",
     )  # fmt: skip
-
-
-def in_parts(planner: Planner, outcomes: int) -> Planner:
-    """Return the planner of an outcome that has a part of ε."""
-    return replace(
-        planner,
-        table=lambda size, epsilon: planner.table(size, epsilon / outcomes),
-        deciding=lambda size, epsilon: planner.deciding(size, epsilon / outcomes),
-    )
 
 
 def plan_together(planners: Mapping[str, Planner]) -> Planner:
@@ -190,14 +89,9 @@ def plan_subgroups(
 
     Subgroups are those of the public columns, in their proportions.
     """
-    cells = Cells.of(study.domain, request.by)
-    found = divide_rows(study, cells)
-    used = [cell for cell in found if cell.is_comparable]
-    if not used:
-        msg = "no subgroup holds units of every arm; choose coarser ones"
-        raise SchemaError(msg)
-    compared = rows_compared(study, cells, found)
-    learned = learned_for_subgroups(compared.public(), request, len(used))
+    compared = ComparedSubgroups.of(study, request.by)
+    used = compared.used
+    learned = learned_for_subgroups(compared.rows.public(), request, len(used))
 
     def predict_in(part: MatchingStudy, learned: object) -> Predict:
         if not isinstance(part, LocalStudy):
@@ -205,18 +99,14 @@ def plan_subgroups(
             raise TypeError(msg)
         return predictor(replace(assumed, public=rows_like(part), learned=learned), request)
 
-    populations = [
-        count_population(
-            cell.study.public(), request, overlap_of_subgroup(cell.study.public(), request, learned)
-        )
-        for cell in used
-    ]
-    shares = tuple(population / sum(populations) for population in populations)
+    shares = compared.shares(
+        request, [overlap_of_subgroup(one.study.public(), request, learned) for one in used]
+    )
     predictions = [predict_in(cell.study, learned) for cell in used]
-    overall = predict_in(compared, None)
+    overall = predict_in(compared.rows, None)
     sizes = [cell.study.size for cell in used]
     labels = study.domain.treatment.coded
-    rows = table_rows(shares, groups_of(cells, used), labels)
+    rows = table_rows(shares, groups_of(compared.cells, used), len(labels))
     whole = study.size
 
     def table(size: int, epsilon: float) -> list[PlannedRow]:
@@ -225,10 +115,10 @@ def plan_subgroups(
         within = [one(count, each) for one, count in zip(predictions, counts, strict=True)]
         direct = overall(sum(counts), epsilon - each) if request.overall else None
         known = _Subgroups.of(within, shares, direct, counts)
-        return [known.row(row, several_arms=len(labels) > 2) for row in rows]
+        return [known.row(row, labels if len(labels) > 2 else ()) for row in rows]
 
     return Planner(
-        method, whole, request.coverage, caveat + _advice(used, found, request),
+        method, whole, request.coverage, caveat + _advice(compared, request),
         table, table, " in every row of the table",
     )  # fmt: skip
 
@@ -266,8 +156,8 @@ class _Subgroups:
         )
         return cls(erring, shown, [subgroup[-1].note for subgroup in within], counts)
 
-    def row(self, row: Row, *, several_arms: bool) -> PlannedRow:
-        """Return a row of the plan."""
+    def row(self, row: TableRow, labels: Sequence[str]) -> PlannedRow:
+        """Return a row of the plan; ``labels`` are those of several arms, which it names."""
         held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
         errors = PredictedRow(
             self.erring.noises(row.weights),
@@ -278,8 +168,7 @@ class _Subgroups:
         return PlannedRow(
             errors,
             sum(self.counts[place] for place in held),
-            row.arm if several_arms else None,
-            row.against if several_arms else None,
+            *((labels[row.arm], labels[row.against]) if labels else ()),
             subgroup=row.subgroup,
         )
 
@@ -288,10 +177,13 @@ def _scaled(part: int, size: int, whole: int) -> int:
     return part if size == whole else max(round(part * size / whole), _FEWEST)
 
 
-def _advice(used: Sequence[SubgroupRows], found: Sequence[SubgroupRows], request: Request) -> str:
+def _advice(compared: ComparedSubgroups, request: Request) -> str:
     """Say which cells have no row, and that many cells are better paid for together too."""
-    lacking = [cell.name for cell in found if cell.everyone.total and not cell.is_comparable]
+    lacking = [
+        cell.name for cell in compared.found if cell.everyone.total and not cell.is_comparable
+    ]
     text = f"; no effect in {'; '.join(lacking)}: an arm is missing there" if lacking else ""
+    used = compared.used
     if len(used) > _MANY and not request.overall:
         text += (
             f"; all units are rolled up from {len(used)} cells, about {len(used) ** 0.5:.1f} times "

@@ -1,23 +1,15 @@
 """What leaves: the release, what it is about, what was spent, its intervals and its JSON.
 
-`release` holds the value itself, `metadata` and `spending` what it says of its subject and its
-steps, `intervals` how far the sum of its errors may be off, `format` its JSON. Nothing here sees a
-record. `metadata`, `format` and `docs/make_schema.py` are changed together: they are the published
-schema.
+`release` holds the value itself and its JSON, `metadata` and `spending` what it says of its subject
+and its steps, `intervals` how far the sum of its errors may be off. Nothing here sees a record.
+`metadata`, `release` and `docs/make_schema.py` are changed together: they are the published schema.
 """
 
 from private_ate.release.curator import ArmDiagnostics, Diagnostics
-from private_ate.release.metadata import (
-    Arm,
-    Combination,
-    Contrast,
-    Effect,
-    OutcomeNote,
-    Pair,
-    TreatmentNote,
-)
+from private_ate.release.metadata import Arm, Combination, Contrast, Effect, Pair, TreatmentNote
 from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.release.release import Release
+from private_ate.settings import OutcomeNote
 
 __all__ = [
     "Arm",

@@ -62,8 +62,35 @@ class WithoutNoise:
     table: TableOne | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ForCurators:
+    """What a curator alone may see, shown as such; its repr shows no value.
+
+    Attributes
+    ----------
+    without_noise : WithoutNoise or None
+        The estimator of the release that was asked about, without its noise.
+    lost : mapping
+        For each column how many entries were missing, clipped or not declared.
+    note : str
+        What stands on everything that shows it: not private.
+    """
+
+    without_noise: WithoutNoise | None = field(default=None, repr=False)
+    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
+    note: str = "not private, do not share"
+
+    def to_html(self, release: Release | None = None) -> str:
+        """Return the curator's page, watermarked; it compares with a release if given one."""
+        return show(self, "page", str, release)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what is held, and none of the values."""
+        return show(self, "card", str)
+
+
 @dataclass(frozen=True, slots=True)
-class Diagnostics:
+class Diagnostics(_ForCurators):
     """The curator's view of a study. Not private: computed from the records themselves.
 
     Never part of a release; made only by ``diagnose_ate``, and its repr shows no value.
@@ -101,21 +128,10 @@ class Diagnostics:
     balance: Mapping[str, Pair] = field(repr=False)
     weights: Mapping[str, tuple[float, ...]] = field(repr=False)
     overlap: Overlap = field(repr=False)
-    without_noise: WithoutNoise | None = field(default=None, repr=False)
-    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
-    note: str = "not private, do not share"
-
-    def to_html(self, release: Release | None = None) -> str:
-        """Return the curator's page, watermarked; it compares with a release if given one."""
-        return show(self, "page", str, release)
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: what is held, and none of the values."""
-        return show(self, "card", str)
 
 
 @dataclass(frozen=True, slots=True)
-class ArmDiagnostics:
+class ArmDiagnostics(_ForCurators):
     """The curator's view of a study of three arms or more. Not private.
 
     Never part of a release; made only by ``diagnose_ate``, and its repr shows no value. Numbers by
@@ -154,14 +170,3 @@ class ArmDiagnostics:
     arm_balance: Mapping[str, Mapping[str, Pair]] = field(repr=False)
     weights: Mapping[str, tuple[float, ...]] = field(repr=False)
     overlap: ArmOverlap = field(repr=False)
-    without_noise: WithoutNoise | None = field(default=None, repr=False)
-    lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
-    note: str = "not private, do not share"
-
-    def to_html(self, release: Release | None = None) -> str:
-        """Return the curator's page, watermarked; it compares with a release if given one."""
-        return show(self, "page", str, release)
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: what is held, and none of the values."""
-        return show(self, "card", str)

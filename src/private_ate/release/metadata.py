@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, cast, get_args
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, cast, get_args
 
 from private_ate.codec import NOT_NEGATIVE, Rule, at_least
-from private_ate.domain import Domain
 from private_ate.privacy.distributions import NoiseDistribution
 
 Pair = tuple[float, float]
@@ -34,25 +32,6 @@ class TreatmentNote:
     column: str
     arms: Annotated[tuple[str, ...], at_least(2)]
     reference: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeNote:
-    """The outcome of a release.
-
-    Attributes
-    ----------
-    column : str
-        The outcome's column.
-    bounds : pair of float or None
-        The declared bounds, low end first; null where they were looked up in the data.
-    unit : str or None
-        The unit in which it is measured, where somebody declared one.
-    """
-
-    column: str
-    bounds: Pair | None
-    unit: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,49 +209,6 @@ class Step:
     part: str
     sensitivity: tuple[int, ...] | None
     scale: tuple[float, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a release says about its subject, all of it public.
-
-    Attributes
-    ----------
-    design : str
-        How treatment came about, as declared.
-    treatment, outcome : TreatmentNote, OutcomeNote
-        Columns and what was declared of them.
-    covariates : tuple of str
-        Columns that the method could adjust for.
-    missing : mapping
-        The rules for missing values in force.
-    dataset, dataset_version : str or None
-        What the curator calls the data and this state of them.
-    """
-
-    design: str
-    treatment: TreatmentNote
-    outcome: OutcomeNote
-    covariates: tuple[str, ...]
-    missing: Mapping[str, Any] = field(default_factory=dict)
-    dataset: str | None = None
-    dataset_version: str | None = None
-
-    @classmethod
-    def of(cls, domain: Domain, *, design: str, bounds_are_declared: bool = True) -> About:
-        """Read the subject off a domain; bounds that come from the data are not stated."""
-        treatment, outcome = domain.treatment, domain.outcome
-        ends = None
-        if bounds_are_declared and outcome.bounds is not None:
-            ends = (outcome.bounds.low, outcome.bounds.high)
-        return cls(
-            design=design,
-            treatment=TreatmentNote(treatment.column, treatment.coded, treatment.coded[0]),
-            outcome=OutcomeNote(outcome.column, ends, outcome.unit),
-            covariates=tuple(domain.covariates),
-            dataset=domain.study.dataset,
-            dataset_version=domain.study.version,
-        )
 
 
 def released_estimand(asked: str, design: str, *, adjusted: bool) -> ReleasedEstimand:

@@ -15,9 +15,9 @@ from private_ate.effects import p_value_of
 from private_ate.effects.of_releases import interval_error
 from private_ate.facts import Facts, settings_of_outcome
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release.metadata import OutcomeNote, around, longer_half
+from private_ate.release.metadata import around, longer_half
 from private_ate.report.phrasing import column_title, noun, number_text, outcome_names, percent
-from private_ate.settings import OutcomeFacts
+from private_ate.settings import OutcomeFacts, OutcomeNote
 
 if TYPE_CHECKING:
     from private_ate.release import Release

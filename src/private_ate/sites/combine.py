@@ -16,8 +16,9 @@ from private_ate._version import VERSION
 from private_ate.arguments import one_of, real_number
 from private_ate.errors import ArgumentError
 from private_ate.release import Release
-from private_ate.release.metadata import Effect, OutcomeNote, Pair, longer_half
+from private_ate.release.metadata import Effect, Pair, longer_half
 from private_ate.release.spending import warn_of_epsilon
+from private_ate.settings import OutcomeNote
 from private_ate.sites.compatibility import (
     Key,
     refuse_disagreement,
@@ -26,7 +27,7 @@ from private_ate.sites.compatibility import (
     warn_of_differences,
 )
 from private_ate.sites.guarantee import promise_together
-from private_ate.sites.input import Reading, read_site
+from private_ate.sites.input import SiteReading, read_site
 from private_ate.sites.pooling import Pooled, pool_fixed, pool_random, quantile
 from private_ate.sites.values import Combined, CombinedEffect, Model, Site, SiteEffect
 
@@ -261,7 +262,7 @@ class _Numbers:
     prediction_interval: Pair | None
 
 
-def _pooled_numbers(pooled: Pooled, readings: list[Reading], coverages: _Coverage) -> _Numbers:
+def _pooled_numbers(pooled: Pooled, readings: list[SiteReading], coverages: _Coverage) -> _Numbers:
     estimate, prediction = pooled.estimate, pooled.prediction_half_width(coverages.single)
     noise = math.sqrt(
         sum(weight**2 * one.noise for weight, one in zip(pooled.weights, readings, strict=True))
@@ -276,7 +277,7 @@ def _pooled_numbers(pooled: Pooled, readings: list[Reading], coverages: _Coverag
     )
 
 
-def _own_numbers(effect: Effect, reading: Reading, coverages: _Coverage) -> _Numbers:
+def _own_numbers(effect: Effect, reading: SiteReading, coverages: _Coverage) -> _Numbers:
     """Return the numbers of one site alone: its own."""
     half = longer_half(reading.estimate, reading.interval)
     return _Numbers(
@@ -296,7 +297,7 @@ def _require(name: str, row: Effect | None) -> Effect:
     return row
 
 
-def _site_effect(name: str, reading: Reading, weight: float) -> SiteEffect:
+def _site_effect(name: str, reading: SiteReading, weight: float) -> SiteEffect:
     return SiteEffect(
         site=name,
         estimate=reading.estimate,

@@ -24,7 +24,7 @@ _SLACK: Final = 1e-9  # by which rounding may make ends differ
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SiteReading:
     """An effect as one site reports it, and its variances."""
 
     estimate: float
@@ -39,7 +39,7 @@ class Reading:
         return self.sampling + self.noise
 
 
-def read_site(name: str, release: Release, effect: Effect) -> Reading:
+def read_site(name: str, release: Release, effect: Effect) -> SiteReading:
     """Return a site's effect and its variances, or refuse it with the reason."""
     interval, noise_interval = effect.interval, effect.noise_interval
     if interval is None:
@@ -59,7 +59,7 @@ def read_site(name: str, release: Release, effect: Effect) -> Reading:
         msg = f"{name} has an interval that is narrower than that of its noise: it was edited"
         raise ArgumentError(msg)
     found = row_variances(release, effect, coverage, quantile=noise, half=half)
-    return Reading(effect.estimate, interval, noise_interval, found.sampling, found.noise)
+    return SiteReading(effect.estimate, interval, noise_interval, found.sampling, found.noise)
 
 
 def _coverage(name: str, release: Release) -> float:

@@ -9,7 +9,8 @@ from private_ate.codec import decode, encode, read_json, write_json
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import Epsilon
 from private_ate.privacy.levels import Level
-from private_ate.release.metadata import OutcomeNote, Pair, ReleasedEstimand, TreatmentNote
+from private_ate.release.metadata import Pair, ReleasedEstimand, TreatmentNote
+from private_ate.settings import OutcomeNote
 from private_ate.showing import show
 from private_ate.sites.pooling import Heterogeneity
 

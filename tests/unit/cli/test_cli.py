@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from private_ate import Domain, DomainError, Interval, Release, Treatment, estimate_ate
 from private_ate.cli import main
 from private_ate.cli.app import app
-from private_ate.release.format import FIELDS
+from private_ate.release.release import FIELDS
 
 FLAGS = ["--treatment", "drug", "--outcome", "drop", "--treated", "yes", "--control", "no",
          "--outcome-bounds", "-10", "30", "--bounds", "age=18:90",

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval, Treatment
-from private_ate.effects.contrasts import ALL_PAIRS, TO_REFERENCE
-from private_ate.effects.estimate import ArmEstimate
+from private_ate.effects.contrasts import ALL_PAIRS, TO_REFERENCE, AboutArms
 from private_ate.effects.quantities import Quantity
 from private_ate.facts import Facts
+from private_ate.methods.effect_tables import estimate_of_quantities
 from private_ate.methods.public_arms import greatest_over_pairs
 from private_ate.methods.published.settings import PublishedLabelArmsSettings
-from private_ate.methods.several_arms import estimate_from_arms
 from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.release import Contrast
 from private_ate.release.intervals import half_width, noise_draws, noise_half_width
 from private_ate.request import Request
 from private_ate.settings import ABSENT, plain_settings
@@ -34,20 +34,32 @@ def settings():
     )  # fmt: skip
 
 
-def arm(level, unit=0.2, variances=LIKELY, name="laplace", **told):
-    law = NoiseDistribution(name, unit, Fraction(9, 10))
-    return ArmEstimate(Quantity(level, (law,), variances), told.pop("mean", level), 100, **told)
+def arm(level, unit=0.2, variances=LIKELY, name="laplace"):
+    return Quantity(level, (NoiseDistribution(name, unit, Fraction(9, 10)),), variances)
 
 
 LEVELS = (arm(5.0), arm(6.0), arm(4.5, 0.4), arm(9.0, 0.1))  # none, low, mid, high
 
 
-def estimate(arms=LEVELS, request=REQUEST, rule="convolved", domain=DOMAIN):
-    return estimate_from_arms(arms, domain, request, settings(), rule=rule)
+def estimate(arms=LEVELS, request=REQUEST, rule="convolved", domain=DOMAIN, *, means=True):
+    about = AboutArms(means)
+    return estimate_of_quantities(arms, domain, request, settings(), about, rule=rule)
+
+
+def contrasts(found, domain=DOMAIN):
+    """Return the rows of an estimate with the labels of their arms."""
+    labels = domain.treatment.coded
+    return [
+        Contrast(
+            labels[row.arm], labels[row.against], row.effect,
+            row.interval, row.simultaneous, row.noise_interval,
+        )
+        for row in found.rows
+    ]  # fmt: skip
 
 
 def test_contrasts_are_against_the_reference_first_then_the_other_pairs():
-    found = estimate().contrasts
+    found = contrasts(estimate())
     assert [(row.arm, row.against) for row in found] == [
         ("low", "none"), ("mid", "none"), ("high", "none"),
         ("mid", "low"), ("high", "low"), ("high", "mid"),
@@ -62,7 +74,7 @@ def test_the_headline_is_the_last_declared_arm_against_the_reference():
     found = estimate()
     facts = Facts.of(plain_settings(found.settings))
     assert (facts.headline.arm, facts.headline.against) == ("high", "none")
-    row = found.contrasts[2]
+    row = found.rows[2]
     assert (found.ate, found.interval, found.noise_interval) == (
         row.effect, row.interval, row.noise_interval,
     )  # fmt: skip
@@ -70,8 +82,8 @@ def test_the_headline_is_the_last_declared_arm_against_the_reference():
 
 @pytest.mark.parametrize("rule", ["convolved", "in_squares"])
 def test_intervals_are_those_of_both_arms_errors(rule):
-    row = estimate(rule=rule).contrasts[3]  # mid against low
-    laws = [*LEVELS[2].level.noise, *LEVELS[1].level.noise]
+    row = estimate(rule=rule).rows[3]  # mid against low
+    laws = [*LEVELS[2].noise, *LEVELS[1].noise]
     half = half_width(0.95, laws, [LIKELY, LIKELY], rule)
     assert row.interval == pytest.approx((-1.5 - half, -1.5 + half))
     half = noise_half_width(0.95, laws)
@@ -88,11 +100,11 @@ def test_simultaneous_intervals_cover_all_contrasts_at_once(name):
             arm(5, 0.1, (0.3,), name=name))  # fmt: skip
     found = estimate(arms)
     factors = Facts.of(plain_settings(found.settings)).simultaneous_factor
-    rows = found.contrasts
+    rows = found.rows
     rng = np.random.default_rng(5)
     errors = [
-        noise_draws(*one.level.noise, rng.random(100_000))
-        + np.sqrt(rng.choice(one.level.variances, 100_000)) * rng.normal(size=100_000)
+        noise_draws(*one.noise, rng.random(100_000))
+        + np.sqrt(rng.choice(one.variances, 100_000)) * rng.normal(size=100_000)
         for one in arms
     ]
     places = [(1, 0), (2, 0), (3, 0), (2, 1), (3, 1), (3, 2)]
@@ -112,8 +124,8 @@ def test_contrasts_stay_within_the_width_of_the_bounds_and_means_within_them():
     wild = (arm(-3.0, 5.0), arm(14.0, 5.0), arm(5.0, 0.1))
     domain = Domain(Treatment("t", arms=("a", "b", "c")), ("y", Interval(0, 10)))
     found = estimate(wild, domain=domain)
-    assert found.contrasts[0].effect == 10
-    for row in found.contrasts:
+    assert found.rows[0].effect == 10
+    for row in found.rows:
         for pair in (row.interval, row.simultaneous, row.noise_interval):
             assert -10 <= pair[0] <= row.effect <= pair[1] <= 10
     assert [one.mean for one in found.arms] == [0, 10, 5]
@@ -126,26 +138,20 @@ def test_without_a_paid_variance_there_are_noise_intervals_only(how):
     request = replace(REQUEST, confidence=None) if how == "no confidence" else REQUEST
     arms = LEVELS
     if how == "no variances":
-        arms = tuple(replace(a, level=replace(a.level, variances=())) for a in LEVELS)
+        arms = tuple(replace(a, variances=()) for a in LEVELS)
     found = estimate(arms, request)
     assert found.interval is None
     assert found.settings.simultaneous_factor is ABSENT
     assert found.settings.interval_rule is ABSENT
-    for row in found.contrasts:
+    for row in found.rows:
         assert row.interval is row.simultaneous is None
         assert row.noise_interval is not None
 
 
-def test_means_that_were_not_paid_for_are_not_shown_and_shared_noise_widens_means_alone():
-    none = tuple(replace(a, mean=None) for a in LEVELS)
-    assert all(one.mean is one.interval is one.noise_interval is None
-               for one in estimate(none).arms)  # fmt: skip
-    shared = NoiseDistribution("laplace", 0.3, Fraction(3, 100))
-    noisy = tuple(replace(a, mean_noise=shared) for a in LEVELS)
-    assert estimate(noisy).contrasts == estimate().contrasts
-    wide, narrow = estimate(noisy).arms[1], estimate().arms[1]
-    assert wide.interval[0] < narrow.interval[0]
-    assert wide.noise_interval[0] < narrow.noise_interval[0]
+def test_means_that_were_not_paid_for_are_not_shown():
+    found = estimate(means=False)
+    assert all(one.mean is one.interval is one.noise_interval is None for one in found.arms)
+    assert found.rows == estimate().rows
 
 
 def test_a_release_among_one_arm_says_so():
@@ -159,8 +165,9 @@ def test_a_release_among_one_arm_says_so():
 def test_the_order_of_arms_moves_no_number():
     turned = Treatment("dose", arms=("high", "mid", "low", "none"), reference="none")
     arms = (LEVELS[0], LEVELS[3], LEVELS[2], LEVELS[1])
-    rows = {(row.arm, row.against): row for row in estimate().contrasts}
-    other = estimate(arms, domain=replace(DOMAIN, treatment=turned)).contrasts
+    rows = {(row.arm, row.against): row for row in contrasts(estimate())}
+    turned = replace(DOMAIN, treatment=turned)
+    other = contrasts(estimate(arms, domain=turned), turned)
     for row in other:
         known = rows.get((row.arm, row.against)) or rows[row.against, row.arm].flipped()
         assert row.effect == pytest.approx(known.effect, abs=1e-12)
@@ -172,7 +179,7 @@ def test_twenty_arms_have_all_their_contrasts():
     labels = tuple(f"arm {place}" for place in range(20))
     domain = Domain(Treatment("t", arms=labels), ("y", Interval(0, 10)))
     found = estimate(tuple(arm(5 + place / 10) for place in range(20)), domain=domain)
-    assert len(found.contrasts) == 190
+    assert len(found.rows) == 190
     factors = found.settings.simultaneous_factor
     assert 1.3 < factors[TO_REFERENCE] < factors[ALL_PAIRS] < 2.2
 

@@ -11,8 +11,7 @@ from private_ate import Domain, Interval, Outcome, Release, Treatment, estimate_
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.diagnostics.exact import diagnose_ate
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.overlap_warning import pair_model, warn_of_overlap
-from private_ate.methods.public_arms import ArmBalance, measure_arms
+from private_ate.methods.public_arms import ArmBalance, measure_arms, pair_model, warn_of_overlap
 from private_ate.report.phrasing import publishable_sentence
 
 EARNINGS = Interval(0, 40_000)
@@ -120,13 +119,12 @@ def test_a_study_with_overlap_is_released_without_a_warning(method):
 
 def test_the_curators_numbers_are_those_that_the_warning_looks_at():
     from private_ate.models.logistic import fit_logistic
-    from private_ate.study import MatchingLimits
 
     frame = FRAME[::20]
     study = LocalStudy.encode(_table(frame), DOMAIN)
     public = study.public()
     pool = public.pool(fit_logistic(public, 1 / study.size).coefficients)
-    weights = pool.match(5, MatchingLimits(None, None))
+    weights = pool.match(5, (None, None))
 
     found = measure_arms(public, weights)
     before, after = (means[1] - means[0] for means in (found.before, found.after))

@@ -21,7 +21,7 @@ from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
-from private_ate.study import ArmSizes, MatchingLimits
+from private_ate.study import ArmSizes
 
 DOMAIN = Domain("t", ("y", Interval(-1, 3)), {"a": Interval(0, 1), "b": Interval(0, 1)})
 BUDGETS = (Fraction(1, 10), Fraction(1, 10), Fraction(14, 10), Fraction(4, 10))  # of ε = 2
@@ -51,7 +51,7 @@ def test_at_label_level_the_whole_is_its_three_phases():
     assert steps_of(phases) == []
     rule = LimitRule("adaptive", Fraction(2), 0.01, 5, cap_at_peak=True)
     effect = estimate_effect(ordered, pool, rule, 1, phases)
-    assert effect.sums.estimate(ordered, 0.95, {}).ate == estimate.ate
+    assert effect.sums.quantities(ordered)[0].value == estimate.ate
     assert steps_of(phases) == steps_of(whole) == [("outcome sums", 2)]
 
 
@@ -68,7 +68,7 @@ def test_at_sample_level_the_whole_is_its_three_phases_and_pays_for_each():
     assert steps_of(phases)[1:] == [("scores", BUDGETS[1]), ("treatments", BUDGETS[2])]
     rule = LimitRule("adaptive", BUDGETS[3], 0.001, 5, cap_at_peak=False)
     effect = estimate_effect(ordered, pool, rule, 1, phases)
-    assert effect.sums.estimate(ordered, 0.95, {}).ate == estimate.ate
+    assert effect.sums.quantities(ordered)[0].value == estimate.ate
     assert steps_of(phases) == steps_of(whole)
     assert sum(epsilon for _, epsilon in steps_of(phases)) == request.epsilon
 
@@ -113,8 +113,8 @@ def test_the_rule_for_k_is_a_fourth_root_of_two_below_the_minimum_of_equation_8(
         coefficient=c, cap_at_peak=False,
     )  # fmt: skip
 
-    assert plan.treated == round(math.sqrt(epsilon * c * larger * reuse / 2))
-    assert k[np.argmin(error)] / plan.treated == pytest.approx(2**0.25, rel=1e-3)
+    assert plan.counts[1] == round(math.sqrt(epsilon * c * larger * reuse / 2))
+    assert k[np.argmin(error)] / plan.counts[1] == pytest.approx(2**0.25, rel=1e-3)
 
 
 def test_a_limit_moves_a_sum_by_no_more_than_the_bias_of_theorem_3():
@@ -133,8 +133,8 @@ def test_a_limit_moves_a_sum_by_no_more_than_the_bias_of_theorem_3():
         limit = neighbors * -(-larger // (smaller - neighbors))
         pool = LocalPool.sort(scores, treatment)
 
-        free = pool.match(neighbors, MatchingLimits(None, None)).values
-        held = pool.match(neighbors, MatchingLimits(limit, limit)).values
+        free = pool.match(neighbors, (None, None)).values
+        held = pool.match(neighbors, (limit, limit)).values
 
         uses = ScoreOrder.sort(scores, treatment).count_uses(neighbors)
         for arm in (treatment, ~treatment):

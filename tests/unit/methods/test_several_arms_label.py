@@ -220,7 +220,7 @@ def test_twenty_arms_are_compared(method):
     estimate = replay.record(method, study, replace(ASKED, confidence=None)).estimate
 
     assert len(estimate.quantities) == 20
-    assert len(estimate.contrasts) == 190
+    assert len(estimate.rows) == 190
 
 
 def test_missing_outcomes_of_several_arms_are_left_out_where_public():

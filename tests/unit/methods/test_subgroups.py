@@ -20,7 +20,7 @@ from private_ate import (
 )
 from private_ate.data.tables import read_table
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.quantities import Quantity, ReleasedSubgroups, RowWeights
+from private_ate.effects.quantities import Quantity, ReleasedSubgroups, RowForm
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.methods.calibrated.design import pose
@@ -440,7 +440,7 @@ def table_of(rng, effects, scale=0.05, deviation=0.1):
 @pytest.mark.parametrize("with_direct", [False, True])
 def test_intervals_cover_and_the_test_of_equal_effects_keeps_its_level(with_direct):
     rng = np.random.default_rng(11)
-    rows = [RowWeights(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), [0.4, 0.3, 0.2, 0.1]]]
+    rows = [RowForm(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), [0.4, 0.3, 0.2, 0.1]]]
     own, together, rejected, found = 0, 0, 0, 0
     halves = factor = None
     for _ in range(400):
@@ -468,7 +468,7 @@ def test_intervals_cover_and_the_test_of_equal_effects_keeps_its_level(with_dire
 def test_what_is_unbalanced_in_all_cells_does_not_average_out():
     rng = np.random.default_rng(5)
     law, shares = NoiseDistribution("staircase", 0.001, 1.0), [0.25] * 4
-    rows = [RowWeights(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), shares]]
+    rows = [RowForm(tuple(one), (1.0,)) for one in [*np.eye(4).tolist(), shares]]
     covered, together = np.zeros(5), 0
     for _ in range(200):
         lean = 0.2 * rng.standard_normal()  # the same in all cells
@@ -496,7 +496,7 @@ def test_cells_tell_how_much_of_their_variance_is_imbalance(arms):
 
 def test_cells_add_up_to_the_direct_number_with_its_noise_and_its_variances():
     shares, cells, direct = table_of(np.random.default_rng(1), [1.0] * 4)
-    whole = RowWeights(tuple(shares), (1.0,))
+    whole = RowForm(tuple(shares), (1.0,))
     direct = [
         replace(direct[0], noise=(NoiseDistribution("staircase", 0.01, 1.0),), variances=(0.003,))
     ]
@@ -504,11 +504,11 @@ def test_cells_add_up_to_the_direct_number_with_its_noise_and_its_variances():
     assert made.value(whole) == pytest.approx(direct[0].value, abs=1e-12)
     assert made.variance(whole) == pytest.approx(0.003)
     alone = ReleasedSubgroups.reconcile([1.0], [direct])
-    every = RowWeights((1.0,), (1.0,))
+    every = RowForm((1.0,), (1.0,))
     assert made.noise_half(whole, 0.95) == pytest.approx(alone.noise_half(every, 0.95))
     plain = ReleasedSubgroups.reconcile(shares, cells)
     for one in np.eye(4).tolist():
-        row = RowWeights(tuple(one), (1.0,))
+        row = RowForm(tuple(one), (1.0,))
         assert made.noise_half(row, 0.95) < plain.noise_half(row, 0.95)
 
 

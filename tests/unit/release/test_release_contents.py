@@ -25,7 +25,7 @@ from private_ate import (
 )
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.methods.registry import METHODS
-from private_ate.release.format import FIELDS, OLD_FIELDS
+from private_ate.release.release import FIELDS, OLD_FIELDS
 from private_ate.report.phrasing import publishable_sentence, python_call
 from private_ate.report.text import release_table
 from private_ate.report.to_polars import budget_frame, effects_frame

@@ -16,7 +16,7 @@ from smoking import (
     ARM_OVERLAP,
     LABELS,
     WEIGHT,
-    arm_estimates,
+    arm_levels,
     sample_settings,
     smoking_release,
 )
@@ -56,10 +56,7 @@ def test_contrasts_with_the_reference_alone_are_covered_by_narrower_intervals():
 
 
 def test_intervals_that_were_cut_at_the_range_stay_cut_when_they_are_widened():
-    wide = tuple(
-        replace(arm, level=replace(arm.level, noise=(replace(arm.level.noise[0], unit=9000.0),)))
-        for arm in arm_estimates()
-    )
+    wide = tuple(replace(arm, noise=(replace(arm.noise[0], unit=9000.0),)) for arm in arm_levels())
     release = smoking_release(wide)
     for row in shown_contrasts(release, "reference"):
         assert row.simultaneous == (-6000, 6000)
@@ -90,7 +87,7 @@ def test_effects_among_the_units_of_one_arm_are_headed_so():
 
 
 def test_without_means_and_intervals_the_text_shows_what_there_is():
-    text = smoking_release(arm_estimates(means=False, variances=False)).to_text()
+    text = smoking_release(arm_levels(variances=False), means=False).to_text()
     assert "mean   " not in text
     assert "all at once" not in text
     assert "95 % noise interval" in text
@@ -155,7 +152,7 @@ def test_monotone_means_pool_neighbours_that_turn_by_their_variances():
             smoking_release(domain=replace(WEIGHT, treatment=Treatment("t", arms=LABELS)))
         )
     with pytest.raises(ArgumentError, match="no arm means"):
-        monotone_means(smoking_release(arm_estimates(means=False)))
+        monotone_means(smoking_release(means=False))
 
 
 def test_doses_are_shown_in_their_order_wherever_the_reference_is():
@@ -195,7 +192,7 @@ def test_plots_and_frames_show_several_arms(tmp_path):
         draw(tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000
     with pytest.raises(ArgumentError, match="no means"):
-        draw_means(smoking_release(arm_estimates(means=False)), tmp_path / "d.svg")
+        draw_means(smoking_release(means=False), tmp_path / "d.svg")
     overlap = overlap_frame(ARM_OVERLAP)
     assert overlap.columns == ["score of", "from", "to", *LABELS]
     assert overlap[LABELS[1]].sum() == sum(sum(counts[1]) for counts in ARM_OVERLAP.counts)

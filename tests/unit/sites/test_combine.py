@@ -11,8 +11,9 @@ import pytest
 from private_ate import ArgumentError, Combined, Release, combine, estimate_ate, standard_error
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.privacy.levels import adjacency_of
-from private_ate.release.format import OLD_FIELDS
-from private_ate.release.metadata import OutcomeNote, TreatmentNote
+from private_ate.release.metadata import TreatmentNote
+from private_ate.release.release import OLD_FIELDS
+from private_ate.settings import OutcomeNote
 from sites import effect_row, halves, made_up_site
 
 OLD = sorted((Path(__file__).parents[2] / "golden" / "old").glob("*.json"))

@@ -299,11 +299,9 @@ def block_kernel(
 def _say(groups: Groups, place: int, rows: Integers, inside: Inside, seed: int) -> Said | None:
     """Let one block say its effects; None where it cannot, whatever the reason is."""
     chosen = np.flatnonzero(rows)
-    weights = np.ones(chosen.size)
-    if groups.weights is not None:
-        weights = groups.weights[place][chosen]
-        chosen, weights = chosen[weights > 0], weights[weights > 0]
-        weights = weights * (chosen.size / max(float(weights.sum()), 1e-300))
+    weights = groups.weights[place][chosen]
+    chosen, weights = chosen[weights > 0], weights[weights > 0]
+    weights = weights * (chosen.size / max(float(weights.sum()), 1e-300))
     try:
         return block_effects(
             np.ascontiguousarray(groups.covariates[place][chosen]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from private_ate.domain import Interval, SamplingWeights
-from private_ate.domain.weights import WEIGHTED
+from private_ate.domain.column_types import WEIGHTED
 from private_ate.methods.blocks.plan import BlocksPlan
 from private_ate.request import Estimand, Request
 

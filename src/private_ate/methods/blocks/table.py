@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.domain import Domain
-from private_ate.effects.estimate import ArmEstimate, Estimate
+from private_ate.effects.contrasts import AboutArms
+from private_ate.effects.estimate import Estimate
 from private_ate.effects.outcomes import merge_outcomes
 from private_ate.effects.quantities import Quantity, ReleasedSubgroups
 from private_ate.methods.blocks.counts import Counts, Subgroups
@@ -20,8 +21,7 @@ from private_ate.methods.blocks.settings import (
     BlocksSettings,
     ReleasedWeights,
 )
-from private_ate.methods.several_arms import estimate_from_arms
-from private_ate.methods.subgroup_table import subgroup_estimate
+from private_ate.methods.effect_tables import estimate_of_quantities, subgroup_estimate
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.release import Pair
@@ -72,9 +72,7 @@ def estimate_of(released: Released, domain: Domain, request: Request, noise: Noi
         runs.append(_one_outcome(released, levels, own, asked, settings))
     if len(runs) == 1:
         return runs[0]
-    return merge_outcomes(
-        runs, domain, coverage=request.coverage, is_joint=True, bounds_are_declared=True
-    )
+    return merge_outcomes(runs, domain, is_joint=True, bounds_are_declared=True)
 
 
 def scaled_quantity(one: Quantity, width: float) -> Quantity:
@@ -118,25 +116,10 @@ def _one_outcome(
     if released.subgroups.cells is not None:
         return replace(_by_subgroups(released, levels, domain, request, settings),
                        warnings=warnings)  # fmt: skip
-    if isinstance(settings, BlocksArmsSettings):
-        arms = tuple(ArmEstimate(level, None) for level in levels[0])
-        return estimate_from_arms(
-            arms, domain, request, settings,
-            rule="in_squares", adjusted=released.adjusted, warnings=warnings,
-        )  # fmt: skip
-    effect = _with_intervals(levels[0][0], request, domain.bounds.width)
-    return replace(Estimate.of(effect, settings), warnings=warnings)
-
-
-def _with_intervals(one: Quantity, request: Request, width: float) -> Quantity:
-    """Add the intervals that follow from noise and variance, where there are none yet.
-
-    An effect is at most as large as the outcome's range is wide.
-    """
-    if one.noise_interval is not None:
-        return one
-    within = replace(one, value=min(max(one.value, -width), width))
-    return within.with_intervals(request.coverage, "in_squares", width)
+    estimate = estimate_of_quantities(
+        levels[0], domain, request, settings, AboutArms(are_means=False), rule="in_squares"
+    )
+    return replace(estimate, adjusted=released.adjusted, warnings=warnings)
 
 
 def _by_subgroups(

@@ -172,8 +172,7 @@ def outcomes_of(block: Block) -> npt.NDArray[np.int32]:
 
 def _outcomes(block: Block) -> npt.NDArray[np.int32]:
     """Return the outcomes of the rows that have one."""
-    outcomes = outcomes_of(block)
-    return outcomes if block.observed is None else outcomes[block.observed]
+    return outcomes_of(block)[block.observed]
 
 
 def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], Integers]:

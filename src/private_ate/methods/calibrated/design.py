@@ -197,12 +197,7 @@ class Sums(Generic[S]):
 
 def members_of(block: Block) -> Bits:
     """Return which rows of a public block carry weight in their arm."""
-    carries = np.ones(block.arm.size, dtype=np.bool_)
-    if block.observed is not None:
-        carries &= block.observed
-    if block.weights is not None:
-        carries &= block.weights > 0
-    return carries
+    return np.asarray(block.observed & (block.weights > 0))
 
 
 def fold_with_base(
@@ -224,9 +219,7 @@ def pose(public: MatchingStudy, request: Request, learned: Learned | None = None
     ``learned`` holds features of more rows, for a subgroup; they are then balanced as they are.
     """
     found = count_arms(public)
-    mean = 1.0
-    if public.domain.weights is not None:
-        mean = public.fold(_sum_weights, title="sampling weights") / public.size
+    mean = found.weight / public.size
     if request.target == "track":
         _refuse_tracking(public, request)
     base = _matching_weights(public, request) if request.target == "track" else None
@@ -314,7 +307,7 @@ def _target_kernel(
     def kernel(block: Block, base: Floats | None) -> Sums[_ArmSums]:
         carries, near = members_of(block), _near(block, base, learned)
         units, squares = _units(block, mean), block.covariates**2
-        counted = np.ones(block.arm.size) if block.weights is None else block.weights
+        counted = block.weights
         if among is not None:
             counted = counted * (block.arm == among)
         elif request.estimand == "ato":
@@ -366,11 +359,11 @@ def _near(block: Block, base: Floats | None, learned: Learned | None) -> Floats:
         return base
     if learned is not None and learned.weights is not None:
         return np.maximum(learned.weights(block, None), _LEAST_NEAR)
-    return np.ones(block.arm.size) if block.weights is None else block.weights
+    return block.weights
 
 
 def _units(block: Block, mean: float) -> Floats:
-    return np.ones(block.arm.size) if block.weights is None else block.weights / mean
+    return block.weights / mean
 
 
 def _matching_weights(public: MatchingStudy, request: Request) -> RowWeights:
@@ -393,7 +386,3 @@ def _refuse_tracking(public: MatchingStudy, request: Request) -> None:
             "use target 'balance', or method 'published' for matching on those that have one"
         )
         raise ArgumentError(msg)
-
-
-def _sum_weights(block: Block) -> float:
-    return 0.0 if block.weights is None else float(block.weights.sum())

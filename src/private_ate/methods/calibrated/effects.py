@@ -9,12 +9,13 @@ from typing import TypedDict
 import numpy as np
 
 from private_ate.domain import Domain
-from private_ate.effects.estimate import ArmEstimate, Estimate
+from private_ate.effects.contrasts import AboutArms
+from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.methods.calibrated.design import Design
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
 from private_ate.methods.calibrated.weights import PublicWeights
-from private_ate.methods.several_arms import estimate_from_arms
+from private_ate.methods.effect_tables import estimate_of_quantities
 from private_ate.request import Request
 from private_ate.settings import ArmNumbers
 
@@ -31,12 +32,13 @@ def estimate_quantities(
 ) -> Estimate:
     """Return the estimate of two arms from their contrast or both means, else from every mean."""
     if isinstance(settings, CalibratedArmsSettings):
-        arms = tuple(
-            ArmEstimate(level, level.value, arm.problem.members, weighted=not arm.is_constant)
-            for arm, level in zip(weights.arms, quantities, strict=True)
+        about = AboutArms(
+            units=[arm.problem.members for arm in weights.arms],
+            weighted=[not arm.is_constant for arm in weights.arms],
         )
-        return estimate_from_arms(
-            arms, domain, request, settings, rule="convolved", warnings=warnings
+        return replace(
+            estimate_of_quantities(quantities, domain, request, settings, about),
+            warnings=warnings,
         )
     effect = quantities[0]
     if len(quantities) == 2:
@@ -47,20 +49,20 @@ def estimate_quantities(
             tuple(np.add(control.variances, treated.variances).tolist()),
             control.bias + treated.bias,
         )  # fmt: skip
-    effect = effect.with_intervals(request.coverage, "convolved", domain.bounds.width)
-    return estimate_contrast(effect, weights.design, request, settings, warnings)
+    return estimate_contrast(effect, domain, weights.design, request, settings, warnings)
 
 
 def estimate_contrast(
     effect: Quantity,
+    domain: Domain,
     design: Design,
     request: Request,
     settings: CalibratedSettings,
     warnings: tuple[str, ...],
 ) -> Estimate:
-    """Return the estimate of two arms from a quantity that holds its intervals."""
+    """Return the estimate of two arms from their contrast."""
     return replace(
-        Estimate.of(effect, settings),
+        estimate_of_quantities((effect,), domain, request, settings),
         warnings=warnings,
         population=design.population if request.estimand == "ato" else None,
     )

@@ -288,7 +288,7 @@ def _estimate_ratios(
         value, (), variances, bias,
         interval=interval, noise_interval=(value - reach, value + reach),
     )  # fmt: skip
-    return estimate_contrast(effect, weights.design, request, settings, half.warnings)
+    return estimate_contrast(effect, domain, weights.design, request, settings, half.warnings)
 
 
 def _middle(kept: OutcomeRange, bounds: Interval) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.domain.weights import WEIGHTED
+from private_ate.domain.column_types import WEIGHTED
 from private_ate.effects.quantities import Quantity
 from private_ate.methods.calibrated.clipping import ClipNotes
 from private_ate.methods.calibrated.features import FeatureMap
@@ -19,8 +19,7 @@ from private_ate.methods.calibrated.settings import (
     SamplingNote,
 )
 from private_ate.methods.calibrated.weights import PublicWeights
-from private_ate.methods.overlap_warning import note_few_units, pair_model, warn_of_overlap
-from private_ate.methods.public_arms import ArmBalance
+from private_ate.methods.public_arms import ArmBalance, note_few_units, pair_model, warn_of_overlap
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request

@@ -38,9 +38,7 @@ def add_observed(
     """Return ``Σ wR(y − middle)`` and ``Σ wR`` of every arm, R being 1 for an observed outcome."""
 
     def values(block: Block) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        seen = np.ones(block.arm.size, dtype=np.int64)
-        if block.observed is not None:
-            seen = block.observed.astype(np.int64)
+        seen = block.observed.astype(np.int64)
         return kept.centre(outcomes_of(block)) * seen, seen
 
     return add_outcomes(study, weights, values)

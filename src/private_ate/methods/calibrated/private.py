@@ -22,7 +22,7 @@ from private_ate.methods.calibrated.weights import PublicWeights
 from private_ate.privacy.distributions import NoiseDistribution, sum_noise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS, weighted_sum
-from private_ate.study import Block, MatchingStudy
+from private_ate.study import ALL_PRESENT, Block, MatchingStudy
 
 __all__ = [
     "WHOLE_STEPS", "Errors", "Form", "NoiseRule", "add_outcomes", "draws_of", "forms_of",
@@ -91,7 +91,7 @@ def add_outcomes(
 
     def kernel(block: Block, base: Floats | None) -> Sums[Sums[int]]:
         columns = values(block)
-        shown = block if is_public else replace(block, observed=None)
+        shown = block if is_public else replace(block, observed=ALL_PRESENT)
         return Sums(
             tuple(
                 Sums(tuple(weighted_sum(steps, column[rows]) for column in columns))

@@ -201,7 +201,7 @@ def _pair_kernel(
         seen = np.ones(block.arm.size, dtype=np.bool_)
         carries = members_of(block)
         if missing == "private":
-            seen, carries = seen if block.observed is None else block.observed, seen
+            seen, carries = block.observed, seen
         totals, pairs = [], []
         for arm in design.arms:
             rows = order[(block.arm == arm.code)[order] & carries[order]]

@@ -65,10 +65,7 @@ def estimate_outcomes(
         return run
 
     runs = run_together(noise, [job(place) for place in range(len(views))])
-    return merge_outcomes(
-        runs, domain,
-        coverage=request.coverage, is_joint=True, bounds_are_declared=bounds_are_declared,
-    )  # fmt: skip
+    return merge_outcomes(runs, domain, is_joint=True, bounds_are_declared=bounds_are_declared)
 
 
 def request_for(request: Request, domain: Domain, place: int) -> Request:

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from private_ate.effects.estimate import ArmEstimate, Estimate
 from private_ate.effects.quantities import Quantity
 from private_ate.methods.published.limits import LimitRule, LimitsInUse
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS
-from private_ate.release.intervals import noise_half_width
-from private_ate.settings import Settings
 from private_ate.study import MatchingStudy, MatchPool, RowWeights
 
 __all__ = ["ArmRelease", "MatchedEffect", "estimate_effect", "release_arm_sums"]
@@ -32,37 +29,28 @@ class ArmRelease:
     sensitivities: tuple[int, ...]
     epsilon: Fraction
 
-    def estimate(self, study: MatchingStudy, coverage: float, settings: Settings) -> Estimate:
-        """Turn two sums into the effect in units of the outcome: ``τ̂ = Ŝ₁/n − Ŝ₀/n``."""
-        unit = study.domain.bounds.width / study.size
-        control, treated = self.sums
-        ate = float(Fraction(treated - control, 2 * _WHOLE)) * unit
-        # Laplace noise is fixed by its scale: a sensitivity of that size at an ε of one.
-        noise = tuple(
-            NoiseDistribution("laplace", float(Fraction(size, _WHOLE) / self.epsilon) * unit, 1.0)
-            for size in reversed(self.sensitivities)
-        )
-        half = noise_half_width(coverage, noise)
-        return Estimate.of(Quantity(ate, noise, noise_interval=(ate - half, ate + half)), settings)
-
-    def levels(
-        self, study: MatchingStudy, units: tuple[int, ...] | None
-    ) -> tuple[ArmEstimate, ...]:
-        """Turn sums into mean outcomes of the arms, whose sizes are ``units`` if these are public.
+    def quantities(self, study: MatchingStudy) -> tuple[Quantity, ...]:
+        """Turn sums into quantities: of two arms ``τ̂ = Ŝ₁/n − Ŝ₀/n``, of more the mean of each.
 
         The mean of an arm that is empty is the middle of the bounds.
         """
         bounds = study.domain.bounds
         unit, middle = bounds.width / study.size, bounds.low + bounds.width / 2
-        means = [middle + float(Fraction(total, 2 * _WHOLE)) * unit for total in self.sums]
-        scales = [float(Fraction(size, _WHOLE)) * unit for size in self.sensitivities]
-        return tuple(
-            ArmEstimate(
-                Quantity(mean, (NoiseDistribution("laplace", scale, self.epsilon),)),
-                mean=mean,
-                units=None if units is None else units[arm],
+        if len(self.sums) == 2:
+            control, treated = self.sums
+            # Laplace noise is fixed by its scale: a sensitivity of that size at an ε of one.
+            scales = [float(Fraction(size, _WHOLE) / self.epsilon) for size in self.sensitivities]
+            noise = tuple(
+                NoiseDistribution("laplace", scale * unit, 1.0) for scale in reversed(scales)
             )
-            for arm, (mean, scale) in enumerate(zip(means, scales, strict=True))
+            return (Quantity(float(Fraction(treated - control, 2 * _WHOLE)) * unit, noise),)
+        return tuple(
+            Quantity(
+                middle + float(Fraction(total, 2 * _WHOLE)) * unit,
+                (NoiseDistribution("laplace", float(Fraction(size, _WHOLE)) * unit, self.epsilon),),
+                arms=tuple(float(arm == other) for other in range(len(self.sums))),
+            )
+            for arm, (total, size) in enumerate(zip(self.sums, self.sensitivities, strict=True))
         )
 
 

@@ -24,25 +24,7 @@ class LimitsInUse:
     @property
     def limits(self) -> MatchingLimits:
         """How often a unit of each arm may be matched in all."""
-        return MatchingLimits.by_arm(
-            [None if k is None else k * self.neighbors for k in self.counts]
-        )
-
-    @property
-    def treated(self) -> int | None:
-        """The limit k of the treated arm, where there are two."""
-        return self.pair[0]
-
-    @property
-    def control(self) -> int | None:
-        """The limit k of the control arm, where there are two."""
-        return self.pair[1]
-
-    @property
-    def pair(self) -> tuple[int | None, int | None]:
-        """The limits k of the treated and of the control arm, where there are two."""
-        control, treated = self.counts
-        return treated, control
+        return tuple(None if k is None else k * self.neighbors for k in self.counts)
 
 
 @dataclass(frozen=True, slots=True)

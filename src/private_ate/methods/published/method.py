@@ -17,12 +17,19 @@ from fractions import Fraction
 from typing import Any, Final, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
+from private_ate.effects.contrasts import AboutArms
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.methods.composition import options_of
-from private_ate.methods.overlap_warning import note_few_units, pair_model, warn_of_overlap
-from private_ate.methods.public_arms import count_arms, measure_arms
-from private_ate.methods.published.effect import estimate_effect
+from private_ate.methods.effect_tables import estimate_of_quantities
+from private_ate.methods.public_arms import (
+    count_arms,
+    measure_arms,
+    note_few_units,
+    pair_model,
+    warn_of_overlap,
+)
+from private_ate.methods.published.effect import MatchedEffect, estimate_effect
 from private_ate.methods.published.limits import FixedLimit, LimitRule, LimitsInUse
 from private_ate.methods.published.matching import match_similar_units
 from private_ate.methods.published.regression import train_regression
@@ -33,15 +40,14 @@ from private_ate.methods.published.settings import (
     PublishedSampleArmsSettings,
     PublishedSampleSettings,
 )
-from private_ate.methods.several_arms import estimate_from_arms
 from private_ate.models.multinomial import MultinomialModel
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request
-from private_ate.settings import ABSENT, ArmCounts, ArmNumbers
-from private_ate.study import ArmSizes, MatchingStudy, MatchPool, RowWeights
+from private_ate.settings import ABSENT, ArmCounts, ArmNumbers, by_arm
+from private_ate.study import MatchingStudy, MatchPool
 
 __all__ = [
     "PublishedOptions",
@@ -49,7 +55,6 @@ __all__ = [
     "plan_for",
     "private_ate_at_label_level",
     "private_ate_at_sample_level",
-    "require_both_arms",
 ]
 
 _SAMPLE_RIDGE = 0.01
@@ -171,52 +176,38 @@ def private_ate_at_label_level(
     """
     ridge = 1.0 / study.size if options.ridge is None else options.ridge
     public, domain, labels = study.public(), study.domain, study.domain.treatment.coded
-    two = len(labels) == 2
-    units = () if two else count_arms(public).everyone.counts
+    found = count_arms(public).everyone
     regression = train_regression(study, ridge, noise)
     pool = match_similar_units(study, regression, noise)
-    if two:
-        require_both_arms(pool.arms)
     effect = estimate_effect(
         study, pool, _label_rule(request, options), request.rows_per_person, noise
     )
     balance = measure_arms(public, effect.weights)
     too_tight = effect.weights.imbalance < _NEARLY_EQUAL
-    shared = _shared(request, ridge, noise) | {
+    quantities = effect.sums.quantities(study)
+    shared = _shared(request, ridge, noise, effect, labels) | {
         "equals_difference_in_means": too_tight, "noise_interval_covers": _COVERS_ALL,
+        "arms": by_arm(ArmCounts, found.counts, labels),
     }  # fmt: skip
-    if two:
-        settings = PublishedLabelSettings(
-            **shared,
-            matching_limit=LimitPair(*effect.plan.pair),
-            arms=ArmCounts(pool.arms.treated, pool.arms.control),
-            largest_weight=_largest_pair(effect.weights),
-            notes=(_TOO_TIGHT,) if too_tight else ABSENT,
+    settings: PublishedLabelSettings | PublishedLabelArmsSettings
+    if len(labels) == 2:
+        notes: tuple[str, ...] = (_TOO_TIGHT,) if too_tight else ()
+        settings = PublishedLabelSettings(**shared, notes=notes or ABSENT)
+        model, remedy = pair_model(regression.coefficients), " with method 'auto'"
+    else:
+        reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, one.noise) for one in quantities)
+        notes = (_TOO_TIGHT_ARMS,) if too_tight else ()
+        notes += note_few_units(balance, reaches, domain.bounds.width)
+        settings = PublishedLabelArmsSettings(
+            **shared, balance=balance.greatest, arm_balance=balance.by_arm, notes=notes or ABSENT
         )
-        return replace(
-            effect.sums.estimate(study, request.coverage, settings),
-            adjusted=not too_tight,
-            warnings=warn_of_overlap(
-                public, pair_model(regression.coefficients), balance, by=" with method 'auto'"
-            ),
-        )
-    arms = effect.sums.levels(study, units)
-    reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, arm.level.noise) for arm in arms)
-    notes = note_few_units(balance, reaches, domain.bounds.width)
-    several = PublishedLabelArmsSettings(
-        **shared,
-        matching_limit=dict(zip(labels, effect.plan.counts, strict=True)),
-        arms=dict(zip(labels, units, strict=True)),
-        largest_weight=_largest_by_label(effect.weights, labels),
-        balance=balance.greatest,
-        arm_balance=balance.by_arm,
-        notes=((_TOO_TIGHT_ARMS,) if too_tight else ()) + notes or ABSENT,
+        model, remedy = MultinomialModel(regression.coefficients), ""
+    about = AboutArms(units=found.counts)
+    return replace(
+        estimate_of_quantities(quantities, domain, request, settings, about),
+        adjusted=not too_tight,
+        warnings=warn_of_overlap(public, model, balance, by=remedy),
     )
-    return estimate_from_arms(
-        arms, domain, request, several,
-        rule="convolved", adjusted=not too_tight,
-        warnings=warn_of_overlap(public, MultinomialModel(regression.coefficients), balance),
-    )  # fmt: skip
 
 
 def private_ate_at_sample_level(
@@ -247,35 +238,17 @@ def private_ate_at_sample_level(
     effect = estimate_effect(study, pool, rule, rows_per_person, noise)
     # Public numbers alone. Scores of several arms have twice the sensitivity.
     adjusted = of_scores >= _READABLE * min(len(labels) - 1, 2) * rows_per_person
-    shared = _shared(request, ridge, noise) | {
-        "noise_interval_covers": _COVERS_SUMS, "notes": () if adjusted else (_TOO_NOISY,),
-    }  # fmt: skip
-    if len(labels) == 2:
-        settings = PublishedSampleSettings(
-            **shared,
-            matching_limit=LimitPair(*effect.plan.pair),
-            noisy_arms=ArmCounts(pool.arms.treated, pool.arms.control),
-            largest_weight=_largest_pair(effect.weights),
-        )
-        return replace(effect.sums.estimate(study, request.coverage, settings), adjusted=adjusted)
-    several = PublishedSampleArmsSettings(
-        **shared,
-        matching_limit=dict(zip(labels, effect.plan.counts, strict=True)),
-        noisy_arms=dict(zip(labels, pool.arms.counts, strict=True)),
-        largest_weight=_largest_by_label(effect.weights, labels),
+    kind = PublishedSampleSettings if len(labels) == 2 else PublishedSampleArmsSettings
+    settings = kind(
+        **_shared(request, ridge, noise, effect, labels),
+        noisy_arms=by_arm(ArmCounts, pool.arms.counts, labels),
+        noise_interval_covers=_COVERS_SUMS,
+        notes=() if adjusted else (_TOO_NOISY,),
     )
-    return estimate_from_arms(
-        effect.sums.levels(study, None), study.domain, request, several,
-        rule="convolved", adjusted=adjusted,
-    )  # fmt: skip
-
-
-def require_both_arms(arms: ArmSizes) -> None:
-    """Refuse an empty arm, which is public at label level."""
-    if arms.has_empty:
-        empty = "treated" if arms.treated == 0 else "control"
-        msg = f"no unit is {empty}: check the treatment column and its two labels"
-        raise SchemaError(msg)
+    quantities = effect.sums.quantities(study)
+    return replace(
+        estimate_of_quantities(quantities, study.domain, request, settings), adjusted=adjusted
+    )
 
 
 def plan_for(pool: MatchPool, request: Request, options: PublishedOptions) -> LimitsInUse:
@@ -287,8 +260,11 @@ def _label_rule(request: Request, options: PublishedOptions) -> LimitRule:
     return LimitRule(options.k, request.epsilon, options.c, request.neighbors, cap_at_peak=True)
 
 
-def _shared(request: Request, ridge: float, noise: Noise) -> dict[str, Any]:
+def _shared(
+    request: Request, ridge: float, noise: Noise, effect: MatchedEffect, labels: tuple[str, ...]
+) -> dict[str, Any]:
     """Return what a release says at both levels, for any number of arms."""
+    largest = [size / (1 << WEIGHT_BITS) for size in effect.weights.largest]
     return {
         "neighbors": request.neighbors,
         "matching_order": "random, drawn for this release and kept secret",
@@ -297,14 +273,6 @@ def _shared(request: Request, ridge: float, noise: Noise) -> dict[str, Any]:
         "rows_per_person": request.rows_per_person,
         "population": "all n units (ATE)",
         "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+        "matching_limit": by_arm(LimitPair, effect.plan.counts, labels),
+        "largest_weight": by_arm(ArmNumbers, largest, labels),
     }
-
-
-def _largest_pair(weights: RowWeights) -> ArmNumbers:
-    control, treated = (size / (1 << WEIGHT_BITS) for size in weights.largest)
-    return ArmNumbers(treated, control)
-
-
-def _largest_by_label(weights: RowWeights, labels: tuple[str, ...]) -> dict[str, float]:
-    sizes = [size / (1 << WEIGHT_BITS) for size in weights.largest]
-    return dict(zip(labels, sizes, strict=True))

@@ -14,10 +14,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import ReleasedSubgroups
-from private_ate.errors import SchemaError
 from private_ate.methods.calibrated.design import Learned, pose
 from private_ate.methods.calibrated.method import (
     estimate_calibrated,
@@ -25,14 +23,9 @@ from private_ate.methods.calibrated.method import (
     learn_from_all,
 )
 from private_ate.methods.composition import refuse_gaps
+from private_ate.methods.effect_tables import subgroup_estimate
 from private_ate.methods.registry import Method
-from private_ate.methods.subgroup_table import subgroup_estimate
-from private_ate.methods.subgroups.rows import (
-    count_population,
-    divide_rows,
-    groups_of,
-    rows_compared,
-)
+from private_ate.methods.subgroups.rows import ComparedSubgroups, groups_of
 from private_ate.methods.subgroups.settings import merged_settings, merged_warnings
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
@@ -59,16 +52,11 @@ def estimate_subgroups(
     refuse_gaps(method, request, study.domain)
     if not has_public_covariates(request.level):
         return method.run(study, request, noise)
-    cells = Cells.of(study.domain, request.by)
-    found = divide_rows(study, cells)
-    used = [subgroup for subgroup in found if subgroup.is_comparable]
-    if not used:
-        msg = "no subgroup holds units of every arm; choose coarser ones"
-        raise SchemaError(msg)
-    whole = rows_compared(study, cells, found)
+    compared = ComparedSubgroups.of(study, request.by)
+    used = compared.used
     of_subgroups = _half(request.epsilon) if request.overall else request.epsilon
     each = replace(request, by=(), overall=False, epsilon=of_subgroups)
-    learned = learned_for_subgroups(whole.public(), each, len(used))
+    learned = learned_for_subgroups(compared.rows.public(), each, len(used))
     divided = SubgroupNoise(noise)
     runs = [
         estimate_rows(subgroup.study, each, divided.within(subgroup.name), learned)
@@ -77,20 +65,16 @@ def estimate_subgroups(
     direct = None
     if request.overall:
         rest = replace(each, epsilon=request.epsilon - of_subgroups)
-        direct = estimate_calibrated(whole, rest, named_noise(noise, _DIRECT))
-    populations = [
-        count_population(subgroup.study.public(), request, run.population)
-        for subgroup, run in zip(used, runs, strict=True)
-    ]
-    shares = [population / sum(populations) for population in populations]
+        direct = estimate_calibrated(compared.rows, rest, named_noise(noise, _DIRECT))
+    shares = compared.shares(request, [run.population for run in runs])
     released = ReleasedSubgroups.reconcile(
         shares, [run.quantities for run in runs], None if direct is None else direct.quantities
     )
     labels = study.domain.treatment.coded
-    notes = tuple(subgroup.note(labels) for subgroup in found if subgroup.everyone.total)
+    notes = tuple(subgroup.note(labels) for subgroup in compared.found if subgroup.everyone.total)
     settings = merged_settings([run.settings for run in runs], shares, notes, request)
     return subgroup_estimate(
-        released, groups_of(cells, used), study.domain, request, settings,
+        released, groups_of(compared.cells, used), study.domain, request, settings,
         units=tuple(map(sum, zip(*(subgroup.present.counts for subgroup in used), strict=True))),
         warnings=merged_warnings(
             [subgroup.name for subgroup in used], [run.warnings for run in runs], notes

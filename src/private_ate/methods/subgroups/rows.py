@@ -9,11 +9,15 @@ import numpy as np
 
 from private_ate.arrays import Bits
 from private_ate.domain.subgroups import Cells
+from private_ate.errors import SchemaError
 from private_ate.request import Request
 from private_ate.settings import ABSENT, SubgroupNote
 from private_ate.study import ArmSizes, Block, MatchingStudy
 
-__all__ = ["SubgroupRows", "count_population", "divide_rows", "groups_of", "rows_compared"]
+__all__ = [
+    "ComparedSubgroups", "SubgroupRows", "count_population", "divide_rows", "groups_of",
+    "rows_compared",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def divide_rows(study: MatchingStudy, cells: Cells) -> list[SubgroupRows]:
         return ArmSizes.count(block.arm[block.shares > 0], arms)
 
     def sampled(block: Block) -> float:
-        return 0.0 if block.weights is None else float(block.weights.sum())
+        return float(block.weights.sum())
 
     found = []
     divided = study.divided(lambda block: cells.codes(block.covariates), cells.count)
@@ -63,6 +67,38 @@ def divide_rows(study: MatchingStudy, cells: Cells) -> list[SubgroupRows]:
                 subgroup = replace(subgroup, weight=declared.high * public.fold(sampled))
         found.append(subgroup)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSubgroups:
+    """All finest subgroups of a request, those with units of every arm, and the rows of the latter.
+
+    Which these are follows from public columns.
+    """
+
+    cells: Cells
+    found: tuple[SubgroupRows, ...]
+    used: tuple[SubgroupRows, ...]
+    rows: MatchingStudy = field(repr=False)
+
+    @classmethod
+    def of(cls, study: MatchingStudy, by: tuple[str, ...]) -> ComparedSubgroups:
+        """Divide the rows of a study; refuse columns by which nothing can be compared."""
+        cells = Cells.of(study.domain, by)
+        found = divide_rows(study, cells)
+        used = [subgroup for subgroup in found if subgroup.is_comparable]
+        if not used:
+            msg = "no subgroup holds units of every arm; choose coarser ones"
+            raise SchemaError(msg)
+        return cls(cells, tuple(found), tuple(used), rows_compared(study, cells, found))
+
+    def shares(self, request: Request, overlaps: Sequence[float | None]) -> list[float]:
+        """Return how much each subgroup counts among all; see :func:`count_population`."""
+        populations = [
+            count_population(one.study.public(), request, overlap)
+            for one, overlap in zip(self.used, overlaps, strict=True)
+        ]
+        return [population / sum(populations) for population in populations]
 
 
 def rows_compared(
@@ -111,7 +147,6 @@ def count_population(public: MatchingStudy, request: Request, overlap: float | N
                 return np.ones(block.arm.size, dtype=np.bool_)
 
     def kernel(block: Block) -> float:
-        rows = counted(block)
-        return float(rows.sum() if block.weights is None else block.weights[rows].sum())
+        return float(block.weights[counted(block)].sum())
 
     return public.fold(kernel, title="subgroups")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Codes, Floats, Integers
-from private_ate.domain.survival import HORIZON_STEPS, bins_of, happened, steps_of
+from private_ate.domain.outcome import HORIZON_STEPS, bins_of, happened, steps_of
 from private_ate.methods.calibrated.clipping import outcomes_of
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise

@@ -54,9 +54,8 @@ from private_ate.request import Request
 from private_ate.settings import ABSENT
 from private_ate.study import Block, MatchingStudy
 
-__all__ = ["LABEL_SHARE", "label_options", "release_effect", "release_label_curves"]
+__all__ = ["label_options", "release_effect", "release_label_curves"]
 
-LABEL_SHARE: Final = Fraction(1, 2)  # of ε, for adjusted curves: the effect hardly notices
 _RANGE: Final = 1.05  # of pseudo-values in horizons, where a third of the rows is censored
 _SPREAD: Final = 0.36  # their usual standard deviation in horizons
 _COVERED: Final = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final, cast
+from typing import cast
 
 from private_ate.domain import Survival
 from private_ate.effects.estimate import Estimate
@@ -21,6 +21,7 @@ from private_ate.methods.survival.cells import (
     one_stratum,
     release_cells,
 )
+from private_ate.methods.survival.curves import LABEL_SHARE, SAMPLE_SHARE
 from private_ate.methods.survival.first_step import (
     FirstStep,
     bins_for,
@@ -29,7 +30,6 @@ from private_ate.methods.survival.first_step import (
     make_values,
 )
 from private_ate.methods.survival.label import (
-    LABEL_SHARE,
     label_options,
     release_effect,
     release_label_curves,
@@ -40,9 +40,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.request import Request
 from private_ate.study import MatchingStudy
 
-__all__ = ["SAMPLE_SHARE", "estimate_survival"]
-
-SAMPLE_SHARE: Final = Fraction(1, 10)  # of ε, for curves of the arms as they are
+__all__ = ["estimate_survival"]
 
 
 def estimate_survival(

@@ -12,9 +12,8 @@ from private_ate.arrays import Floats
 from private_ate.domain import Survival
 from private_ate.effects.estimate import Estimate
 from private_ate.facts import Facts
-from private_ate.methods.survival.bands import CurveErrors
-from private_ate.methods.survival.first_step import FirstStep
-from private_ate.methods.survival.pseudo import PseudoTable
+from private_ate.methods.survival.curves import PseudoTable
+from private_ate.methods.survival.first_step import CurveErrors, FirstStep
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.release.metadata import longer_half
 from private_ate.release.ratios import risk_interval
@@ -127,18 +126,16 @@ def risks_of_sums(estimate: Estimate, labels: Sequence[str], *, adjusted: bool) 
     """Return the risks that the second step released, with the intervals of their differences."""
     if estimate.arms:
         means = [arm.mean for arm in estimate.arms]
-        rows = [(row.contrast.effect, row.contrast.interval) for row in estimate.rows]
     else:
         found = Facts.of(estimate.settings).means
         means = [] if found is None else [found.control, found.treated]
-        rows = [(estimate.ate, estimate.interval)]
     risks = [min(max(mean, 0.0), 1.0) for mean in means if mean is not None]
     if len(risks) < len(labels):  # only the difference was released
         only = RiskContrast(labels[-1], labels[0], estimate.ate, estimate.interval, None, None)
         return Risks("sums", adjusted, {}, (only,))
     halves = [
-        None if interval is None else longer_half(effect, interval)
-        for effect, interval in rows[: len(labels) - 1]
+        None if row.interval is None else longer_half(row.effect, row.interval)
+        for row in estimate.rows[: len(labels) - 1]
     ]
     by_arm = dict(zip(labels, risks, strict=True))
     return Risks("sums", adjusted, by_arm, compare_risks(labels, risks, halves))
