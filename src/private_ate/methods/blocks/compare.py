@@ -17,7 +17,8 @@ import numpy as np
 
 from private_ate.arrays import Floats, Integers
 from private_ate.effects.quantities import Quantity
-from private_ate.methods.blocks.counts import Counts, Subgroups
+from private_ate.methods.blocks.counts import Counts, Steps, Subgroups
+from private_ate.models.folds import Total
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
 from private_ate.privacy.noise import Noise
@@ -58,16 +59,6 @@ class Forms:
         low = np.minimum(*ends).min(axis=2)
         high = np.maximum(*ends).max(axis=2)
         return np.minimum(low, 0.0), np.maximum(high, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Exact integers of a shape; adds up over chunks."""
-
-    steps: Integers
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(self.steps + other.steps)
 
 
 def compare_arms_as_they_are(  # noqa: PLR0913  # rows, counts, and the budgets of three steps
@@ -155,11 +146,11 @@ def _release_means(
 ) -> list[float]:
     """Release the mean of each outcome, from the middle of its range in units of it."""
 
-    def kernel(block: Block) -> _Sums:
+    def kernel(block: Block) -> Total:
         centred = np.rint((outcomes_of(block) * OUTCOME_STEPS) * block.shares)
-        return _Sums(np.array([int(centred.astype(np.int64).sum())]))
+        return Total(int(centred.astype(np.int64).sum()))
 
-    totals = [int(view.fold(kernel, title="arms").steps[0]) for view in views]
+    totals = [view.fold(kernel, title="arms").steps for view in views]
     noisy = _vector(noise, "mean outcome", totals, changes * OUTCOME_STEPS, epsilon)
     return [within_centres(one / (2 * OUTCOME_STEPS * members)) for one in noisy]
 
@@ -178,11 +169,11 @@ def _release_squares(
     totals = []
     for view, centre, bound in zip(views, centres, largest, strict=True):
 
-        def kernel(block: Block, centre: float = centre, bound: float = bound) -> _Sums:
+        def kernel(block: Block, centre: float = centre, bound: float = bound) -> Total:
             share = np.minimum((outcomes_of(block) - centre) ** 2 / bound, 1.0) * block.shares
-            return _Sums(np.array([int(np.rint(share * (1 << bits)).astype(np.int64).sum())]))
+            return Total(int(np.rint(share * (1 << bits)).astype(np.int64).sum()))
 
-        totals.append(int(view.fold(kernel, title="variance").steps[0]))
+        totals.append(view.fold(kernel, title="variance").steps)
     noisy = _vector(noise, "variance", totals, changes << bits, epsilon)
     scale = len(views) * changes / (members * float(epsilon))
     return np.array(
@@ -281,7 +272,7 @@ def _sum_forms(
     groups, count, _ = forms.weights.shape
     whole = groups - 1 if subgroups.overall else None
 
-    def kernel(block: Block) -> _Sums:
+    def kernel(block: Block) -> Steps:
         away = (outcomes_of(block) - centre) * block.shares
         codes = subgroups.codes(block.covariates)
         found = np.zeros((groups, count), dtype=np.int64)
@@ -290,9 +281,9 @@ def _sum_forms(
             own = away if group == whole else away * (codes == group)
             rows = forms.weights[group][:, block.arm] * own
             found[group] = np.rint(rows / grid).astype(np.int64).sum(axis=1)
-        return _Sums(found)
+        return Steps(found)
 
-    return view.fold(kernel, title="effect").steps
+    return view.fold(kernel, title="effect").values
 
 
 def within_centres(mean: float) -> float:

@@ -21,7 +21,7 @@ from private_ate.arrays import Floats
 from private_ate.effects.predictions import ExpectedError
 from private_ate.methods.assumptions import PopulationGuess
 from private_ate.methods.blocks.compare import outcomes_of, within_centres
-from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
+from private_ate.methods.blocks.counts import Counts, Steps, Subgroups, release_counts
 from private_ate.methods.blocks.plan import PlainShares, plain_shares
 from private_ate.methods.probability import Probability
 from private_ate.models.folds import Total, by_chunks
@@ -142,17 +142,6 @@ def _count(study: Study, noise: Noise, epsilon: Fraction, changes: int) -> Count
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ArmTotals:
-    """Sums of outcomes in steps, control and treated; adds up over blocks."""
-
-    control: int
-    treated: int
-
-    def __add__(self, other: _ArmTotals) -> _ArmTotals:
-        return _ArmTotals(self.control + other.control, self.treated + other.treated)
-
-
 def _release_sums(
     study: Study, noise: Noise, epsilon: Fraction, changes: int
 ) -> tuple[float, float]:
@@ -162,14 +151,14 @@ def _release_sums(
     the two sums, so L1 sensitivity is ``changes`` times that range. Cost: ε.
     """
 
-    def kernel(block: Block) -> _ArmTotals:
+    def kernel(block: Block) -> Steps:
         steps = np.rint((outcomes_of(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
-        treated = int((steps * block.treatment).sum())
-        return _ArmTotals(int(steps.sum()) - treated, treated)
+        treated = (steps * block.treatment).sum()
+        return Steps(np.array([steps.sum() - treated, treated]))
 
-    exact = study.fold(by_chunks(kernel), title="arms")
+    exact = study.fold(by_chunks(kernel), title="arms").values
     noisy = noise.laplace(
-        "arm sums", [exact.control, exact.treated],
+        "arm sums", exact.tolist(),
         sensitivity=changes * OUTCOME_STEPS, epsilon=epsilon,
     )  # fmt: skip
     return noisy[0] / (2 * OUTCOME_STEPS), noisy[1] / (2 * OUTCOME_STEPS)
