@@ -10,8 +10,8 @@ studies without confounding it is the difference of means.
 
 Every study is fresh. The part of a release that is free of noise is computed once per study and the
 noise is drawn again and again: the weights' features at label level, the block effects of one
-partition into blocks at sample level. ``--without`` names a part of the blocks to leave out, for
-ablations. All is seeded: nothing here is private.
+partition into blocks at sample level. What each part of the blocks is worth: `ablation.py`. All is
+seeded: nothing here is private.
 
     python benchmarks/accuracy.py --families linear,tree-3 --sizes 1000,10000 --studies 4,2
 """
@@ -30,14 +30,12 @@ import numpy as np
 from families import FAMILIES, Study, make_study
 
 from private_ate import estimate_ate
-from private_ate.methods.blocks import inside as block_model
 from private_ate.methods.blocks import method as blocks
 from private_ate.methods.calibrated import method as calibrated
 
 NORMAL = 1.959964
 ABSURD = 3.0
 FREE_DRAWS = 4  # times as many at sample level, where they take next to no time
-PARTS = ("squares", "terms", "forest", "twin", "boosting", "slopes", "flags")
 
 
 @dataclass
@@ -77,8 +75,6 @@ class Tally:
 def main() -> None:
     asked = parse()
     remember_public_halves()
-    for part in filter(None, asked.without.split(",")):
-        leave_out(part)
     writer = None
     sizes = list(map(int, asked.sizes.split(",")))
     counts = list(map(int, asked.studies.split(",")))
@@ -104,7 +100,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epsilons", default="1,2")
     parser.add_argument("--levels", default="label,sample")
     parser.add_argument("--first-seed", type=int, default=50_000)
-    parser.add_argument("--without", default="", help=", ".join(PARTS))
     return parser.parse_args()
 
 
@@ -165,8 +160,6 @@ def release_many(
         ends = np.array([interval for _, interval in pairs])
         half = (ends[:, 1] - ends[:, 0]) / 2
         settings = release.settings
-        if "flags" in asked.without and settings.get("models_differ") is True:
-            half = half - 2 * float(settings["spread"])
         errors.append((np.array([effect for effect, _ in pairs]) - truth) / study.unit)
         halves.append(half / study.unit)
         if "models_differ" in settings:
@@ -268,35 +261,6 @@ def remember_public_halves() -> None:
         return _KNOWN["label"]
 
     blocks._block_table, calibrated.pose = block_table, posed
-
-
-def leave_out(part: str) -> None:
-    """Take a part out of the model inside blocks."""
-    kernel, forest = blocks.block_kernel, block_model.out_of_bag
-    changes = {
-        "terms": lambda inside: inside._replace(terms=0),
-        "forest": lambda inside: inside._replace(forest=inside.forest._replace(trees=0)),
-        "slopes": lambda inside: inside._replace(slopes=0),
-    }
-    if part in changes:
-        blocks.block_kernel = lambda groups, inside, spread, seed: kernel(
-            groups, changes[part](inside), spread, seed
-        )
-    elif part == "squares":
-        block_model.clipped_squares = np.zeros_like
-    elif part == "twin":
-        block_model._TWIN = math.inf
-    elif part == "boosting":  # the second forest of the outcome has this seed
-
-        def only_first(codes, targets, weights, size, seed):
-            found = forest(codes, targets, weights, size, seed)
-            second = seed % blocks._SEEDS == 2
-            return tuple(np.zeros_like(one) for one in found) if second else found
-
-        block_model.out_of_bag = only_first
-    elif part != "flags":
-        msg = f"no such part: {part}; one of {', '.join(PARTS)}"
-        raise SystemExit(msg)
 
 
 if __name__ == "__main__":

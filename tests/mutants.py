@@ -506,6 +506,20 @@ MUTANTS = (
         "tests/unit/test_joint_centres.py",
     ),
     Mutant(
+        "a vote about overlap counts as two",
+        "privacy/joint.py",
+        "Options.of_vote(int(np.count_nonzero(",
+        "Options.of_vote(2 * int(np.count_nonzero(",
+        "tests/unit/test_joint_centres.py",
+    ),
+    Mutant(
+        "a level is drawn by all candidates up to it",
+        "privacy/joint.py",
+        "shells = [box - inner for",
+        "shells = [box - 0 * inner for",
+        "tests/unit/test_joint_centres.py",
+    ),
+    Mutant(
         "the first new coordinate is drawn as if all were new",
         "privacy/joint.py",
         "math.prod(before[:place]) * (now[place]",
@@ -532,6 +546,27 @@ MUTANTS = (
         "    except Exception:",
         "    except KeyError:",
         "tests/unit/test_blocks.py",
+    ),
+    Mutant(
+        "a number that is not finite leaves a block",
+        "methods/blocks/inside.py",
+        "if not np.isfinite([effect, variance, plain.effects[:, 0]]).all():",
+        "if not rows.size:",
+        "tests/unit/test_blocks.py",
+    ),
+    Mutant(
+        "all blocks weigh their rows by the weights of the first",
+        "methods/blocks/method.py",
+        "weights = groups.weights[place][chosen]",
+        "weights = groups.weights[0][chosen]",
+        "tests/unit/test_blocks.py",
+    ),
+    Mutant(
+        "padding repeats a row of the next block",
+        "engines/grouping.py",
+        "np.where(inside, offsets, 0), inside)",
+        "offsets, inside | True)",
+        "tests/properties/test_blocks_replay.py",
     ),
     Mutant(
         "blocks are planned by the true share of an arm",

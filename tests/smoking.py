@@ -6,9 +6,9 @@ from private_ate import Binary, Domain, Interval, Treatment
 from private_ate.effects.contrasts import AboutArms
 from private_ate.effects.quantities import Quantity
 from private_ate.effects.to_release import About, release_of
+from private_ate.methods.blocks.settings import BlocksArmsSettings
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings
 from private_ate.methods.effect_tables import estimate_of_quantities
-from private_ate.methods.orthogonal import OrthogonalArmsSettings
 from private_ate.methods.public_arms import greatest_over_pairs
 from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.distributions import NoiseDistribution
@@ -71,13 +71,11 @@ def label_settings():
     )  # fmt: skip
 
 
-def sample_settings(path="plain"):
-    """Return what the orthogonal method says of four arms."""
-    return OrthogonalArmsSettings(
-        adjusted=path != "plain", path=path, design="unknown", signal_to_noise=3.5,
-        adjust_threshold=800.0, score_threshold=2500.0, rule_values={"prognosis": 9.0},
+def sample_settings(*, adjusted=False):
+    """Return what the blocks method says of four arms."""
+    return BlocksArmsSettings(
+        adjusted=adjusted, design="unknown", estimand="ate",
         arm_shares=dict(zip(LABELS, (0.81, 0.04, 0.08, 0.07), strict=True)),
-        largest_weight=dict.fromkeys(LABELS, 2.5),
         population="all n units, arms compared as they are",
         confidence=0.95, rows_per_person=1, budget={"sums": 4.0}, interval_covers="noise",
         noise_interval_covers="the last step's noise only", notes=("a note",),
@@ -97,7 +95,7 @@ def smoking_release(
     )  # fmt: skip
     guarantee = Guarantee(level, request.epsilon, adjacency_of(level, 1))
     about = About.of(domain, design="unknown")
-    method = "calibrated" if level == "label" else "orthogonal"
+    method = "calibrated" if level == "label" else "blocks"
     return release_of(
         estimate, guarantee, about, steps=(), method=method, n=sum(SIZES), version="any"
     )

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from private_ate.ledger.ledger import Ledger
     from private_ate.methods.blocks.plan import BlocksOptions
     from private_ate.methods.calibrated.options import CalibratedOptions
-    from private_ate.methods.orthogonal import OrthogonalOptions
     from private_ate.methods.published.method import PublishedOptions
+    from private_ate.methods.registry import OrthogonalOptions
     from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
     from private_ate.release import (
         Arm,

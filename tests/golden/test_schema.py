@@ -154,7 +154,7 @@ def test_settings_of_another_method_are_refused(path):
         smoking_release(),
         smoking_release(means=False, among="1-5 daily"),
         smoking_release(confidence=None),
-        smoking_release(level="sample", settings=sample_settings("score")),
+        smoking_release(level="sample", settings=sample_settings(adjusted=True)),
     ],
     ids=["label", "among", "no interval", "sample"],
 )

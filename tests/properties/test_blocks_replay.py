@@ -11,6 +11,7 @@ from tests.replay import replay_findings
 
 from private_ate.audit.replay import Recording, moved_share
 from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
+from private_ate.engines.grouping import groups_of
 from private_ate.engines.local import FurtherOutcome, LocalStudy
 from private_ate.methods.blocks import method
 from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
@@ -156,6 +157,60 @@ def test_a_block_that_looks_at_other_blocks_is_found(monkeypatch):
     first, second = (replaced(study(), slice(7, 8), *record) for record in CORNERS[1])
 
     assert moved_in(first, second, request)["effect"] > 1
+
+
+def noise_but(base, kept, seed=11):
+    """The study with records drawn anew, except for those of some rows."""
+    rng = np.random.default_rng(seed)
+    fresh = ~kept
+    x, t, y = base.covariates.copy(), base.treatment.copy(), base.outcome.copy()
+    order = rng.permutation(np.flatnonzero(fresh))
+    x[:, fresh] = rng.random((x.shape[0], order.size))
+    t[fresh], y[fresh] = t[order], rng.integers(0, OUTCOME_STEPS + 1, order.size)
+    further = []
+    for each in base.further:
+        moved = each.steps.copy()
+        moved[fresh] = rng.integers(0, OUTCOME_STEPS + 1, order.size)
+        further.append(replace(each, steps=moved))
+    weights, takes_part = base.weights, base.takes_part
+    if weights is not None:
+        weights = np.where(kept, weights, rng.random(base.size))
+    if takes_part is not None:
+        takes_part = np.where(kept, takes_part, rng.random(base.size) < 0.7)
+    return replace(base, covariates=x, treatment=t, outcome=y, weights=weights,
+                   takes_part=takes_part, further=tuple(further))  # fmt: skip
+
+
+ISOLATED = ("two arms", "three arms with weights", "missing rows", "subgroups with weights",
+            "two outcomes of three arms")  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", ISOLATED)
+def test_a_block_hands_over_the_same_bits_if_all_other_rows_are_noise(axis, monkeypatch):
+    """Through the engine: cutting, stacking, padding and masks included."""
+    rows, asked = AXES[axis]
+    base = study(1501, **rows)
+    shuffles = []
+    cut = method.draw_shuffles
+    monkeypatch.setattr(
+        method, "draw_shuffles", lambda *given: shuffles.append(cut(*given)) or shuffles[-1]
+    )
+    request = Request("sample", Fraction(2), options=ADJUST, design="observational", **asked)
+    recording = Recording()
+    estimate_blocks(base, request, Noise(SeededEntropy(3), recording))
+    first = np.array(recording.inputs[-1], dtype=np.int64)
+    blocks = shuffles[0][0].count
+
+    for part, block in ((0, 5), (1, blocks - 1)):
+        kept = groups_of(shuffles[0][part], shuffles[0][part].places(0, base.size)) == block
+        again = Recording(source=recording)
+        estimate_blocks(noise_but(base, kept), request, Noise(SeededEntropy(3), again))
+        second = np.array(again.inputs[-1], dtype=np.int64)
+
+        place = part * blocks + block
+        assert np.array_equal(first[place], second[place])
+        others = np.arange(len(first)) != place
+        assert (first[others, 0] != second[others, 0]).mean() > 0.9
 
 
 @pytest.mark.parametrize("fault", ["constant outcome", "outcome is the arm", "infinite"])

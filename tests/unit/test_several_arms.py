@@ -191,10 +191,10 @@ def test_a_release_of_several_arms_comes_back_from_json_and_pickles(release):
 
 
 def test_arms_that_were_compared_as_they_are_make_differences():
-    release = smoking_release(settings=sample_settings("plain"), level="sample")
+    release = smoking_release(settings=sample_settings(), level="sample")
     assert (release.estimand, release.adjusted) == ("difference", False)
     assert {row.estimand for row in release.effects} == {"difference"}
-    adjusted = smoking_release(settings=sample_settings("score"), level="sample")
+    adjusted = smoking_release(settings=sample_settings(adjusted=True), level="sample")
     assert {row.estimand for row in adjusted.effects} == {"ate"}
     assert {row.estimand for row in smoking_release(among=SOME).effects} == {"att"}
 

@@ -26,6 +26,7 @@ __all__ = [
     "AUTO",
     "METHODS",
     "Method",
+    "OrthogonalOptions",
     "is_default",
     "known_estimands",
     "method_named",
@@ -221,6 +222,13 @@ RETIRED: Final = {
 }
 
 
+class OrthogonalOptions:
+    """Options of a method that is no more; making them says what to use instead."""
+
+    def __init__(self, **_: object) -> None:
+        raise ArgumentError(RETIRED["orthogonal"], parameter="method")
+
+
 def method_named(name: object, level: Level) -> Method:
     """Return the method of that name; "auto" is the default of the level."""
     if isinstance(name, str) and name in RETIRED:
@@ -245,7 +253,7 @@ def option_homes() -> dict[str, str]:
     """Return the module of every class of options by the name of the class; loads none."""
     places = (method.options_at for method in METHODS.values())
     pairs = (place.partition(":") for place in places if isinstance(place, str))
-    return {name: home for home, _, name in pairs} | {"OrthogonalOptions": "methods.orthogonal"}
+    return {name: home for home, _, name in pairs} | {"OrthogonalOptions": "methods.registry"}
 
 
 def _loaded(place: object) -> object:

@@ -145,7 +145,7 @@ def test_labels_are_no_probabilities_and_several_arms_have_none():
 def test_no_outcome_of_either_arm_leaves_the_bounds_of_the_score():
     for low, high in ((0.1, 0.1), (0.2, 0.7), (0.5, 0.95)):
         for centre in (-0.4, 0.0, 0.3):
-            score = TrialScore.of(Probability(low, high, 0), centre, 1.0)
+            score = TrialScore.of(Probability(low, high, 0), centre)
             reached = [
                 rate * (outcome - centre)
                 for outcome in (-0.5, 0.5)

@@ -63,7 +63,7 @@ def test_intervals_that_were_cut_at_the_range_stay_cut_when_they_are_widened():
 
 
 def test_arms_compared_as_they_are_are_headed_as_differences():
-    release = smoking_release(level="sample", settings=sample_settings("plain"))
+    release = smoking_release(level="sample", settings=sample_settings())
     text = str(release)
     assert text.startswith("differences by cigarettes: ")
     assert "\nDifferences in means of 4 arms, not adjusted for covariates, released" in text
@@ -74,7 +74,7 @@ def test_arms_compared_as_they_are_are_headed_as_differences():
     page = release.to_html()
     assert "weight by cigarettes: differences in means of 4 arms" in page
     assert "Effects of" not in page
-    score = str(smoking_release(level="sample", settings=sample_settings("score")))
+    score = str(smoking_release(level="sample", settings=sample_settings(adjusted=True)))
     assert "\nAverage treatment effects of 4 arms, released" in score
 
 

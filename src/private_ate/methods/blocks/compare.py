@@ -17,14 +17,17 @@ import numpy as np
 
 from private_ate.arrays import Floats, Integers
 from private_ate.effects.quantities import Quantity
-from private_ate.methods.blocks.counts import Counts, Subgroups
+from private_ate.methods.blocks.counts import Counts, Steps, Subgroups
+from private_ate.models.folds import Total
 from private_ate.models.standardization import noise_bits
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block, Study
 
-__all__ = ["Forms", "compare_arms_as_they_are", "lifted_square", "sampling_variances"]
+__all__ = [
+    "Forms", "compare_arms_as_they_are", "outcomes_of", "sampling_variances", "within_centres",
+]  # fmt: skip
 
 _SCORE_BITS: Final = 24  # the grid of scores lies so far below their bound
 _LEAST_WITHIN: Final = 0.25  # of a mean square is taken to lie within arms, whatever noise says
@@ -56,16 +59,6 @@ class Forms:
         low = np.minimum(*ends).min(axis=2)
         high = np.maximum(*ends).max(axis=2)
         return np.minimum(low, 0.0), np.maximum(high, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Exact integers of a shape; adds up over chunks."""
-
-    steps: Integers
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(self.steps + other.steps)
 
 
 def compare_arms_as_they_are(  # noqa: PLR0913  # rows, counts, and the budgets of three steps
@@ -153,14 +146,13 @@ def _release_means(
 ) -> list[float]:
     """Release the mean of each outcome, from the middle of its range in units of it."""
 
-    def kernel(block: Block) -> _Sums:
-        centred = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares)
-        return _Sums(np.array([int(centred.astype(np.int64).sum())]))
+    def kernel(block: Block) -> Total:
+        centred = np.rint((outcomes_of(block) * OUTCOME_STEPS) * block.shares)
+        return Total(int(centred.astype(np.int64).sum()))
 
-    totals = [int(view.fold(kernel, title="arms").steps[0]) for view in views]
+    totals = [view.fold(kernel, title="arms").steps for view in views]
     noisy = _vector(noise, "mean outcome", totals, changes * OUTCOME_STEPS, epsilon)
-    bound = _CENTRE_BOUND
-    return [min(max(one / (2 * OUTCOME_STEPS * members), -bound), bound) for one in noisy]
+    return [within_centres(one / (2 * OUTCOME_STEPS * members)) for one in noisy]
 
 
 def _release_squares(
@@ -177,22 +169,22 @@ def _release_squares(
     totals = []
     for view, centre, bound in zip(views, centres, largest, strict=True):
 
-        def kernel(block: Block, centre: float = centre, bound: float = bound) -> _Sums:
-            share = np.minimum((_outcomes(block) - centre) ** 2 / bound, 1.0) * block.shares
-            return _Sums(np.array([int(np.rint(share * (1 << bits)).astype(np.int64).sum())]))
+        def kernel(block: Block, centre: float = centre, bound: float = bound) -> Total:
+            share = np.minimum((outcomes_of(block) - centre) ** 2 / bound, 1.0) * block.shares
+            return Total(int(np.rint(share * (1 << bits)).astype(np.int64).sum()))
 
-        totals.append(int(view.fold(kernel, title="variance").steps[0]))
+        totals.append(view.fold(kernel, title="variance").steps)
     noisy = _vector(noise, "variance", totals, changes << bits, epsilon)
     scale = len(views) * changes / (members * float(epsilon))
     return np.array(
         [
-            bound * lifted_square(one / (members * (1 << (bits + 1))), scale)
+            bound * _lifted_square(one / (members * (1 << (bits + 1))), scale)
             for one, bound in zip(noisy, largest, strict=True)
         ]
     )
 
 
-def lifted_square(share: float, scale: float) -> float:
+def _lifted_square(share: float, scale: float) -> float:
     """Return a noisy mean square as a share of its bound, lifted by the scale of its noise."""
     return min(max(share + scale, 1e-6), 1.0)
 
@@ -280,20 +272,26 @@ def _sum_forms(
     groups, count, _ = forms.weights.shape
     whole = groups - 1 if subgroups.overall else None
 
-    def kernel(block: Block) -> _Sums:
-        away = (_outcomes(block) - centre) * block.shares
+    def kernel(block: Block) -> Steps:
+        away = (outcomes_of(block) - centre) * block.shares
         codes = subgroups.codes(block.covariates)
         found = np.zeros((groups, count), dtype=np.int64)
         for group in range(groups):
-            mine = slice(None) if group == whole else codes == group
-            rows = forms.weights[group][:, block.arm[mine]] * away[mine]
+            # Rows of other subgroups add zero: an array as long as a subgroup would show its size.
+            own = away if group == whole else away * (codes == group)
+            rows = forms.weights[group][:, block.arm] * own
             found[group] = np.rint(rows / grid).astype(np.int64).sum(axis=1)
-        return _Sums(found)
+        return Steps(found)
 
-    return view.fold(kernel, title="effect").steps
+    return view.fold(kernel, title="effect").values
 
 
-def _outcomes(block: Block) -> Floats:
+def within_centres(mean: float) -> float:
+    """Keep a released mean outcome near the middle of the range."""
+    return min(max(mean, -_CENTRE_BOUND), _CENTRE_BOUND)
+
+
+def outcomes_of(block: Block) -> Floats:
     """Return outcomes in units of their range, the middle being zero."""
     if block.outcome is None:
         msg = "this method needs a study with outcomes"

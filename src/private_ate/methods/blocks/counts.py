@@ -14,7 +14,7 @@ from private_ate.domain.subgroups import Cells
 from private_ate.privacy.noise import Noise
 from private_ate.study import Block, Study
 
-__all__ = ["Counts", "Subgroups", "release_counts"]
+__all__ = ["Counts", "Steps", "Subgroups", "release_counts"]
 
 _BITS: Final = 20  # counts and weights are released on the grid 2⁻²⁰
 _MOST_IN_CUBE: Final = 3  # numbers up to which noise on cubes is smaller than Laplace noise
@@ -88,14 +88,13 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Totals:
-    """Exact steps by subgroup and arm, and of squared weights; adds up over chunks."""
+class Steps:
+    """Exact integers of a shape, in steps of a grid; they add up over chunks."""
 
-    rows: Integers
-    squares: int
+    values: Integers
 
-    def __add__(self, other: _Totals) -> _Totals:
-        return _Totals(self.rows + other.rows, self.squares + other.squares)
+    def __add__(self, other: Steps) -> Steps:
+        return Steps(self.values + other.values)
 
 
 def release_counts(
@@ -118,19 +117,19 @@ def release_counts(
     arms, weighted = study.domain.treatment.size, study.domain.weights is not None
     cells = 1 if subgroups.cells is None else subgroups.cells.count
 
-    def kernel(block: Block) -> _Totals:
+    def kernel(block: Block) -> Steps:
         steps, squares = (
             np.rint(block.shares**power * (1 << _BITS)).astype(np.int64) for power in (1, 2)
         )
         place = subgroups.codes(block.covariates).astype(np.int64) * arms + block.arm
-        rows = np.zeros(cells * arms, dtype=np.int64)
-        np.add.at(rows, place, steps)
-        return _Totals(rows, int(squares.sum()))
+        found = np.zeros(cells * arms + weighted, dtype=np.int64)
+        np.add.at(found, place, steps)
+        if weighted:
+            found[-1] = squares.sum()
+        return Steps(found)
 
-    exact = study.fold(kernel, title="arms")
     is_full = study.everyone_takes_part and not weighted and cells == 1
-    values = exact.rows[1:].tolist() if is_full else exact.rows.tolist()
-    values += [exact.squares] if weighted else []
+    values = study.fold(kernel, title="arms").values[int(is_full) :].tolist()
     unit = 1 << (_BITS + 1)
     scale = changes / float(epsilon)
     if len(values) == 1:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from private_ate.arrays import Codes, Floats
+from private_ate.methods.blocks.plan import Inside
 from private_ate.methods.blocks.regression import (
     Ridge,
     centred,
@@ -27,7 +28,7 @@ from private_ate.methods.blocks.terms import LINEAR_RIDGE, choose_terms, clipped
 from private_ate.models.forest import BINS, ForestSize, out_of_bag, shuffled
 from private_ate.models.trees import bin_codes, bin_edges
 
-__all__ = ["Inside", "Said", "block_effects"]
+__all__ = ["Said", "block_effects"]
 
 _SQUARE_RIDGE: Final = 12.0  # times the cube of covariates over rows
 _CHOSEN_RIDGE: Final = 0.02  # times covariates over rows
@@ -43,46 +44,9 @@ _TWIN_SCATTER: Final = 5.0  # over rows: the ratio to the twin scatters in small
 _LARGEST_LEFT: Final = 1.1  # of the outcome's mean square; beyond, forests only add noise
 # Shares of rows with less than a tenth, and a fifth, of the usual chance to be in one of the arms.
 _CHANCES: Final = (0.1, 0.2)
-_EXCESSES: Final = (0.15, 0.25)
-
-
-class Inside(NamedTuple):
-    """What is public about the model inside a block.
-
-    Attributes
-    ----------
-    arms : int
-        How many arms there are (K).
-    among : int
-        The arm whose units the effect is about; -1 for all units.
-    terms : int
-        How many non-linear terms a block may choose.
-    forest : ForestSize
-        The size of a block's forests; no trees for no forests.
-    treatment_forest : bool
-        Whether the arms are predicted by forests too; not where treatment is known to be random.
-    vote : bool
-        Whether blocks vote about overlap.
-    slopes : int
-        Whether effects may vary along covariates: 0 never, 1 if that predicts better, 2 always.
-    binary : bool
-        Whether the outcome is declared to be binary.
-    seen : int
-        The most rows by which a long block chooses terms and places the edges of bins.
-    contenders : int
-        The most terms among which a block chooses step by step; it drops others at first sight.
-    """
-
-    arms: int
-    among: int
-    terms: int
-    forest: ForestSize
-    treatment_forest: bool
-    vote: bool
-    slopes: int
-    binary: bool
-    seen: int = 2000
-    contenders: int = 10_000
+_EXCESSES: Final = (0.13, 0.25)
+# Beyond that, for each share by chance: with few rows of an arm forests see such rows in noise.
+_CHANCE_SCATTER: Final = 0.25
 
 
 class Said(NamedTuple):
@@ -316,7 +280,7 @@ def _is_apart(rows: _Rows, left: Floats, mixed: Floats, mixed_left: Floats, amon
     share = float(rows.sizes[1] / rows.sizes.sum())
     here = _rare_chances(rows.arms - left, share, rows.weights, among)
     by_chance = _rare_chances(mixed - mixed_left, share, rows.weights, among)
-    return bool((here - by_chance > _EXCESSES).any())
+    return bool((here > _EXCESSES + (1 + _CHANCE_SCATTER) * by_chance).any())
 
 
 def _rare_chances(predicted: Floats, share: float, weights: Floats, among: int) -> Floats:

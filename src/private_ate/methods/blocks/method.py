@@ -28,7 +28,7 @@ from private_ate.methods.blocks.centres import (
 )
 from private_ate.methods.blocks.compare import compare_arms_as_they_are
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
-from private_ate.methods.blocks.inside import Inside, Said, block_effects
+from private_ate.methods.blocks.inside import Said, block_effects
 from private_ate.methods.blocks.notes import (
     Words,
     adjusted_words,
@@ -44,6 +44,7 @@ from private_ate.methods.blocks.plan import (
     Ask,
     BlocksOptions,
     BlocksPlan,
+    Inside,
     plain_shares,
     plan_blocks,
 )
@@ -136,7 +137,7 @@ def _compare_trial(run: _Run) -> Released:
     probability = probability_of(run.study.domain, request.probability or 0.5)
     trial = estimate_trial(run.study, request, run.noise, probability)
     effect = quantity_of(trial.value, trial.noise, trial.half, request.coverage)
-    return Released([[[effect]]], run.subgroups, None, trial_words(trial), adjusted=False)
+    return Released([[[effect]]], run.subgroups, None, trial_words(), adjusted=False)
 
 
 def _compare(run: _Run, counted: Counts | None) -> Released:
@@ -219,7 +220,7 @@ def _words(
     """Return what is said of an adjusted effect."""
     domain, request = run.study.domain, run.request
     if run.ask.probability is not None:
-        words = trial_words(None)
+        words = trial_words(in_blocks=True)
     else:
         names = [name for name, flag in zip(_coordinate_names(run), flags, strict=True) if flag]
         words = adjusted_words(plan, request.estimand, names)

@@ -9,7 +9,6 @@ from typing import Final
 from private_ate.domain import Interval, SamplingWeights
 from private_ate.domain.column_types import WEIGHTED
 from private_ate.methods.blocks.plan import BlocksPlan
-from private_ate.methods.blocks.trial import TrialEffect
 from private_ate.request import Estimand, Request
 
 __all__ = ["Words", "adjusted_words", "overlap_words", "trial_words", "unadjusted_words"]
@@ -145,13 +144,11 @@ def unadjusted_words(request: Request, *, tried: bool, dimension: int) -> Words:
     )
 
 
-def trial_words(trial: TrialEffect | None) -> Words:
+def trial_words(*, in_blocks: bool = False) -> Words:
     """Say how the effect of a trial came about whose probability of treatment was named."""
-    how = (
-        "outcomes are compared as they are"
-        if trial is not None
-        else "outcomes are compared inside blocks of rows, given the covariates, for precision"
-    )
+    how = "outcomes are compared as they are"
+    if in_blocks:
+        how = "outcomes are compared inside blocks of rows, given the covariates, for precision"
     return Words(
         "all n units (the ATE of a trial)",
         "noise and sampling; treatment is taken to be random, as declared",

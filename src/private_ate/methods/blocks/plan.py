@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from private_ate.arguments import settle, truth_value, whole_number
-from private_ate.methods.blocks.inside import Inside
 from private_ate.models.forest import ForestSize
 from private_ate.request import Design, Estimand
 
-__all__ = ["Ask", "BlocksOptions", "BlocksPlan", "count_share", "plain_shares", "plan_blocks"]
+__all__ = [
+    "Ask", "BlocksOptions", "BlocksPlan", "Inside", "PlainShares", "count_share", "plain_shares",
+    "plan_blocks",
+]  # fmt: skip
 
 MOST_PARTITIONS: Final = 8
 _RANKS: Final = 45  # blocks times ε of one coordinate at which noise is as large as sampling
@@ -115,6 +117,45 @@ class Ask:
         if self.probability is not None:
             return Fraction(0)
         return count_share(self.size, self.epsilon)
+
+
+class Inside(NamedTuple):
+    """What is public about the model inside a block.
+
+    Attributes
+    ----------
+    arms : int
+        How many arms there are (K).
+    among : int
+        The arm whose units the effect is about; -1 for all units.
+    terms : int
+        How many non-linear terms a block may choose.
+    forest : ForestSize
+        The size of a block's forests; no trees for no forests.
+    treatment_forest : bool
+        Whether the arms are predicted by forests too; not where treatment is known to be random.
+    vote : bool
+        Whether blocks vote about overlap.
+    slopes : int
+        Whether effects may vary along covariates: 0 never, 1 if that predicts better, 2 always.
+    binary : bool
+        Whether the outcome is declared to be binary.
+    seen : int
+        The most rows by which a long block chooses terms and places the edges of bins.
+    contenders : int
+        The most terms among which a block chooses step by step; it drops others at first sight.
+    """
+
+    arms: int
+    among: int
+    terms: int
+    forest: ForestSize
+    treatment_forest: bool
+    vote: bool
+    slopes: int
+    binary: bool
+    seen: int = 2000
+    contenders: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,12 @@ class ReleasedWeights:
     worth: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, of which two bases may not both have any
 class BlocksSettings(Settings):
     """Settings of the blocks method.
+
+    With three arms or more the spread, the flags and the noise quantile belong to single contrasts
+    and are absent.
 
     Attributes
     ----------
@@ -107,47 +110,11 @@ class BlocksSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlocksArmsSettings(ArmsSettings):
+class BlocksArmsSettings(BlocksSettings, ArmsSettings):
     """Settings of the blocks method for three arms or more.
 
     Attributes
     ----------
-    adjusted : bool
-        Whether a model was fitted inside blocks; otherwise the arms are compared as they are.
-    model : str
-        The model inside the blocks.
-    blocks : int
-        Blocks of a partition (m).
-    block_rows : int
-        Rows of a block (b).
-    partitions : int
-        Partitions of the rows (r).
-    arm_shares : mapping
-        The share of each arm, as released.
     interval_covers : str
         What the intervals cover, and what not; only where they were asked for.
-    subgroups : object
-        How effects in subgroups came about; only where they were asked for.
     """
-
-    methods: ClassVar[tuple[str, ...]] = ("blocks",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
-
-    adjusted: bool
-    model: str | Absent = ABSENT
-    blocks: int | Absent = ABSENT
-    block_rows: int | Absent = ABSENT
-    partitions: int | Absent = ABSENT
-    arm_shares: Mapping[str, float] | Absent = ABSENT
-    population: str
-    interval_covers: str | Absent = ABSENT
-    outcomes: tuple[OutcomeFacts, ...] | Absent = ABSENT
-    notes: tuple[str, ...]
-    design: Design
-    estimand: Estimand
-    confidence: float
-    rows_per_person: int
-    budget: Mapping[str, float]
-    noise_interval_covers: str
-    private_weights: ReleasedWeights | Absent = ABSENT
-    subgroups: SubgroupsNote | Absent = ABSENT

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -20,8 +20,9 @@ from scipy.special import ndtri
 from private_ate.arrays import Floats
 from private_ate.effects.predictions import ExpectedError
 from private_ate.methods.assumptions import PopulationGuess
-from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
-from private_ate.methods.blocks.plan import plain_shares
+from private_ate.methods.blocks.compare import outcomes_of, within_centres
+from private_ate.methods.blocks.counts import Counts, Steps, Subgroups, release_counts
+from private_ate.methods.blocks.plan import PlainShares, plain_shares
 from private_ate.methods.probability import Probability
 from private_ate.models.folds import Total, by_chunks
 from private_ate.models.standardization import noise_bits
@@ -33,7 +34,6 @@ from private_ate.study import Block, Study
 
 __all__ = [
     "TrialEffect",
-    "TrialPlan",
     "TrialScore",
     "estimate_trial",
     "expected_trial",
@@ -42,37 +42,19 @@ __all__ = [
 ]
 
 _COUNT_PART: Final = Fraction(1, 5)  # of what counting takes where the share of treated is unknown
+_EFFECT_SPREAD: Final = 0.15  # of the range: how large an effect is thought to be
+_SHIFT: Final = 1.5  # scales of its noise by which a variance is shifted up
+_FLOOR: Final = 2.0  # and the least value that it has
+_SCORE_BITS: Final = 20  # the score's grid lies at least this far below the scale of its noise
 
 
-@dataclass(frozen=True, slots=True)
-class TrialPlan:
-    """Shares of ε; the effect gets what the others leave."""
-
-    counts: Fraction
-    sums: Fraction
-    interval: Fraction
-
-    @property
-    def effect(self) -> Fraction:
-        """What is left to the effect."""
-        return 1 - self.counts - self.sums - self.interval
-
-
-def plan_trial(size: int, epsilon: float, *, counted: bool, with_interval: bool) -> TrialPlan:
+def plan_trial(size: int, epsilon: float, *, counted: bool, with_interval: bool) -> PlainShares:
     """Split ε between the steps of a trial; ``epsilon`` is the budget per row.
 
     ``counted`` says that rows may take no part, so that their number is paid for.
     """
     plain = plain_shares(size, epsilon, with_interval=with_interval)
-    counts = plain.counts * _COUNT_PART if counted else Fraction(0)
-    return TrialPlan(counts, plain.means, plain.interval)
-
-
-_CENTRE_BOUND: Final = 0.45  # of the range: how far from its middle outcomes are centred
-_EFFECT_SPREAD: Final = 0.15  # of the range: how large an effect is thought to be
-_SHIFT: Final = 1.5  # scales of its noise by which a variance is shifted up
-_FLOOR: Final = 2.0  # and the least value that it has
-_SCORE_BITS: Final = 20  # the score's grid lies at least this far below the scale of its noise
+    return replace(plain, counts=plain.counts * _COUNT_PART if counted else Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +67,6 @@ class TrialEffect:
     value: float
     noise: float
     half: float | None
-    counted: Counts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +79,18 @@ class TrialScore:
     high: float
 
     @classmethod
-    def of(cls, probability: Probability, centre: float, width: float) -> TrialScore:
+    def of(cls, probability: Probability, centre: float) -> TrialScore:
         """Take the bounds over both arms, all outcomes and all probabilities."""
-        half = width / 2
         treated, control = 1 / probability.low, 1 / (1 - probability.high)
-        high = max(treated * (half - centre), control * (half + centre))
-        low = max(treated * (half + centre), control * (half - centre))
+        high = max(treated * (0.5 - centre), control * (0.5 + centre))
+        low = max(treated * (0.5 + centre), control * (0.5 - centre))
         return cls(probability, centre, -low, high)
 
     def values(self, block: Block) -> Floats:
         """Return the score of each row, clipped to the bounds."""
         chance = self.probability.of(block)
         rate = np.where(block.treatment, 1 / chance, -1 / (1 - chance))
-        scores = rate * (_centred(block) / OUTCOME_STEPS - self.centre)
+        scores = rate * (outcomes_of(block) - self.centre)
         return np.clip(scores, self.low, self.high)
 
 
@@ -129,9 +109,9 @@ def estimate_trial(
     )  # fmt: skip
     counted = _count(study, noise, epsilon * plan.counts, changes)
     members = study.size if counted is None else round(float(counted.members[0]))
-    sums = _release_sums(study, noise, epsilon * plan.sums, changes)
-    centre, anchor = _centre(sums, probability, members, 1.0, changes / float(epsilon * plan.sums))
-    score = TrialScore.of(probability, centre, 1.0)
+    sums = _release_sums(study, noise, epsilon * plan.means, changes)
+    centre, anchor = _centre(sums, probability, members, changes / float(epsilon * plan.means))
+    score = TrialScore.of(probability, centre)
     anchor = min(max(anchor, score.low), score.high)
     value, unit = _release_effect(
         study, score, noise,
@@ -150,7 +130,7 @@ def estimate_trial(
         if counted is not None:  # a sum of weights is noisier
             sampling += ((value - anchor) * counted.deviation / members) ** 2
         half = math.hypot(normal * math.sqrt(sampling), reach)
-    return TrialEffect(value, reach, half, counted)
+    return TrialEffect(value, reach, half)
 
 
 def _count(study: Study, noise: Noise, epsilon: Fraction, changes: int) -> Counts | None:
@@ -162,17 +142,6 @@ def _count(study: Study, noise: Noise, epsilon: Fraction, changes: int) -> Count
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ArmTotals:
-    """Sums of outcomes in steps, control and treated; adds up over blocks."""
-
-    control: int
-    treated: int
-
-    def __add__(self, other: _ArmTotals) -> _ArmTotals:
-        return _ArmTotals(self.control + other.control, self.treated + other.treated)
-
-
 def _release_sums(
     study: Study, noise: Noise, epsilon: Fraction, changes: int
 ) -> tuple[float, float]:
@@ -182,21 +151,21 @@ def _release_sums(
     the two sums, so L1 sensitivity is ``changes`` times that range. Cost: ε.
     """
 
-    def kernel(block: Block) -> _ArmTotals:
-        steps = np.rint(_centred(block) * block.shares).astype(np.int64)
-        treated = int(steps[block.treatment].sum())
-        return _ArmTotals(int(steps.sum()) - treated, treated)
+    def kernel(block: Block) -> Steps:
+        steps = np.rint((outcomes_of(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
+        treated = (steps * block.treatment).sum()
+        return Steps(np.array([steps.sum() - treated, treated]))
 
-    exact = study.fold(by_chunks(kernel), title="arms")
+    exact = study.fold(by_chunks(kernel), title="arms").values
     noisy = noise.laplace(
-        "arm sums", [exact.control, exact.treated],
+        "arm sums", exact.tolist(),
         sensitivity=changes * OUTCOME_STEPS, epsilon=epsilon,
     )  # fmt: skip
     return noisy[0] / (2 * OUTCOME_STEPS), noisy[1] / (2 * OUTCOME_STEPS)
 
 
 def _centre(
-    sums: tuple[float, float], probability: Probability, members: int, width: float, scale: float
+    sums: tuple[float, float], probability: Probability, members: int, scale: float
 ) -> tuple[float, float]:
     """Return the centre at which the score varies least, and a shrunken guess of the effect.
 
@@ -205,12 +174,10 @@ def _centre(
     chance = probability.typical
     treated, control = chance * members, (1 - chance) * members
     raw = sums[1] / treated - sums[0] / control
-    variance = 2 * (width * scale) ** 2 * (1 / treated**2 + 1 / control**2)
-    prior = (_EFFECT_SPREAD * width) ** 2
-    effect = raw * prior / (prior + variance)
-    bound = _CENTRE_BOUND * width
-    mean = min(max((sums[0] + sums[1]) / members, -bound), bound)
-    return min(max(mean + (1 - 2 * chance) * effect, -bound), bound), effect
+    variance = 2 * scale**2 * (1 / treated**2 + 1 / control**2)
+    effect = raw * _EFFECT_SPREAD**2 / (_EFFECT_SPREAD**2 + variance)
+    mean = within_centres((sums[0] + sums[1]) / members)
+    return within_centres(mean + (1 - 2 * chance) * effect), effect
 
 
 def _release_effect(  # a score, where it is anchored, and the step's parameters
@@ -280,15 +247,6 @@ def lifted_variance(share: float, scale: float) -> float:
     return min(max(share + _SHIFT * scale, _FLOOR * scale), 1.0)
 
 
-def _centred(block: Block) -> Floats:
-    """Return outcomes in steps, the middle of their range being zero."""
-    if block.outcome is None:
-        msg = "this method needs a study with outcomes"
-        raise TypeError(msg)
-    centred: Floats = block.outcome - np.float64(OUTCOME_STEPS // 2)
-    return centred
-
-
 def _square_kernel(
     score: TrialScore, effect: float, largest: float, bits: int
 ) -> Callable[[Block], Total]:
@@ -317,7 +275,7 @@ def expected_trial(  # noqa: PLR0913  # public numbers and guesses
     """
     plan = plan_trial(size, epsilon / changes, counted=True, with_interval=with_interval)
     mass, effective = size * weight_share, size * (1 + weight_share) / 2
-    score = TrialScore.of(probability, guess.middle, 1.0)
+    score = TrialScore.of(probability, guess.middle)
     chance = probability.typical
     square = guess.deviation**2 / (chance * (1 - chance))
     used = epsilon * float(plan.effect)
