@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import built_once  # noqa: F401  # it changes what typer does
 from learned_once import learn_anew, pytest_runtest_logstart  # noqa: F401  # as below
 from repeatable import (  # noqa: F401
     pytest_runtest_setup,
