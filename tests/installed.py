@@ -1,17 +1,57 @@
-"""One use of the installed wheel and of each extra: ``python installed.py EXTRA``."""
+"""One use of the installed wheel and of each extra: ``python installed.py EXTRA``.
+
+What the wheel with this extra alone would not install cannot be imported, so that one environment
+with all extras serves for each of them.
+"""
 
 import subprocess
 import sys
 import sysconfig
 import warnings
+from importlib import import_module
+from importlib.metadata import packages_distributions, requires
 from importlib.resources import files
 from pathlib import Path
 
-from private_ate import estimate_ate
-from private_ate.datasets.clinic import draw_clinic
+from pip._vendor.packaging.requirements import Requirement  # what pip itself reads them with
+from pip._vendor.packaging.utils import canonicalize_name
 
 PROGRAM = str(Path(sysconfig.get_path("scripts")) / "private-ate")
 ABSENT_SERVER = "postgresql://nobody@127.0.0.1:1/none"
+
+
+def installed_with(extra):
+    """Return the distributions that come with the wheel and an extra."""
+    found, waiting = set(), [("private-ate", frozenset({"", extra}))]
+    while waiting:
+        asked = waiting.pop()
+        if asked in found:
+            continue
+        found.add(asked)
+        waiting += [
+            (canonicalize_name(one.name), frozenset({"", *one.extras}))
+            for one in map(Requirement, requires(asked[0]) or ())
+            if one.marker is None or any(one.marker.evaluate({"extra": name}) for name in asked[1])
+        ]
+    return {name for name, _ in found}
+
+
+class NotInstalled:
+    """An import hook: packages that would not be installed are not found."""
+
+    def __init__(self, extra):
+        brought = installed_with(extra)
+        self.names = {
+            module
+            for module, homes in packages_distributions().items()
+            if brought.isdisjoint(map(canonicalize_name, homes))
+        }
+
+    def find_spec(self, name, *_):
+        """Refuse as Python does where nothing of that name is installed."""
+        if name.partition(".")[0] in self.names:
+            msg = f"No module named {name!r}"
+            raise ModuleNotFoundError(msg, name=name)
 
 
 def use_plain():
@@ -42,6 +82,8 @@ def use_dowhy():
     import pandas as pd
     from dowhy import CausalModel
 
+    from private_ate.datasets.clinic import draw_clinic
+
     study = draw_clinic(1500)
     records = pd.DataFrame(study.frame.to_dict(as_series=False))  # to_pandas would need pyarrow
     model = CausalModel(
@@ -60,6 +102,10 @@ def use_formats():
     """A Stata file is read, and R's reader is there."""
     import pyreadstat
     import rdata
+    from typer.testing import CliRunner
+
+    from private_ate.cli.app import app
+    from private_ate.datasets.clinic import draw_clinic
 
     assert rdata.parser
     study = draw_clinic(1500)
@@ -67,10 +113,8 @@ def use_formats():
     pyreadstat.write_dta(frame, "clinic.dta")
     asked = ["clinic.dta", "--treatment", "drug", "--outcome", "pressure_drop", "--level", "label",
              "--outcome-bounds", "-40", "60", "--covariates", "age,weight"]  # fmt: skip
-    subprocess.run(
-        [PROGRAM, "estimate", *asked, "--epsilon", "1.0", "--json"],
-        check=True, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    done = CliRunner().invoke(app, ["estimate", *asked, "--epsilon", "1.0", "--json"])
+    assert done.exit_code == 0, done.output
 
 
 def use_plots():
@@ -144,6 +188,9 @@ def use_spark():
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     from pyspark.sql import SparkSession
 
+    from private_ate import estimate_ate
+    from private_ate.datasets.clinic import draw_clinic
+
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
     study = draw_clinic(2000)
@@ -156,5 +203,13 @@ def use_spark():
 
 if __name__ == "__main__":
     extra = sys.argv[1]
+    hook = NotInstalled("" if extra == "plain" else extra)
+    sys.meta_path.insert(0, hook)
+    try:
+        import_module("pip._internal")
+    except ModuleNotFoundError:
+        pass
+    else:
+        sys.exit("what is not installed can be imported")
     globals()[f"use_{extra}"]()
     print(f"the wheel with {extra}: used")  # noqa: T201  # a line of the log

@@ -74,7 +74,9 @@ def test_workflows_and_the_run_of_all_checks_call_the_same_suites():
     assert set(re.findall(r"^ +- (test\S*)$", read(".github/workflows/ci.yml"), re.MULTILINE)) == (
         named
     )
-    assert "make audit" in read(".github/workflows/nightly.yml")
+    nightly = re.search(r"target: \[(.*)\]", read(".github/workflows/nightly.yml"))[1].split(", ")
+    assert nightly == ["audit", "audit-versions", "mutants"]
+    assert all(f"\n{target}:" in read("Makefile") for target in nightly)
 
 
 @pytest.mark.parametrize(

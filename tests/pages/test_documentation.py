@@ -60,6 +60,7 @@ def run_console(text, expected, monkeypatch):
         assert (stop.value.code or 0) == expected, command
 
 
+@pytest.mark.documentation
 @pytest.mark.parametrize("page", PAGES)
 def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch, capsys):
     found = list(blocks(page))
@@ -89,6 +90,7 @@ def notebooks():
     return script
 
 
+@pytest.mark.documentation
 @pytest.mark.parametrize("name", sorted(path.stem for path in DOCS.glob("notebooks/*.py")))
 def test_the_code_in_the_notebook_runs(name):
     script = notebooks()

@@ -7,6 +7,7 @@ never promises more than its formula. Proofs: docs/proofs/baselines.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from private_ate.arguments import Exact
@@ -58,12 +59,7 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     low = high
     while gaussian_delta(epsilon, low) <= delta:
         low /= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        if gaussian_delta(epsilon, middle) > delta:
-            low = middle
-        else:
-            high = middle
+    _, high = _halve(low, high, lambda scale: gaussian_delta(epsilon, scale) > delta)
     return high * (1 + _MARGIN)
 
 
@@ -106,13 +102,7 @@ def concentrated_delta(epsilon: float, rho: float) -> float:
     low, high = 1.0 + 1e-9, 2.0
     while _slope(high, epsilon, rho) < 0 and high < 1e15:
         high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if _slope(middle, epsilon, rho) < 0:
-            low = middle
-        else:
-            high = middle
-    order = high
+    _, order = _halve(low, high, lambda order: _slope(order, epsilon, rho) < 0)
     exponent = (order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order)
     return math.exp(min(exponent - math.log(order - 1), 0.0))
 
@@ -125,12 +115,7 @@ def concentrated_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     target, wanted = float(epsilon), float(delta)
     low = simple_concentrated_budget(target, wanted)
     high = 2 * low + target
-    for _ in range(200):
-        middle = (low + high) / 2
-        if concentrated_delta(target, middle) <= wanted:
-            low = middle
-        else:
-            high = middle
+    low, _ = _halve(low, high, lambda rho: concentrated_delta(target, rho) <= wanted)
     return Fraction(low * (1 - _MARGIN)).limit_denominator(10**30)
 
 
@@ -145,14 +130,19 @@ def smoothing_rate(epsilon: Fraction, delta: Fraction) -> float:
     if delta == 0:
         return half * (1 - 1e-6)
     length = math.log(1 / float(delta))
-    low, high = 0.0, min(half, 50.0)
+    low, _ = _halve(0.0, min(half, 50.0), lambda rate: half + rate >= length * math.expm1(rate))
+    return low * (1 - 1e-6)
+
+
+def _halve(low: float, high: float, is_low: Callable[[float], bool]) -> tuple[float, float]:
+    """Return the two ends of an interval that is halved until no float lies between them."""
     for _ in range(200):
         middle = (low + high) / 2
-        if half + middle >= length * math.expm1(middle):
-            low = middle
-        else:
-            high = middle
-    return low * (1 - 1e-6)
+        ends = (middle, high) if is_low(middle) else (low, middle)
+        if ends == (low, high):
+            break
+        low, high = ends
+    return low, high
 
 
 def _slope(order: float, epsilon: float, rho: float) -> float:

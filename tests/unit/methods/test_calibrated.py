@@ -54,8 +54,12 @@ def frame_of(covariates, treated, outcome):
     return pl.DataFrame({f"x{j}": covariates[j] for j in range(3)} | {"t": treated, "y": outcome})
 
 
+def design_of(study, **request):
+    return pose(study, Request("label", Fraction(1), **request))
+
+
 def path_of(study, **request):
-    design = pose(study, Request("label", Fraction(1), **request))
+    design = design_of(study, **request)
     return design, list(try_caps(design, (0, 1)))
 
 
@@ -132,9 +136,9 @@ def test_balance_weights_remove_the_measured_differences():
 def test_att_weights_bring_controls_to_the_treated():
     covariates, treated, _ = confounded(rows=3000)
     study = study_of(covariates, treated)
-    design, points = path_of(study, estimand="att")
+    design = design_of(study, estimand="att")
 
-    values = values_of(study, design, points[0])
+    values = values_of(study, design, next(try_caps(design, (0, 1))))
 
     assert np.allclose(values[treated], 3000 / treated.sum())
     moved = covariates[:, ~treated] @ values[~treated] / 3000
@@ -198,7 +202,7 @@ def test_passes_over_all_rows_and_rows_at_hand_lead_to_the_same_weights(monkeypa
 
 def test_prices_and_sums_by_leaves_are_those_of_the_features():
     covariates, treated, _ = confounded(rows=2000)
-    design, _ = path_of(study_of(covariates, treated))
+    design = design_of(study_of(covariates, treated))
     features = design.arms[1].features
     mapped, rng = features.map(covariates.T), np.random.default_rng(1)
     rows = np.flatnonzero(rng.random(2000) < 0.6)
@@ -227,7 +231,7 @@ def test_rows_are_ordered_by_cell_then_along_a_score_and_then_by_row():
 def test_features_have_the_declared_shares_of_variance():
     covariates, treated, _ = confounded(rows=5000)
     covariates[2] = covariates[2] > 0.5
-    design, _ = path_of(study_of(covariates, treated))
+    design = design_of(study_of(covariates, treated))
     features = design.arms[1].features
 
     variances = features.map(covariates.T).var(axis=0)
@@ -240,7 +244,7 @@ def test_features_have_the_declared_shares_of_variance():
 
 
 def test_a_trial_balances_nothing_but_the_covariates():
-    design, _ = path_of(study_of(*confounded()[:2]), design="randomized")
+    design = design_of(study_of(*confounded()[:2]), design="randomized")
 
     assert design.arms[0].features.size == 3 + 1
     assert design.arms[0].features.share == 0
@@ -301,7 +305,7 @@ def test_an_interval_costs_a_public_share_of_epsilon_and_none_saves_it():
 def test_the_share_for_the_variance_grows_with_epsilon_and_with_the_rows():
     shares = {}
     for rows in (400, 3000):
-        design, _ = path_of(study_of(*confounded(rows=rows)[:2]))
+        design = design_of(study_of(*confounded(rows=rows)[:2]))
         for epsilon in (1, 4):
             shares[rows, epsilon] = share_for_variance(design, [(0, 1)], Fraction(epsilon), 1, 1)
 
