@@ -25,8 +25,6 @@ from private_ate.privacy.noise import Noise, Spend
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 
-__all__ = ["EPSILON", "Neighbours", "Step", "arm_neighbours", "neighbours_for", "noisy_steps"]
-
 EPSILON = Fraction(1)  # where an audit sees most
 _ROWS, _FEW = 24, 2
 _DOMAIN = Domain(Treatment("t", treated=1, control=0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})

@@ -24,8 +24,6 @@ from private_ate.cli.plan import plan
 from private_ate.cli.report import report
 from private_ate.errors import BudgetError, PrivateAteError
 
-__all__ = ["EXIT_CODES", "app", "main"]
-
 app = typer.Typer(
     name="private-ate",
     help="Average treatment effects from observational data under differential privacy.",

@@ -17,8 +17,6 @@ from private_ate.errors import ArgumentError
 if TYPE_CHECKING:
     from private_ate.domain import Domain, Survival, Treatment
 
-__all__ = ["ArmFlags", "BinsCommand", "flagged_survival", "with_survival"]
-
 _BINS: Final = "--treatment-bins"
 _NUMBER: Final = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _NUMBERS: Final = re.compile(rf"{_NUMBER}(\s*,\s*{_NUMBER})*\s*,?")

@@ -12,8 +12,6 @@ from private_ate.cli import flags
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
 
-__all__ = ["ask"]
-
 
 @flags.takes_flags("ask")
 def ask(

@@ -13,8 +13,6 @@ from private_ate.cli.output import watch
 if TYPE_CHECKING:
     from private_ate.audit import Finding
 
-__all__ = ["audit"]
-
 _MEANING: Final = (
     "A measured ε is a lower bound: an ε below it is ruled out. 0.000 means that these runs could "
     "not tell the neighbours apart, not that ε is 0; more runs (--thorough, --runs) find smaller "

@@ -24,7 +24,6 @@ from private_ate.privacy.levels import Level, has_public_covariates
 if TYPE_CHECKING:
     from private_ate.domain import Treatment
 
-__all__ = ["Draft", "domain", "reason_against"]
 _HEADER: Final = """\
 # Draft of a domain, from the schema alone: no value was read.
 # Fill in every ??? from the code book, never from the data: bounds that follow the data leak it.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from private_ate.domain import Categories, Domain, Interval
     from private_ate.release import Release
 
-__all__ = ["estimate"]
-
 # How a file is read; the same names in `described_file`.
 READING: Final = ("sep", "decimal", "encoding", "header_row", "skip_rows", "sheet")
 

@@ -11,8 +11,6 @@ import typer
 
 from private_ate.cli import flags
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Rerun the paper's figures and tables.", no_args_is_help=True)
 
 

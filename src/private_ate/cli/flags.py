@@ -21,27 +21,6 @@ from private_ate.parameters import (
     parameters_of,
 )
 
-__all__ = [
-    "GROUPS",
-    "DataFile",
-    "DecimalSign",
-    "DomainFile",
-    "EncodingName",
-    "GroupedCommand",
-    "Head",
-    "HeaderRow",
-    "PlainCommand",
-    "PlainGroup",
-    "Quiet",
-    "Separator",
-    "SheetName",
-    "ShownContrasts",
-    "SkippedRows",
-    "option",
-    "takes_flags",
-    "with_flag",
-]
-
 # What the command line calls the parameters that errors name; a column stands for {}.
 _FLAGS: Final = {
     "treatment": "--treatment T",

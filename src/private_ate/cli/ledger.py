@@ -15,10 +15,9 @@ from private_ate.privacy.levels import Level, has_public_covariates
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from private_ate.ledger.binding import Binding
     from private_ate.ledger.chain import Account, Entry
-    from private_ate.ledger.ledger import Binding, Ledger
-
-__all__ = ["app"]
+    from private_ate.ledger.ledger import Ledger
 
 app = typer.Typer(
     help="Privacy budgets of data sets: a SQLite file or a PostgreSQL database.",
@@ -211,7 +210,7 @@ def _declared(
 
     from private_ate.charging import binding_of  # as above
     from private_ate.domain import Domain  # as above
-    from private_ate.ledger.ledger import Roles  # as above
+    from private_ate.ledger.roles import Roles  # as above
 
     known = Domain.read(domain)
     roles = Roles(private=frozenset(known.private_columns))

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts
 
-__all__ = [
-    "curator_text",
-    "public_facts",
-    "read_release",
-    "read_text",
-    "require_apart",
-    "require_folder",
-    "spent_before",
-    "watch",
-]
 _PATIENCE = 1.0  # seconds before a bar appears
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from private_ate.domain import Domain, Treatment
     from private_ate.planning import Plan
 
-__all__ = ["plan"]
-
 
 @flags.takes_flags("plan")
 def plan(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts
 
-__all__ = ["report"]
-
 _FIGURES = (".svg", ".png", ".pdf")
 
 

@@ -9,8 +9,6 @@ import typer
 
 from private_ate.cli import flags
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="A service: analysts ask by plan, records stay with a worker, a ledger counts.",
     no_args_is_help=True,

@@ -12,10 +12,7 @@ import re
 from typing import Final
 
 from private_ate.errors import ArgumentError
-from private_ate.ledger.store import Store
-from private_ate.service.store.tables import one
-
-__all__ = ["grant_web"]
+from private_ate.ledger.store import Store, one
 
 _READ: Final = (
     "entries", "accounts", "bindings", "service_users", "service_tokens", "service_sessions",

@@ -14,12 +14,9 @@ from typing import Final
 
 from private_ate.errors import LedgerError
 from private_ate.ledger.ledger import store_for
-from private_ate.ledger.store import TABLES, Execute, Store
+from private_ate.ledger.store import TABLES, Store, one
 from private_ate.service.store.request_states import FINAL, MOVES
-
-__all__ = ["DECOY", "connect", "create", "one", "rows_of"]
-
-DECOY: Final = "z" * 12  # after every token's id, which is hexadecimal
+from private_ate.service.store.users import DECOY
 
 _SERVICE: Final = (
     (
@@ -158,17 +155,6 @@ def connect(location: str | Path) -> Iterator[Store]:
         yield store
     finally:
         store.close()
-
-
-def rows_of(execute: Execute, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """Return the rows of a query."""
-    return execute(statement, values).rows
-
-
-def one(execute: Execute, statement: str, *values: object) -> tuple[object, ...] | None:
-    """Return the first row of a query, None if there is none."""
-    rows = execute(statement, values).rows
-    return rows[0] if rows else None
 
 
 def _is_postgres(location: str | Path) -> bool:
