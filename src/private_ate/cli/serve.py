@@ -190,7 +190,7 @@ def user(
     Two curators count as two persons only if neither issued an account or a token to the other.
     """
     from private_ate.service.config import open_service, read_config  # as above
-    from private_ate.service.operations import now  # keeps --help fast
+    from private_ate.service.store.events import now  # keeps --help fast
     from private_ate.service.store.users import add_user, issue_token  # as above
 
     with (

@@ -47,7 +47,13 @@ from private_ate.service.store.events import time_text
 from private_ate.service.store.request_states import state_words
 from private_ate.service.store.requests import RequestRow
 from private_ate.service.web.authentication import CurrentSession, SubmittedForm, service_of
-from private_ate.service.web.models import DatasetName, RequestName, dummy_csv, release_page
+from private_ate.service.web.models import (
+    DatasetName,
+    ReleaseJson,
+    RequestName,
+    dummy_csv,
+    release_page,
+)
 
 router = APIRouter(include_in_schema=False)
 CurrentService = Annotated[Service, Depends(service_of)]
@@ -250,7 +256,7 @@ def cancel(
 @router.get("/releases/{name}.json")
 def release_json(name: RequestName, session: CurrentSession, service: CurrentService) -> Response:
     """Hand out a release as data."""
-    return Response(service.release(session.actor, name), media_type="application/json")
+    return ReleaseJson(service.release(session.actor, name))
 
 
 @router.get("/releases/{name}")

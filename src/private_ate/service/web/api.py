@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.responses import HTMLResponse
 
 from private_ate.ledger.cost import BudgetUnits
 from private_ate.service.histories import Head, holds_head, visible_heads
@@ -25,14 +26,17 @@ from private_ate.service.web.authentication import (
 from private_ate.service.web.models import (
     ApprovalBody,
     CloseOut,
+    Csv,
     DatasetBody,
     DatasetName,
     DatasetOut,
     HealthOut,
+    Lines,
     PlanBody,
     PolicyModel,
     QuestionBody,
     RefusalBody,
+    ReleaseJson,
     RequestName,
     RequestOut,
     TokenBody,
@@ -69,7 +73,7 @@ def dataset(name: DatasetName, actor: CurrentActor, service: CurrentService) -> 
     return dataset_out(*service.dataset(name))
 
 
-@router.get("/datasets/{name}/dummy.csv", response_class=Response)
+@router.get("/datasets/{name}/dummy.csv", response_class=Csv)
 def dummy(
     name: DatasetName,
     actor: CurrentActor,
@@ -182,17 +186,17 @@ def refuse(
     return request_out(service.refuse(actor, name, body.reason), service)
 
 
-@router.get("/releases/{name}.html", response_class=Response)
+@router.get("/releases/{name}.html", response_class=HTMLResponse)
 def release_html(name: RequestName, actor: CurrentActor, service: CurrentService) -> Response:
     """Return a release as its self-contained page."""
     return release_page(service.release(actor, name))
 
 
-@router.get("/releases/{name}", response_class=Response)
-@router.get("/releases/{name}.json", response_class=Response)  # the lower one is found first
+@router.get("/releases/{name}", response_class=ReleaseJson)
+@router.get("/releases/{name}.json", response_class=ReleaseJson)  # the lower one is found first
 def release(name: RequestName, actor: CurrentActor, service: CurrentService) -> Response:
     """Return a release as JSON; the ledger keeps it, so it is the same each time."""
-    return Response(service.release(actor, name), media_type="application/json")
+    return ReleaseJson(service.release(actor, name))
 
 
 @router.post("/tokens", status_code=201)
@@ -238,7 +242,7 @@ def verify(actor: CurrentActor, service: CurrentService, head: HeadHash = None) 
     )
 
 
-@router.get("/audit.ndjson", response_class=Response)
+@router.get("/audit.ndjson", response_class=Lines)
 def audit(actor: CurrentActor, service: CurrentService) -> Response:
     """Export ledger and events, a JSON object a line; no records and no secrets."""
     return audit_lines(*service.histories(actor))

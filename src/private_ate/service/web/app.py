@@ -102,24 +102,8 @@ def _described(app: FastAPI) -> dict[str, Any]:
             for status, text in _PROBLEMS.items():
                 answer = {"description": text, "content": content}
                 operation["responses"][str(status)] = answer
-    _name_contents(described)
     app.openapi_schema = described
     return described
-
-
-def _name_contents(described: dict[str, Any]) -> None:
-    """Say what the answers that are no JSON model hold."""
-    kinds = {
-        "/v1/datasets/{name}/dummy.csv": "text/csv",
-        "/v1/releases/{name}.html": "text/html",
-        "/v1/releases/{name}.json": "application/json",
-        "/v1/releases/{name}": "application/json",
-        "/v1/audit.ndjson": "application/x-ndjson",
-    }
-    for path, kind in kinds.items():
-        answer = described["paths"][path]["get"]["responses"]["200"]
-        schema = {} if kind == "application/json" else {"type": "string"}
-        answer["content"] = {kind: {"schema": schema}}
 
 
 def problem(

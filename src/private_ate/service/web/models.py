@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from private_ate.datasets.dummy import DummyStudy
@@ -249,23 +249,43 @@ class Problem(BaseModel):
     instance: str = ""
 
 
-def release_page(text: str) -> Response:
+class Csv(Response):
+    """A table."""
+
+    media_type = "text/csv"
+
+
+class ReleaseJson(JSONResponse):
+    """A release as JSON, as the ledger keeps it."""
+
+    def render(self, content: str) -> bytes:
+        """Return the text as it is."""
+        return content.encode()
+
+
+class Lines(StreamingResponse):
+    """A JSON object a line."""
+
+    media_type = "application/x-ndjson"
+
+
+def release_page(text: str) -> HTMLResponse:
     """Return the self-contained page of a release: its own style by its hash, and no more."""
     mark = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{mark}'; frame-ancestors 'none'; sandbox"
     page = Release.from_json(text).to_html()
-    return Response(page, media_type="text/html", headers={"Content-Security-Policy": policy})
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
-def dummy_csv(study: DummyStudy) -> Response:
+def dummy_csv(study: DummyStudy) -> Csv:
     """Return made-up data as a file."""
     headers = {"X-Known-Effect": f"{study.effect:g}"}
-    return Response(study.frame.write_csv(), headers=headers, media_type="text/csv")
+    return Csv(study.frame.write_csv(), headers=headers)
 
 
-def audit_lines(entries: list[Entry], events: list[Event]) -> StreamingResponse:
+def audit_lines(entries: list[Entry], events: list[Event]) -> Lines:
     """Return the public part of ledger and events, a JSON object a line."""
-    return StreamingResponse(_chunks(_lines(entries, events)), media_type="application/x-ndjson")
+    return Lines(_chunks(_lines(entries, events)))
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[str]:
