@@ -10,13 +10,12 @@ import typer
 
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags, with_survival
-from private_ate.cli.output import watch
+from private_ate.cli.output import print_json, watch
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
 
 if TYPE_CHECKING:
     from private_ate.domain import Domain, Treatment
-    from private_ate.planning import Plan
 
 
 @flags.takes_flags("plan")
@@ -59,7 +58,10 @@ def plan(
         from private_ate.report.plots import draw_plan  # matplotlib is an extra
 
         draw_plan(planned, given["plot"])
-    _show(planned, as_json=given["json"])
+    if given["json"]:
+        print_json(planned.to_dict())
+    else:
+        typer.echo(str(planned))
 
 
 def _several_outcomes(path: Path | None, outcome: list[str] | None) -> Domain | None:
@@ -123,12 +125,3 @@ def _sizes(given: Mapping[str, Any]) -> object:
         msg = "without DATA give --dimension and --outcome-bounds LO HI, or --domain FILE"
         raise ArgumentError(msg)
     return StudySizes.declared(given["rows"], dimension, limits)
-
-
-def _show(planned: Plan, *, as_json: bool) -> None:
-    if as_json:
-        import json  # keeps --help fast
-
-        typer.echo(json.dumps(planned.to_dict(), indent=2, ensure_ascii=False))
-        return
-    typer.echo(str(planned))

@@ -71,7 +71,7 @@ def read_rows(execute: Execute, kind: type[Row], rest: str, *values: object) -> 
 
     The metadata of a field may name its ``column`` in another way, and a function that reads it.
     """
-    names, readers = _columns(kind)
+    names, readers = _columns(cast("Any", kind))
     found = execute(f"SELECT {names} {rest}", values).rows  # names of our own fields
     return [kind(*(read(held) for read, held in zip(readers, row, strict=True))) for row in found]
 
@@ -79,7 +79,7 @@ def read_rows(execute: Execute, kind: type[Row], rest: str, *values: object) -> 
 def write_row(execute: Execute, table: str, row: object) -> None:
     """Add a dataclass, whose fields are columns, to a table."""
     values = [getattr(row, item.name) for item in fields(cast("Any", row))]
-    names, _ = _columns(type(row))
+    names, _ = _columns(cast("Any", type(row)))
     places = ", ".join("?" for _ in values)
     execute(f"INSERT INTO {table} ({names}) VALUES ({places})", values)  # noqa: S608  # as above
 
