@@ -18,8 +18,8 @@ from private_ate.service.refusals import Conflict
 from private_ate.service.sources import check_source, open_source, write_source
 from private_ate.service.store.catalogue import write_file_check
 from private_ate.service.store.events import events_about
-from private_ate.service.worker.job import Report
 from private_ate.service.worker.loop import Worker
+from private_ate.service.worker.order import Report
 from private_ate.service.worker.tasks import file_problem
 from workbooks import add_sheet, write_workbook
 

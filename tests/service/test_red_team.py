@@ -23,7 +23,7 @@ from private_ate.service.refusals import Conflict, TooMany
 from private_ate.service.store.catalogue import close_dataset
 from private_ate.service.web.app import make_app
 from private_ate.service.web.authentication import Buckets, Proxy, WebSettings
-from private_ate.service.worker.job import Order
+from private_ate.service.worker.order import Order
 
 ORIGIN = "http://127.0.0.1:8470"
 HOME = {"Origin": ORIGIN}

@@ -144,7 +144,8 @@ def watch(
         if writes_lines and name not in tasks:
             typer.echo(f"{title}: {name}", err=True)
         if name not in tasks:
-            tasks[name] = bar.add_task(name or title, total=total, rate="")
+            # What an earlier run left is there at once and does not count in the rate.
+            tasks[name] = bar.add_task(name or title, total=total, completed=done, rate="")
         elif done < done_before[name]:
             bar.reset(tasks[name], total=total, rate="")
         done_before[name] = done

@@ -2,5 +2,5 @@
 
 Every change writes an event into one hash chain, in the same transaction. Alone: a query that only
 reads. Together: a column in `tables`, its dataclass, and the web's rights in `postgres_roles`; a
-step of a request in `request_states`, `requests` and `worker_events`.
+step of a request in `request_states` and `requests`.
 """

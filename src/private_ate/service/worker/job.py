@@ -13,17 +13,15 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from typing import Final, Literal
+from dataclasses import asdict
+from typing import Final
 
 from private_ate.errors import PrivateAteError
+from private_ate.service.worker.order import UNAVAILABLE, Order, Report
 
 _PR_SET_PDEATHSIG: Final = 1
-Aim = Literal["estimate", "charge", "check"]
-End = Literal["done", "refused", "ended"]
 # Codes of errors whose texts speak of what the analyst wrote; others become a constant.
 _QUOTED: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
-UNAVAILABLE: Final = "the data set cannot be used at the moment; curators see it in their queue"
 
 
 def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
@@ -33,41 +31,6 @@ def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> Non
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it ended before the line above
         os._exit(1)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a job is to do, as plain values; ``source`` is a data set's file, empty for a dummy.
-
-    A check of a file has the name of the data set in place of a request's.
-    """
-
-    store: str
-    request: str
-    claim: str = field(repr=False)
-    worker: str
-    tick: float
-    folder: str = field(default="", repr=False)
-    source: str = field(default="", repr=False)
-    key: str = field(default="", repr=False)
-    memory: int = 8 << 30
-    seconds: int = 3600
-    parent: int = 0  # the worker's process
-    aim: Aim = "estimate"
-
-    def text(self) -> str:
-        """Return the order as JSON."""
-        return json.dumps(asdict(self))
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """How a job ended: ``ended`` says nothing more, the state of the request does."""
-
-    end: End
-    code: str = ""
-    reason: str = ""
-    body: str = ""
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ from private_ate.service.store.requests import (
     publish_steps,
     unpublished,
 )
-from private_ate.service.worker.job import UNAVAILABLE, Aim, Order, Report
+from private_ate.service.worker.order import UNAVAILABLE, Aim, Order, Report
 
 log = logging.getLogger("private_ate.service.worker")
 

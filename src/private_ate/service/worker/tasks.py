@@ -39,7 +39,7 @@ from private_ate.service.store.requests import (
     spent_of,
 )
 from private_ate.service.store.tables import connect
-from private_ate.service.worker.job import UNAVAILABLE, Order, Report
+from private_ate.service.worker.order import UNAVAILABLE, Order, Report
 
 _CHUNK: Final = 1 << 20
 
