@@ -56,6 +56,8 @@ def _model_of(kind: type, limits: Mapping[str, Any]) -> Any:  # noqa: ANN401  # 
     made: dict[str, Any] = {}
     for item in fields(kind):
         usual = ... if item.default is MISSING else item.default
+        if isinstance(usual, tuple):  # a list, as JSON has it
+            usual = list(usual)
         if item.default_factory is not MISSING:
             usual = Field(default_factory=item.default_factory)
         made[item.name] = (limits.get(item.name, bool), usual)
