@@ -14,9 +14,8 @@ from private_ate.service.processes import approve_plan
 from private_ate.service.question import Question
 from private_ate.service.refusals import Forbidden
 from private_ate.service.store.catalogue import close_dataset, set_policy
-from private_ate.service.store.postgres_roles import grant_web
 from private_ate.service.store.requests import find_request, move
-from private_ate.service.store.tables import connect
+from private_ate.service.store.tables import connect, grant_web
 from private_ate.service.store.users import find_session, open_session, read_token
 from private_ate.service.verification import verify_service
 from private_ate.service.worker.tasks import estimate

@@ -230,7 +230,7 @@ def rights(
 ) -> None:
     """Let the web's own role in PostgreSQL ask, and neither pay nor approve."""
     from private_ate.errors import ArgumentError  # keeps --help fast
-    from private_ate.service.store.postgres_roles import grant_web  # as above
+    from private_ate.service.store.tables import grant_web  # as above
 
     with _worker_side(folder) as (config, store, _):
         if "://" not in config.store:

@@ -4,7 +4,7 @@ Types stand at the bottom (`policy`, `question`, `refusals`); `store` keeps them
 every right and transaction; pages and web (HTTP, no records) call operations; a worker takes rows
 up and alone opens records. Modules of one layer do not know each other. Alone: texts of pages,
 limits, systemd units. Together: an endpoint, its page and `operations`; a column of a table, its
-dataclass, `store.tables` and `store.postgres_roles`; a state, `store.request_states` and the
+dataclass, and its rights in `store.tables`; a state, `store.request_states` and the
 worker. Users import `Client` and `ServiceError` from here.
 """
 
