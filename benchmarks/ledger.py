@@ -14,7 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Charge, Ledger
+from private_ate.ledger.binding import Charge
+from private_ate.ledger.ledger import Ledger
 
 _ROUNDS = 5
 

@@ -71,9 +71,9 @@ MUTANTS = (
     ),
     Mutant(
         "a curator whom another issued to is a second person",
-        "service/store/users.py",
-        "if owner in curators and actor in curators:",
-        "if owner in curators and actor in curators and False:",
+        "service/store/events.py",
+        "if owner in curators and event.actor in curators:",
+        "if owner in curators and event.actor in curators and False:",
         "tests/service/test_two_persons.py",
     ),
     Mutant(

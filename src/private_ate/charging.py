@@ -37,18 +37,12 @@ from private_ate.errors import (
     RecordsError,
     SchemaError,
 )
+from private_ate.ledger.binding import Binding, Charge
 from private_ate.ledger.chain import digest
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import (
-    Also,
-    Binding,
-    Charge,
-    Ledger,
-    Receipt,
-    Use,
-    check_analyst,
-    check_name,
-)
+from private_ate.ledger.ledger import Also, Ledger, Receipt
+from private_ate.ledger.names import check_analyst, check_name
+from private_ate.ledger.roles import Use
 from private_ate.methods.registry import Method
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.levels import has_public_covariates

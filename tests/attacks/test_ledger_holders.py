@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from private_ate import ArgumentError, BudgetError, Ledger, LedgerError
+from private_ate.ledger.binding import Charge
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Charge
 
 TENTH = BudgetUnits(10**8)
 SPELLINGS = ["ann", "ANN", " Ann ", "\u0410nn", "\u0391nn", "A\uff4en"]
@@ -46,7 +46,7 @@ OPENER = """
 import sys
 from private_ate import Ledger
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Charge
+from private_ate.ledger.binding import Charge
 ledger = Ledger.open(sys.argv[1])
 ledger.spend(Charge("trial", sys.argv[2], "p", BudgetUnits(10**8)))
 ledger.close()

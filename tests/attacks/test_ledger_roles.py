@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from private_ate import Domain, Interval, Ledger, LedgerError, Treatment, estimate_ate
+from private_ate.ledger.binding import Binding, Charge
 from private_ate.ledger.chain import Entry
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Binding, Charge
 
 ROWS = 40
 TABLE = pl.DataFrame({
@@ -61,7 +61,7 @@ def test_an_outcome_never_comes_back_as_a_treatment(ledger):
     asked = {"level": "label", "epsilon": "0.1", "ledger": ledger}
     estimate_ate(table, domain=domain, **asked)
     # Another declaration of y would be refused as such: the study carries its own domain.
-    from private_ate.ledger.ledger import Use
+    from private_ate.ledger.roles import Use
 
     use = Use("label", "y", "z", ("a",))
     with pytest.raises(LedgerError, match=r"column 'y' is private.*cannot be a treatment"):
@@ -163,7 +163,8 @@ RACER = """
 import sys
 from private_ate import Ledger, LedgerError
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Charge, Use
+from private_ate.ledger.binding import Charge
+from private_ate.ledger.roles import Use
 
 location, name, outcome, covariate = sys.argv[1:]
 ledger = Ledger.open(location)

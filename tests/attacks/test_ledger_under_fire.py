@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from private_ate import BudgetError, Ledger, LedgerError
+from private_ate.ledger.binding import Charge
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Charge
 
 RACER = """
 import sys
 from fractions import Fraction
 from private_ate import BudgetError, Ledger
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Charge
+from private_ate.ledger.binding import Charge
 
 location, name, tries = sys.argv[1], sys.argv[2], int(sys.argv[3])
 ledger = Ledger.open(location)

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
+from private_ate.ledger.ledger import Ledger
 from private_ate.service.limits import Limits
-from private_ate.service.operations import Service, now
-from private_ate.service.policy import Policy
+from private_ate.service.operations import Service
+from private_ate.service.policy import Dataset, Policy
 from private_ate.service.question import Question
-from private_ate.service.store.catalogue import Dataset, add_dataset, add_population
+from private_ate.service.refusals import Actor
+from private_ate.service.store.catalogue import add_dataset, add_population
+from private_ate.service.store.events import now
 from private_ate.service.store.tables import create
-from private_ate.service.store.users import Actor, add_user, issue_token
+from private_ate.service.store.users import add_user, issue_token
 from private_ate.service.worker.loop import Worker, WorkerSettings
 
 # A service is told what a missing outcome counts as.
@@ -68,6 +71,10 @@ class House:
     @property
     def service(self):
         return Service(self.store, tick=1.0, grace=self.grace, clock=self.clock, limits=self.limits)
+
+    @property
+    def ledger(self):
+        return Ledger(self.store)
 
     def worker(self, name="one"):
         bench = WorkerSettings(

@@ -8,11 +8,10 @@ from house_people import ALICE, BOB
 
 from private_ate.errors import LedgerError
 from private_ate.service.store.events import read_events, verify_events, write_event
-from private_ate.service.store.requests import find_request
+from private_ate.service.store.requests import find_request, state_of_events
 from private_ate.service.store.tables import connect
-from private_ate.service.store.worker_events import state_of_events
 from private_ate.service.verification import verify_service
-from private_ate.service.worker.job import _estimate
+from private_ate.service.worker.tasks import estimate
 
 TRIGGERS = ("service_requests_never_go_back", "service_requests_stay")
 
@@ -37,7 +36,7 @@ def do_next_job(house):
     """Do a job in this process, as a worker's process would."""
     worker = house.worker()
     row = worker.claim()
-    report = _estimate(worker._order(row, "estimate"))
+    report = estimate(worker._order(row, "estimate"))
     worker._finish(row, report)
     return row
 
@@ -86,7 +85,7 @@ def test_what_was_revived_behind_the_triggers_is_neither_charged_nor_verified(ho
 
     with pytest.raises(LedgerError, match=r"queued"):
         do_next_job(house)
-    assert house.service.ledger().accounts()[0].spent.epsilon == 0
+    assert house.ledger.accounts()[0].spent.epsilon == 0
     with pytest.raises(LedgerError, match=row.id):
         verify_service(house.store)
 

@@ -16,11 +16,11 @@ from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError
 from private_ate.service.refusals import Conflict
 from private_ate.service.sources import check_source, open_source, write_source
+from private_ate.service.store.catalogue import write_file_check
 from private_ate.service.store.events import events_about
-from private_ate.service.store.worker_events import write_file_check
-from private_ate.service.worker.file_check import file_problem
-from private_ate.service.worker.job import Report
 from private_ate.service.worker.loop import Worker
+from private_ate.service.worker.order import Report
+from private_ate.service.worker.tasks import file_problem
 from workbooks import add_sheet, write_workbook
 
 

@@ -98,7 +98,7 @@ def test_made_up_cases_find_no_answer_that_is_not_described(tmp_path, capsys):
     seen = attack(house, int(os.environ.get("PRIVATE_ATE_CASES", "16")), capsys)
 
     assert {200, 202, 400, 403, 404, 422} <= set(seen)
-    assert house.service.ledger().verify().entries
+    assert house.ledger.verify().entries
     house.store.close()
 
 

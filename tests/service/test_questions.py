@@ -12,9 +12,10 @@ from private_ate.datasets.dummy import draw_dummy
 from private_ate.domain import SamplingWeights
 from private_ate.errors import ArgumentError
 from private_ate.service.policy import Policy
-from private_ate.service.question import Question, plan_question, settle_question
+from private_ate.service.question import Question
+from private_ate.service.settling import plan_question, settle_question
 from private_ate.service.store.catalogue import set_policy
-from private_ate.service.worker.job import _estimate
+from private_ate.service.worker.tasks import estimate
 
 AGES = {"age": Interval(18, 90), "sex": Categories("f", "m")}
 DOSES = Domain(
@@ -48,14 +49,14 @@ def answer(house, **question):
     assert asked.state == "queued", asked.reason
     worker = house.worker()
     row = worker.claim(dummy=bool(asked.dummy))
-    report = _estimate(worker._order(row, "estimate"))
+    report = estimate(worker._order(row, "estimate"))
     worker._finish(row, report)
     house.wait(2000)
     return row, Release.from_json(house.service.release(ALICE, row.id))
 
 
 def charged_plan(house):
-    return [entry.plan for entry in house.service.ledger().history() if entry.kind == "charge"][-1]
+    return [entry.plan for entry in house.ledger.history() if entry.kind == "charge"][-1]
 
 
 def test_subgroups_are_planned_charged_and_released(small_house):
@@ -97,7 +98,7 @@ def test_declared_sampling_weights_are_in_force_and_public(small_house):
     row, release = answer(small_house, dataset="survey")
 
     assert charged_plan(small_house) == row.plan
-    assert "weight" in small_house.service.ledger().roles("survey").public
+    assert "weight" in small_house.ledger.roles("survey").public
     assert release.settings["sampling_weights"]
 
 
@@ -153,7 +154,7 @@ def test_a_policy_s_columns_are_a_list_of_names(wrong):
 
 def expectation(dataset, **question):
     asked = Question.read({"dataset": dataset.name, "epsilon": "1", **question})
-    return plan_question(asked, dataset, settle_question(asked, dataset), None)
+    return plan_question(settle_question(asked, dataset))
 
 
 def test_a_plan_of_subgroups_and_of_arms_says_what_it_is_about():

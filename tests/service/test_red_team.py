@@ -16,14 +16,14 @@ from house_people import CAROL
 from web_client import Client
 
 from private_ate.errors import ArgumentError
-from private_ate.service import question
+from private_ate.service import settling
 from private_ate.service.limits import Shares
 from private_ate.service.processes import hold_worker_name
 from private_ate.service.refusals import Conflict, TooMany
 from private_ate.service.store.catalogue import close_dataset
 from private_ate.service.web.app import make_app
 from private_ate.service.web.authentication import Buckets, Proxy, WebSettings
-from private_ate.service.worker.job import Order
+from private_ate.service.worker.order import Order
 
 ORIGIN = "http://127.0.0.1:8470"
 HOME = {"Origin": ORIGIN}
@@ -124,7 +124,7 @@ def test_ids_that_are_none_lead_nowhere(small_house, path):
     answer = client.get(path, headers=bearer(small_house, "carol"))
 
     assert answer.status_code in (404, 405, 422)
-    assert small_house.service.ledger().verify().entries == 1
+    assert small_house.ledger.verify().entries == 1
 
 
 def test_a_key_cannot_write_a_header(small_house):
@@ -147,7 +147,7 @@ def held_plans(monkeypatch):
         msg = "enough"
         raise ArgumentError(msg)
 
-    monkeypatch.setattr(question, "plan_ate", slow)
+    monkeypatch.setattr(settling, "plan_ate", slow)
     yield inside, go_on
     go_on.set()
 

@@ -14,12 +14,11 @@ from private_ate.service.processes import approve_plan
 from private_ate.service.question import Question
 from private_ate.service.refusals import Forbidden
 from private_ate.service.store.catalogue import close_dataset, set_policy
-from private_ate.service.store.postgres_roles import grant_web
 from private_ate.service.store.requests import find_request, move
-from private_ate.service.store.tables import connect
+from private_ate.service.store.tables import connect, grant_web
 from private_ate.service.store.users import find_session, open_session, read_token
 from private_ate.service.verification import verify_service
-from private_ate.service.worker.job import _estimate
+from private_ate.service.worker.tasks import estimate
 
 # What a web process that was taken over might try.
 FORBIDDEN = [
@@ -76,7 +75,7 @@ def work(house):
     worker = house.worker()
     row = worker.claim()
     try:
-        report = _estimate(worker._order(row, "estimate"))
+        report = estimate(worker._order(row, "estimate"))
     except (BudgetError, LedgerError) as error:
         return str(error)
     worker._finish(row, report)
@@ -125,7 +124,7 @@ def test_on_postgres_a_web_that_is_taken_over_cannot_have_a_plan_charged_that_no
         move(execute, row.id, "approved", "queued", "carol")
 
     assert "the policy does not approve it: one request may cost ε = 0.5" in work(team)
-    assert team.service.ledger().accounts()[0].spent.epsilon == 0
+    assert team.ledger.accounts()[0].spent.epsilon == 0
 
 
 def test_on_postgres_a_web_that_is_taken_over_cannot_revive_what_was_cancelled(team, web):
@@ -157,7 +156,7 @@ def test_on_postgres_a_web_that_is_taken_over_cannot_undo_that_somebody_was_revo
         execute("UPDATE service_users SET revoked = 0", ())
 
     assert "nothing was spent" in work(team)
-    assert team.service.ledger().accounts()[0].spent.epsilon == 0
+    assert team.ledger.accounts()[0].spent.epsilon == 0
     with pytest.raises(LedgerError, match="'revoke user', and it was undone"):
         verify_service(team.store)
 
@@ -244,7 +243,7 @@ def test_a_policy_that_was_made_narrower_holds_for_what_is_not_charged_yet(small
     narrow(small_house, epsilon_per_request="0.2")
 
     assert "the policy does not approve it" in work(small_house)
-    assert small_house.service.ledger().accounts()[0].spent.epsilon == 0
+    assert small_house.ledger.accounts()[0].spent.epsilon == 0
 
 
 def test_what_a_curator_approved_stays_approved_and_two_persons_are_two(small_house):

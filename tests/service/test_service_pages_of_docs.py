@@ -12,7 +12,7 @@ pytest.importorskip(
 from house_people import OLGA
 
 from private_ate.cli.serve import app
-from private_ate.service.web.api import _lines
+from private_ate.service.web.models import _lines
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands}
@@ -56,7 +56,7 @@ def test_the_auditor_s_own_check_agrees_with_ours(small_house):
         from private_ate.service.store.events import read_events
 
         events = read_events(execute)
-    lines = list(_lines(small_house.service.ledger().history(), events))
+    lines = list(_lines(small_house.ledger.history(), events))
 
     assert names["chain_holds"](lines, "ledger")
     assert names["chain_holds"](lines, "event")

@@ -14,9 +14,9 @@ from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.methods.registry import METHODS
-from private_ate.service.chain_heads import publish_heads, require_heads, visible_heads
+from private_ate.service.histories import publish_heads, require_heads, visible_heads
 from private_ate.service.policy import Policy, Wish
-from private_ate.service.question import Question, settle_question
+from private_ate.service.question import Question
 from private_ate.service.refusals import (
     BudgetRefusal,
     Conflict,
@@ -26,6 +26,7 @@ from private_ate.service.refusals import (
     Unauthorized,
 )
 from private_ate.service.release_times import JobSize, due_time, running_bound, visible_time
+from private_ate.service.settling import settle_question
 from private_ate.service.sources import check_source
 from private_ate.service.store.catalogue import (
     add_population,
@@ -34,7 +35,8 @@ from private_ate.service.store.catalogue import (
     set_policy,
 )
 from private_ate.service.store.events import read_events, verify_events
-from private_ate.service.store.requests import MOVES, find_request, move
+from private_ate.service.store.request_states import MOVES
+from private_ate.service.store.requests import find_request, move
 from private_ate.service.store.tables import connect
 from private_ate.service.store.users import (
     DAY,
@@ -233,7 +235,7 @@ def test_a_release_is_about_what_its_policy_judged(asked):
         seed=5,
     )  # fmt: skip
 
-    assert release.estimand in settled.estimands
+    assert release.estimand in settled.asks.estimands
 
 
 def test_requests_of_a_day_are_counted_whatever_became_of_them(house):
@@ -321,7 +323,7 @@ def test_a_curator_s_domain_says_whose_gaps_are_public(small_house):
     gaps = replace(CLINIC.domain, outcome=CLINIC.domain.outcome.with_missing("public"))
     small_house.add(replace(CLINIC, name="b", domain=gaps, source="b.csv"))
 
-    ledger = small_house.service.ledger()
+    ledger = small_house.ledger
     assert ledger.roles("b").public_gaps == {"pressure_drop"}
     assert ledger.roles("clinic").public_gaps == set()
 
@@ -470,7 +472,7 @@ def test_an_old_backup_is_refused(small_house, tmp_path):
 def test_the_public_heads_are_those_of_the_ledger(house):
     (head,) = visible_heads(house.store, house.clock())
 
-    assert head.hash == house.service.ledger().verify().head
+    assert head.hash == house.ledger.verify().head
     assert head.entries == 1
 
 

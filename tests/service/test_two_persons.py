@@ -14,10 +14,11 @@ from private_ate.errors import ArgumentError
 from private_ate.service.config import create_service, open_service, read_config
 from private_ate.service.policy import Policy
 from private_ate.service.question import Question
-from private_ate.service.refusals import Conflict, Forbidden
+from private_ate.service.refusals import Actor, Conflict, Forbidden
 from private_ate.service.store.catalogue import proposed_policy, set_policy
+from private_ate.service.store.events import are_two_persons
 from private_ate.service.store.requests import approvers_of, find_request, write_approval
-from private_ate.service.store.users import Actor, add_user, are_two_persons, issue_token
+from private_ate.service.store.users import add_user, issue_token
 
 ERIN, FRED = Actor("erin", "curator"), Actor("fred", "curator")
 TWO = Policy(automatic=False, two_persons=True)
@@ -87,7 +88,7 @@ def test_the_worker_counts_persons_when_it_charges(house):
     house.worker().step()
 
     assert state_of(house, row.id) == "refused"
-    assert [entry.kind for entry in house.service.ledger().history()] == ["create"]
+    assert [entry.kind for entry in house.ledger.history()] == ["create"]
 
 
 LOOSER = [
@@ -175,7 +176,7 @@ def test_a_plan_whose_curator_was_revoked_is_not_charged(house):
     assert state_of(house, row.id) == "refused"
     with house.store.snapshot() as execute:
         assert approvers_of(execute, find_request(execute, row.id)) == ()
-    assert [entry.kind for entry in house.service.ledger().history()] == ["create"]
+    assert [entry.kind for entry in house.ledger.history()] == ["create"]
 
 
 @pytest.mark.service
@@ -189,7 +190,7 @@ def test_requests_of_a_revoked_analyst_end_and_cost_nothing(house):
     assert states == ["queued", "cancelled", "cancelled"]
     house.worker().step()
     assert state_of(house, started.id) == "refused"
-    assert [entry.kind for entry in house.service.ledger().history()] == ["create"]
+    assert [entry.kind for entry in house.ledger.history()] == ["create"]
 
 
 def test_what_a_revoked_analyst_leaves_gives_others_its_time(small_house):
@@ -236,12 +237,12 @@ def test_a_card_shows_every_word_that_is_not_as_usual(small_house):
     assert set(UNUSUAL) | BESIDE == {item.name for item in fields(Question)}
     hold(small_house, replace(TWO, two_persons=False))
     usual = small_house.ask("usual")
-    _, settled = small_house.service.settle(usual.asked)
+    settled = small_house.service.settle(usual.asked)
     plain = settled.stated()
     for name, (value, shown) in UNUSUAL.items():
         asked = {name: value, **WITH.get(name, {})}
         row = small_house.ask(name, **asked)
-        _, settled = small_house.service.settle(row.asked)
+        settled = small_house.service.settle(row.asked)
         stated = settled.stated()
         changed = {key: text for key, text in stated.items() if plain.get(key) != text}
         flat = json.dumps(list(changed.values())) + str(changed)

@@ -23,7 +23,7 @@ pytest.importorskip(
 from house_people import CAROL, WIDE, House, furnish, start_command
 
 from private_ate.service.store.catalogue import set_policy
-from private_ate.service.store.requests import FINAL
+from private_ate.service.store.request_states import FINAL
 from private_ate.service.verification import verify_service
 
 pytestmark = pytest.mark.service
@@ -136,7 +136,7 @@ def race(house, *, webs, workers, clients, each, released, lanes=2):
         )
     assert statuses == {202: released, 409: clients * each - released}
     found = verify_service(house.store)
-    kinds = Counter(entry.kind for entry in house.service.ledger().history())
+    kinds = Counter(entry.kind for entry in house.ledger.history())
     assert kinds == {"create": lanes, "charge": released, "release": released}
     assert house.service.dataset("clinic")[1].left.epsilon == 0
     assert found.requests == released
@@ -192,7 +192,7 @@ class Killer:
                 os.kill(worker.pid, signal.SIGKILL)
                 worker.wait()
             verify_service(self.house.store)
-            for entry in self.house.service.ledger().history():
+            for entry in self.house.ledger.history():
                 if entry.kind == "release":  # a second draw would change one that was seen
                     assert self.releases.setdefault(entry.request, entry.body) == entry.body
 
@@ -233,7 +233,7 @@ def kill_and_look(house, rounds, seed, killers=1):
     states = Counter(row.state for row in house.service.requests(CAROL, most=10**6))
     verify_service(house.store)
     assert set(states) <= {"done", "lost"}
-    charges = Counter(entry.request for entry in house.service.ledger().history() if entry.request)
+    charges = Counter(entry.request for entry in house.ledger.history() if entry.request)
     assert max(charges.values()) <= 2  # one charge and at most one release
     walls, processors = zip(*(back for one in found for back in one.restarts), strict=True)
     # Of the processor, since a busy machine gives it slowly: that is no matter of the service.
@@ -288,7 +288,7 @@ def test_a_thousand_duplicate_posts_over_four_processes_are_one_charge(location,
 
     assert sum(answers.values()) == 1000
     assert {status for status, _ in answers} <= {202}
-    assert [entry.kind for entry in house.service.ledger().history()].count("charge") == 1
+    assert [entry.kind for entry in house.ledger.history()].count("charge") == 1
     house.store.close()
 
 

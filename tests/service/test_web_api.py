@@ -13,8 +13,8 @@ from house_people import CLINIC, DOMAIN
 from web_client import Client
 
 from private_ate import Release
+from private_ate.service.histories import RecentCheck
 from private_ate.service.store.users import issue_token
-from private_ate.service.verification import RecentCheck
 from private_ate.service.web.app import make_app
 from private_ate.service.web.authentication import Buckets, Proxy, WebSettings
 
@@ -175,7 +175,7 @@ def test_duplicate_posts_are_one_charge(web):
 
     assert len(answers) == 1
     assert web.ask("same", epsilon="0.2").status_code == 409
-    kinds = [entry.kind for entry in web.house.service.ledger().history()]
+    kinds = [entry.kind for entry in web.house.ledger.history()]
     assert kinds == ["create", "charge", "release"]
 
 

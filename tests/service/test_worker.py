@@ -13,7 +13,7 @@ from house_people import ALICE, CAROL, CLINIC
 
 from private_ate import Ledger, Release
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.service.chain_heads import require_heads, visible_heads
+from private_ate.service.histories import require_heads, visible_heads
 from private_ate.service.refusals import NotReady
 from private_ate.service.store.events import read_events, verify_events
 from private_ate.service.store.requests import find_request
@@ -43,7 +43,7 @@ def test_a_request_is_charged_computed_and_shown_at_its_tick(house):
     release = Release.from_json(house.service.release(ALICE, row.id))
     assert release.is_private
     assert float(release.epsilon) == 0.1
-    ledger = house.service.ledger()
+    ledger = house.ledger
     assert [entry.kind for entry in ledger.history()] == KINDS
     assert ledger.verify(visible_heads(house.store, house.clock())[0].hash).entries == 3
     with house.store.snapshot() as execute:
@@ -57,7 +57,7 @@ def test_neither_ledger_nor_release_tells_how_long_it_took(small_house):
     small_house.worker().step()
     small_house.wait()
 
-    _, charge, kept = small_house.service.ledger().history()
+    _, charge, kept = small_house.ledger.history()
     release = Release.from_json(small_house.service.release(ALICE, asked.id))
     assert charge.at == kept.at == release.released_at
     assert int(time.mktime(time.strptime(charge.at[:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone) == (
@@ -86,7 +86,7 @@ def test_a_dummy_request_costs_nothing_and_tells_the_true_effect(small_house):
     assert release.guarantee == "none (dummy data)"
     assert release.warnings[0].endswith("a known effect of 10")
     assert release.ate == pytest.approx(10, abs=3)
-    assert [entry.kind for entry in small_house.service.ledger().history()] == ["create"]
+    assert [entry.kind for entry in small_house.ledger.history()] == ["create"]
 
 
 def test_records_that_cannot_be_read_are_charged_and_lost_without_a_word(small_house):
@@ -122,7 +122,7 @@ def test_a_file_that_was_exchanged_is_refused_and_one_that_is_gone_too(small_hou
         row = row_of(small_house, name)
         assert (row.state, row.code) == ("refused", "ledger")
         assert row.reason.startswith("the data set cannot be used at the moment")
-    assert [entry.kind for entry in small_house.service.ledger().history()] == KINDS
+    assert [entry.kind for entry in small_house.ledger.history()] == KINDS
 
 
 def test_undeclared_public_entries_are_told_and_cost_nothing(small_house):
@@ -156,7 +156,7 @@ def test_a_job_that_dies_without_a_word_is_charged_and_lost(small_house, monkeyp
 
     row = row_of(small_house, asked.id)
     assert (row.state, row.code) == ("lost", "lost")
-    assert small_house.service.ledger().accounts()[0].spent.epsilon_text == "0.1"
+    assert small_house.ledger.accounts()[0].spent.epsilon_text == "0.1"
     small_house.wait()
     with pytest.raises(NotReady):
         small_house.service.release(ALICE, asked.id)
@@ -212,7 +212,7 @@ def test_what_a_worker_left_is_charged_and_lost_and_its_job_can_keep_nothing(hou
     assert found.state == "lost"
     assert found.claim != row.claim
     # The ledger was charged where the dead worker had not done so.
-    charges = [entry.kind for entry in house.service.ledger().history()].count("charge")
+    charges = [entry.kind for entry in house.ledger.history()].count("charge")
     assert charges == (1 if point == "claimed" else 0)
     assert not worker.step()
 
@@ -241,7 +241,7 @@ def test_a_population_s_budget_holds_inside_the_charging_transaction(small_house
 
     states = {row_of(small_house, name).state for name in (first.id, second.id)}
     assert states == {"done", "refused"}
-    assert small_house.service.ledger().accounts()[0].spent.epsilon_text == "0.5"
+    assert small_house.ledger.accounts()[0].spent.epsilon_text == "0.5"
 
 
 def test_a_plan_that_was_changed_after_its_approval_is_not_charged(small_house):
@@ -255,7 +255,7 @@ def test_a_plan_that_was_changed_after_its_approval_is_not_charged(small_house):
     small_house.worker().step()
 
     assert row_of(small_house, asked.id).state == "refused"
-    assert small_house.service.ledger().accounts()[0].spent.epsilon == 0
+    assert small_house.ledger.accounts()[0].spent.epsilon == 0
 
 
 def test_a_worker_that_is_killed_leaves_no_job_behind(small_house):

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from private_ate.arrays import Floats
 
-__all__ = ["CONFIDENCE", "epsilon_bound", "joint_evidence", "largest_gap"]
-
 CONFIDENCE = 0.999
 _CANDIDATES = 200
 _BINS = 16  # of each number, of equal counts

@@ -25,8 +25,6 @@ from private_ate.privacy.noise import Noise, Spend
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 
-__all__ = ["EPSILON", "Neighbours", "Step", "arm_neighbours", "neighbours_for", "noisy_steps"]
-
 EPSILON = Fraction(1)  # where an audit sees most
 _ROWS, _FEW = 24, 2
 _DOMAIN = Domain(Treatment("t", treated=1, control=0), ("y", Interval(0, 1)), {"x": Interval(0, 1)})
@@ -96,12 +94,12 @@ def arm_neighbours(level: Level) -> Iterator[Neighbours]:
             ("a unit of one rare arm becomes one of another", (1, 2)),
             ("a unit of a rare arm becomes one of the reference", (2, 0)),
         ):
-            yield Neighbours(title, *(_in_arm(base, 0, 1.0, arm) for arm in arms))
-        ends = (_in_arm(base, 0, 0.0, 1), _in_arm(base, 0, 1.0, 2, outcome=0))
+            yield Neighbours(title, *(_moved(base, 0, 1.0, arm) for arm in arms))
+        ends = (_moved(base, 0, 0.0, 1), _moved(base, 0, 1.0, 2, outcome=0))
         yield Neighbours("a unit changes ends and arm", *ends)
         present = np.ones(_ROWS, dtype=np.bool_)
         gone = replace(base, takes_part=np.arange(_ROWS) > 0)
-        whole = replace(_in_arm(base, 0, 1.0, 1), takes_part=present)
+        whole = replace(_moved(base, 0, 1.0, 1), takes_part=present)
         yield Neighbours("a unit of a rare arm takes no part", whole, gone)
 
 
@@ -144,14 +142,6 @@ def _study_of_arms() -> LocalStudy:
     return LocalStudy(_ARMS, places, arm, np.zeros(_ROWS, dtype=np.int32))
 
 
-def _in_arm(
-    study: LocalStudy, row: int, place: float, arm: int, outcome: int = OUTCOME_STEPS
-) -> LocalStudy:
-    covariates, codes = study.covariates[:, :].copy(), study.arm.copy()
-    covariates[:, row], codes[row] = place, arm
-    return LocalStudy(study.domain, covariates, codes, _outcomes(study, row, outcome))
-
-
 def _ends(study: LocalStudy, row: int) -> tuple[LocalStudy, LocalStudy]:
     """Return the study with one outcome at the low bound and with it at the high bound."""
     low, high = (_outcomes(study, row, value) for value in (0, OUTCOME_STEPS))
@@ -170,11 +160,12 @@ def _without_outcome(study: LocalStudy, row: int) -> LocalStudy:
 
 
 def _moved(
-    study: LocalStudy, row: int, place: float, treated: int, outcome: int = OUTCOME_STEPS
+    study: LocalStudy, row: int, place: float, arm: int, outcome: int = OUTCOME_STEPS
 ) -> LocalStudy:
-    covariates, treatment = study.covariates[:, :].copy(), study.treatment.copy()
-    covariates[:, row], treatment[row] = place, bool(treated)
-    return LocalStudy(study.domain, covariates, treatment, _outcomes(study, row, outcome))
+    """Return the study with one row in another place and arm."""
+    covariates, arms = study.covariates[:, :].copy(), study.treatment.copy()
+    covariates[:, row], arms[row] = place, arm
+    return LocalStudy(study.domain, covariates, arms, _outcomes(study, row, outcome))
 
 
 def _outcomes(study: LocalStudy, row: int, value: int) -> npt.NDArray[np.int32]:

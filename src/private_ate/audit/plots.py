@@ -11,8 +11,6 @@ import numpy as np
 from private_ate.audit.run import Finding
 from private_ate.errors import ArgumentError
 
-__all__ = ["plot_findings"]
-
 
 def plot_findings(findings: Sequence[Finding], folder: Path) -> list[Path]:
     """Write one SVG for each bound on ε; returns nothing where matplotlib is not installed."""

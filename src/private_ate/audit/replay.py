@@ -22,8 +22,6 @@ from private_ate.privacy.metrics import Metric
 from private_ate.privacy.noise import Spend
 from private_ate.privacy.objective import Objective
 
-__all__ = ["Call", "Recording", "broken_promises", "moved_share"]
-
 _ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer
 _FAR = 50  # probes of a gradient also lie this many times further out than the answer
 

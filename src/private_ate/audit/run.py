@@ -28,8 +28,6 @@ from private_ate.methods.composition import takes
 from private_ate.privacy.levels import Level
 from private_ate.request import Request
 
-__all__ = ["Finding", "audit_release", "audit_steps", "run_audit"]
-
 Outputs = npt.NDArray[np.float64]  # one row per run, one column per number that is seen
 
 _PILOT = 60

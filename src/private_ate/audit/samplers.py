@@ -15,12 +15,6 @@ from private_ate.privacy.entropy import Entropy, SecureEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.trimmed_mean import CentreRule
 
-__all__ = [
-    "RATES", "SMALLEST_P", "SamplerTest",
-    "check_centre", "check_flips", "check_rate", "check_responses", "check_samplers",
-]  # fmt: skip
-
-
 SMALLEST_P = 1e-8  # a right sampler fails one of a hundred such tests once in a million audits
 # Dyadic and not, from nearly always zero to far beyond a machine's float grid.
 RATES = tuple(

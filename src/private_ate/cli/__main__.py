@@ -1,5 +1,5 @@
 """Run the command line as ``python -m private_ate.cli``."""
 
-from private_ate.cli.app import main
+from private_ate.cli import main
 
 main()

@@ -10,7 +10,6 @@ from typing import Annotated, Final
 import typer
 
 from private_ate.cli import datasets, experiments, serve
-from private_ate.cli.arms import BinsCommand
 from private_ate.cli.ask import ask
 from private_ate.cli.audit import audit
 from private_ate.cli.check import check
@@ -18,13 +17,11 @@ from private_ate.cli.combine import combine
 from private_ate.cli.demo import demo
 from private_ate.cli.domain import domain
 from private_ate.cli.estimate import estimate
-from private_ate.cli.flags import PlainCommand, PlainGroup, with_flag
+from private_ate.cli.flags import BinsCommand, PlainCommand, PlainGroup, with_flag
 from private_ate.cli.ledger import app as ledger
 from private_ate.cli.plan import plan
 from private_ate.cli.report import report
 from private_ate.errors import BudgetError, PrivateAteError
-
-__all__ = ["EXIT_CODES", "app", "main"]
 
 app = typer.Typer(
     name="private-ate",

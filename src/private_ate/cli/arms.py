@@ -7,47 +7,16 @@ cannot be written on the command line; the file can.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from private_ate.cli.flags import GroupedCommand
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
     from private_ate.domain import Domain, Survival, Treatment
 
-__all__ = ["ArmFlags", "BinsCommand", "flagged_survival", "with_survival"]
-
-_BINS: Final = "--treatment-bins"
-_NUMBER: Final = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-_NUMBERS: Final = re.compile(rf"{_NUMBER}(\s*,\s*{_NUMBER})*\s*,?")
 _NAMES: Final = ("event", "event_label", "horizon", "bins", "censoring_by")
-
-
-class BinsCommand(GroupedCommand):
-    """A command whose flag ``--treatment-bins`` takes as many numbers as follow it."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # click's own
-        """Join the numbers after the flag into one value, and read all arguments as usual."""
-        return super().parse_args(ctx, list(_joined(args)))
-
-
-def _joined(arguments: list[str]) -> Iterator[str]:
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":  # from here on no word is a flag
-            yield from (word, *rest)
-            return
-        if word != _BINS:
-            yield word
-            continue
-        edges = []
-        while rest and _NUMBERS.fullmatch(rest[0].strip()):
-            edges.append(rest.pop(0).strip().rstrip(","))
-        # Joined by a sign, so that an edge below zero is not read as a flag.
-        yield f"{_BINS}={','.join(edges)}" if edges else word
 
 
 @dataclass(frozen=True, slots=True)

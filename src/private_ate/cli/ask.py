@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.output import print_json
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
-
-__all__ = ["ask"]
 
 
 @flags.takes_flags("ask")
@@ -32,17 +31,16 @@ def ask(
     **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Plan a question, put it to a service, wait for the release."""
-    from json import dumps  # keeps --help fast
-
-    from private_ate.service.client import Client  # as above
+    from private_ate.service.client import Client  # keeps --help fast
 
     client = Client(url, _token(token_file))
     question = keywords_of("ask", "service", given)
     planned = client.plan(dataset, half_width=given["half_width"], **question)
     if plan_only:
-        typer.echo(
-            dumps(planned.told, indent=2, ensure_ascii=False) if given["json"] else str(planned)
-        )
+        if given["json"]:
+            print_json(planned.told)
+        else:
+            typer.echo(str(planned))
         return
     release = planned.ask(key).wait()
     typer.echo(release.to_json() if given["json"] else str(release))

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from private_ate.cli import flags
-from private_ate.cli.output import watch
+from private_ate.cli.output import print_json, print_table, watch
 
 if TYPE_CHECKING:
     from private_ate.audit import Finding
-
-__all__ = ["audit"]
 
 _MEANING: Final = (
     "A measured ε is a lower bound: an ε below it is ruled out. 0.000 means that these runs could "
@@ -62,20 +60,12 @@ def _show(findings: list[Finding], *, as_json: bool) -> None:
     names = ("what", "claimed", "measured", "runs", "passed")
     rows = [{name: getattr(finding, name) for name in names} for finding in findings]
     if as_json:
-        import json  # keeps --help fast
-
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
         return
+    for row in rows:
+        row["runs"] = f"{row['runs']:,}"
+        row["verdict"] = "no finding" if row.pop("passed") else "FINDING"
+    print_table(rows, "Audit of this installation, 99.9 % confidence")
     from rich.console import Console  # keeps --help fast
-    from rich.table import Table  # as above
 
-    table = Table(title="Audit of this installation, 99.9 % confidence", title_justify="left")
-    for name in names[:-1]:
-        table.add_column(name, justify="right" if name == "runs" else "left")
-    table.add_column("verdict")
-    for finding in findings:
-        verdict = "no finding" if finding.passed else "FINDING"
-        table.add_row(finding.what, finding.claimed, finding.measured, f"{finding.runs:,}", verdict)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(_MEANING)
+    Console(highlight=False).print(_MEANING)

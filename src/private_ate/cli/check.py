@@ -13,8 +13,6 @@ from private_ate.parameters import keywords_of
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck
 
-__all__ = ["check"]
-
 
 @flags.takes_flags("check")
 def check(

@@ -13,8 +13,6 @@ from private_ate.errors import ArgumentError
 if TYPE_CHECKING:
     from private_ate.release import Release
 
-__all__ = ["combine"]
-
 
 def combine(
     releases: Annotated[

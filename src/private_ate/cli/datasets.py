@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Look at the benchmark data sets.", no_args_is_help=True)
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from private_ate.datasets.clinic import ClinicStudy
     from private_ate.release import Release
 
-__all__ = ["demo"]
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demonstration's files.")] = Path("demo"),

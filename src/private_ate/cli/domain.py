@@ -24,7 +24,6 @@ from private_ate.privacy.levels import Level, has_public_covariates
 if TYPE_CHECKING:
     from private_ate.domain import Treatment
 
-__all__ = ["Draft", "domain", "reason_against"]
 _HEADER: Final = """\
 # Draft of a domain, from the schema alone: no value was read.
 # Fill in every ??? from the code book, never from the data: bounds that follow the data leak it.
@@ -115,7 +114,6 @@ def domain(
     **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
-    from private_ate.cli.estimate import READING  # as above
     from private_ate.data.files import described_file, read_schema, write_whole  # as above
     from private_ate.data.tables import require_column  # as above
 
@@ -124,7 +122,7 @@ def domain(
     if out.exists() and not given["force"]:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
-    reading = {name: given[name] for name in READING}
+    reading = {name: given[name] for name in flags.READING}
     schema = read_schema(described_file(data, **reading))
     named = read_covariates(covariates)
     survival = SurvivalWords(**{name: given[name] for name in _SURVIVAL})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -28,11 +28,6 @@ from private_ate.privacy.levels import has_public_covariates
 if TYPE_CHECKING:
     from private_ate.domain import Categories, Domain, Interval
     from private_ate.release import Release
-
-__all__ = ["estimate"]
-
-# How a file is read; the same names in `described_file`.
-READING: Final = ("sep", "decimal", "encoding", "header_row", "skip_rows", "sheet")
 
 
 @flags.takes_flags("estimate")
@@ -166,7 +161,7 @@ def described(data: str | Path, given: Mapping[str, Any]) -> object:
     """Return a file with what flags say of how it is read."""
     from private_ate.data.files import described_file  # keeps --help fast
 
-    return described_file(data, **{name: given[name] for name in READING})
+    return described_file(data, **{name: given[name] for name in flags.READING})
 
 
 def declared_domain(given: Mapping[str, Any]) -> Domain:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from private_ate.cli import flags
-
-__all__ = ["app"]
+from private_ate.cli.output import watch
 
 app = typer.Typer(help="Rerun the paper's figures and tables.", no_args_is_help=True)
 
@@ -57,42 +55,9 @@ def run_experiments(
     chosen = list(EXPERIMENTS.values()) if name == "all" else [experiment_named(name)]
     reports = []
     for experiment in chosen:
-        with _bar(experiment.name, quiet=quiet) as step:
-            report = run_experiment(experiment, out, settings, step)
+        with watch(experiment.name, quiet=quiet) as progress:
+            report = run_experiment(experiment, out, settings, partial(progress, ""))
         reports.append(report)
         typer.echo(f"wrote {report.folder / 'page.md'}")
     if name == "all":
         typer.echo(f"wrote {write_index(reports, out, settings)}")
-
-
-@contextmanager
-def _bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield a callable ``(done, total)`` that draws a bar with the time left on a terminal."""
-    from rich.console import Console  # keeps --help fast
-    from rich.progress import (  # as above
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task(title, total=None)
-        started = False
-
-        def step(done: int, total: int) -> None:
-            nonlocal started
-            if not started:
-                # What an earlier run left is there at once and would spoil the time left.
-                progress.reset(task, total=total, completed=done - 1)
-                started = True
-            progress.update(task, completed=done)
-
-        yield step

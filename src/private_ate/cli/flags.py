@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -20,27 +21,6 @@ from private_ate.parameters import (
     parameter_of,
     parameters_of,
 )
-
-__all__ = [
-    "GROUPS",
-    "DataFile",
-    "DecimalSign",
-    "DomainFile",
-    "EncodingName",
-    "GroupedCommand",
-    "Head",
-    "HeaderRow",
-    "PlainCommand",
-    "PlainGroup",
-    "Quiet",
-    "Separator",
-    "SheetName",
-    "ShownContrasts",
-    "SkippedRows",
-    "option",
-    "takes_flags",
-    "with_flag",
-]
 
 # What the command line calls the parameters that errors name; a column stands for {}.
 _FLAGS: Final = {
@@ -95,6 +75,9 @@ _FLAGS: Final = {
     "weights": "",
     "sampling weights": "--weights {0} --bounds {0}=0:W, or --domain FILE",
 }
+_BINS: Final = "--treatment-bins"
+_NUMBER: Final = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_NUMBERS: Final = re.compile(rf"{_NUMBER}(\s*,\s*{_NUMBER})*\s*,?")
 # Panels of the commands that read a study, and their parameters, in the order of the table. A
 # newcomer needs the first panel alone.
 GROUPS: Final = {
@@ -122,10 +105,16 @@ def option(one: Parameter) -> Any:  # noqa: ANN401  # typer's own
     )
 
 
-def takes_flags(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+READING: Final = ("sep", "decimal", "encoding", "header_row", "skip_rows", "sheet")
+
+
+def takes_flags(
+    command: str, only: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command its flags from the table of parameters; what it declares itself stays.
 
-    The command takes them as keywords, under the names of the table.
+    The command takes them as keywords, under the names of the table; ``only`` leaves out others.
+    `READING` says how a file is read, as `described_file` does.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -133,7 +122,9 @@ def takes_flags(command: str) -> Callable[[Callable[..., None]], Callable[..., N
         listed = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
         named = {one.name for one in listed}
         listed += [
-            _keyword(one, command) for one in parameters_of(command) if one.name not in named
+            _keyword(one, command)
+            for one in parameters_of(command)
+            if one.name not in named and (not only or one.name in only)
         ]
         listed.sort(key=lambda one: one.default is not inspect.Parameter.empty)
         function.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # read by typer
@@ -159,14 +150,6 @@ DataFile = Annotated[
 ]
 Head = Annotated[str | None, option(parameter_of("estimate", "ledger_head"))]
 Quiet = Annotated[bool, option(parameter_of("estimate", "quiet"))]
-DomainFile = Annotated[Path | None, option(parameter_of("estimate", "domain"))]
-ShownContrasts = Annotated[str, option(parameter_of("estimate", "contrasts"))]
-Separator = Annotated[str | None, option(parameter_of("estimate", "sep"))]
-DecimalSign = Annotated[str | None, option(parameter_of("estimate", "decimal"))]
-EncodingName = Annotated[str | None, option(parameter_of("estimate", "encoding"))]
-HeaderRow = Annotated[int | None, option(parameter_of("estimate", "header_row"))]
-SkippedRows = Annotated[int | None, option(parameter_of("estimate", "skip_rows"))]
-SheetName = Annotated[str | None, option(parameter_of("estimate", "sheet"))]
 
 
 class _PlainSwitches:
@@ -207,3 +190,28 @@ class GroupedCommand(PlainCommand):
 def _place(parameter: Any) -> int:  # noqa: ANN401  # typer's own
     """Return where help shows a parameter; what belongs to no panel comes first."""
     return _PLACES.get(parameter.name, -1)
+
+
+class BinsCommand(GroupedCommand):
+    """A command whose flag ``--treatment-bins`` takes as many numbers as follow it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # click's own
+        """Join the numbers after the flag into one value, and read all arguments as usual."""
+        return super().parse_args(ctx, list(_joined(args)))
+
+
+def _joined(arguments: list[str]) -> Iterator[str]:
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":  # from here on no word is a flag
+            yield from (word, *rest)
+            return
+        if word != _BINS:
+            yield word
+            continue
+        edges = []
+        while rest and _NUMBERS.fullmatch(rest[0].strip()):
+            edges.append(rest.pop(0).strip().rstrip(","))
+        # Joined by a sign, so that an edge below zero is not read as a flag.
+        yield f"{_BINS}={','.join(edges)}" if edges else word

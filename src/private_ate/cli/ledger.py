@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from private_ate.cli import flags
-from private_ate.cli.output import read_text
+from private_ate.cli.output import print_json, print_table, read_text
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from private_ate.ledger.binding import Binding
     from private_ate.ledger.chain import Account, Entry
-    from private_ate.ledger.ledger import Binding, Ledger
-
-__all__ = ["app"]
+    from private_ate.ledger.ledger import Ledger
 
 app = typer.Typer(
     help="Privacy budgets of data sets: a SQLite file or a PostgreSQL database.",
@@ -157,7 +154,7 @@ def history(location: Location, dataset: OneDataset = None, json: AsJson = False
     entries = ledger.history(dataset)
     ledger.close()
     if json:
-        _print([_entry(entry) for entry in entries], "History", as_json=True)
+        print_json([_entry(entry) for entry in entries])
         return
     typer.echo("\n".join(["History", *(_entry_lines(entry) for entry in entries)]))
 
@@ -190,7 +187,7 @@ def verify(
         row: dict[str, Any] = {"verified": True, "entries": found.entries, "head": found.head}
         if stored is not None:
             row["release"] = {"dataset": stored.dataset, "request": stored.request}
-        _print([row], "The history verifies", as_json=True)
+        print_json([row])
         return
     typer.echo(f"The history verifies: {found.entries} entries.")
     typer.echo(f"  head  {found.head}")
@@ -211,7 +208,7 @@ def _declared(
 
     from private_ate.charging import binding_of  # as above
     from private_ate.domain import Domain  # as above
-    from private_ate.ledger.ledger import Roles  # as above
+    from private_ate.ledger.roles import Roles  # as above
 
     known = Domain.read(domain)
     roles = Roles(private=frozenset(known.private_columns))
@@ -248,11 +245,10 @@ def _show(ledger: Ledger, dataset: str | None, title: str, *, as_json: bool) -> 
     finally:
         ledger.close()
     if as_json:
-        rows = [{**_account(account), **bound[account.dataset]} for account in accounts]
-        _print(rows, title, as_json=True)
+        print_json([{**_account(account), **bound[account.dataset]} for account in accounts])
         return
-    _print([_account(account) for account in accounts], title, as_json=False)
-    _print(
+    print_table([_account(account) for account in accounts], title)
+    print_table(
         [
             {
                 "dataset": name,
@@ -263,7 +259,6 @@ def _show(ledger: Ledger, dataset: str | None, title: str, *, as_json: bool) -> 
             for name in sorted(bound)
         ],
         "Bound to",
-        as_json=False,
     )
 
 
@@ -316,37 +311,3 @@ def _entry_lines(entry: Entry) -> str:
     lines = [f"{entry.sequence:4}  {entry.kind:7}  {entry.at}{amount}"]
     lines += [f"      {name:8}  {text}" for name, text in named if text]
     return "\n".join(lines)
-
-
-def _print(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:
-    if as_json:
-        import json  # keeps --help fast
-
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    from rich.console import Console  # keeps --help fast
-
-    Console(highlight=False).print(_table(rows, title))
-
-
-def _table(rows: list[dict[str, Any]], title: str) -> Table:
-    from rich.table import Table  # keeps --help fast
-    from rich.text import Text  # names are shown as they are, not as markup
-
-    table = Table(title=title, title_justify="left")
-    for name in rows[0] if rows else ():
-        # Numbers stay whole; names are folded where a terminal is narrow, never cut.
-        if any(isinstance(row[name], int | float) for row in rows):
-            widest = max(len(_cell(row[name])) for row in rows)
-            table.add_column(name.replace("_", " "), justify="right", min_width=widest)
-        else:
-            table.add_column(name.replace("_", " "), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row.values()))
-    return table
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts
 
-__all__ = [
-    "curator_text",
-    "public_facts",
-    "read_release",
-    "read_text",
-    "require_apart",
-    "require_folder",
-    "spent_before",
-    "watch",
-]
 _PATIENCE = 1.0  # seconds before a bar appears
 
 
@@ -61,6 +51,37 @@ def read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as cause:
         msg = f"the release {str(path)!r} cannot be read"
         raise ArgumentError(msg) from cause
+
+
+def print_json(value: object) -> None:
+    """Print plain values as indented JSON."""
+    import json  # keeps --help fast
+
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(rows: list[dict[str, Any]], title: str) -> None:
+    """Print rows as a table: numbers stay whole, names are folded where a terminal is narrow."""
+    from rich.console import Console  # keeps --help fast
+    from rich.table import Table  # as above
+    from rich.text import Text  # names are shown as they are, not as markup
+
+    table = Table(title=title, title_justify="left")
+    for name in rows[0] if rows else ():
+        if any(isinstance(row[name], int | float) for row in rows):
+            widest = max(len(_cell(row[name])) for row in rows)
+            table.add_column(name.replace("_", " "), justify="right", min_width=widest)
+        else:
+            table.add_column(name.replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(value)) for value in row.values()))
+    Console(highlight=False).print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def require_apart(files: Mapping[str, Path | None]) -> None:
@@ -123,7 +144,8 @@ def watch(
         if writes_lines and name not in tasks:
             typer.echo(f"{title}: {name}", err=True)
         if name not in tasks:
-            tasks[name] = bar.add_task(name or title, total=total, rate="")
+            # What an earlier run left is there at once and does not count in the rate.
+            tasks[name] = bar.add_task(name or title, total=total, completed=done, rate="")
         elif done < done_before[name]:
             bar.reset(tasks[name], total=total, rate="")
         done_before[name] = done

@@ -10,15 +10,13 @@ import typer
 
 from private_ate.cli import flags
 from private_ate.cli.arms import ArmFlags, with_survival
-from private_ate.cli.output import watch
+from private_ate.cli.output import print_json, watch
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
 
 if TYPE_CHECKING:
     from private_ate.domain import Domain, Treatment
-    from private_ate.planning import Plan
-
-__all__ = ["plan"]
+    from private_ate.planning import StudySizes
 
 
 @flags.takes_flags("plan")
@@ -39,11 +37,7 @@ def plan(
 
     declared = None
     if data is None:
-        source = _sizes(given)
-        declared = _several_arms(given)
-        known = _several_outcomes(given["domain"], given["outcome"])
-        if given["horizon"] is not None or (given["domain"] is not None and known is None):
-            known = _planned_survival(given)
+        source, known, declared = _planned_study(given)
     else:
         source, known = described(data, given), declared_domain(given)
     settings = [*(given["settings"] or []), *["means=true"] * given["means"]]
@@ -61,53 +55,57 @@ def plan(
         from private_ate.report.plots import draw_plan  # matplotlib is an extra
 
         draw_plan(planned, given["plot"])
-    _show(planned, as_json=given["json"])
+    if given["json"]:
+        print_json(planned.to_dict())
+    else:
+        typer.echo(str(planned))
 
 
-def _several_outcomes(path: Path | None, outcome: list[str] | None) -> Domain | None:
-    """Return the domain of several outcomes of a study that is not there yet; None for one."""
+def _planned_study(
+    given: Mapping[str, Any],
+) -> tuple[StudySizes, Domain | None, Treatment | None]:
+    """Return what is known of a study that is not there yet; a domain file gives what it can.
+
+    That are its sizes, its domain if it has several outcomes or a time to an event, and its arms if
+    there are three or more.
+    """
     from private_ate.data.inputs import resolve_domain  # keeps --help fast
-    from private_ate.domain import Domain  # as above
+    from private_ate.domain import Domain, Treatment  # as above
 
-    if path is None:
-        if outcome is not None and len(set(outcome)) > 1:
+    names = list(dict.fromkeys(given["outcome"] or ())) or None
+    if given["domain"] is None:
+        if names is not None and len(names) > 1:
             msg = "without DATA several outcomes are those of a --domain FILE"
             raise ArgumentError(msg)
-        return None
-    names = list(dict.fromkeys(outcome)) if outcome else None
-    known = resolve_domain(Domain.read(path), None, names)
-    return known if known.further else None
+        known = None
+        arms = ArmFlags.of(given).declare(Treatment("t"))
+    else:
+        known = Domain.read(given["domain"])
+        arms = ArmFlags.of(given).declare(known.treatment)
+    sizes = _sizes(given, known)
+    named = None if known is None else resolve_domain(known, None, names)
+    if given["horizon"] is not None or (named is not None and not named.further):
+        named = _planned_survival(given, known)
+    return sizes, named, arms if arms.size > 2 else None
 
 
-def _planned_survival(given: Mapping[str, Any]) -> Domain | None:
+def _planned_survival(given: Mapping[str, Any], known: Domain | None) -> Domain | None:
     """Return the domain of a time to an event in a study that is not there yet; None for others."""
     from private_ate.domain import Domain, Survival  # as above
 
-    path = given["domain"]
-    base = Domain("t", given["time"] or "time") if path is None else Domain.read(path)
-    if path is None:
+    if known is None:
+        known = Domain("t", given["time"] or "time")
         usual = {"time": "time", "event": "event", "event_label": "1"}
         given = {**given, **{name: given[name] or word for name, word in usual.items()}}
-    known = with_survival(base, given)
-    return known if isinstance(known.outcome, Survival) else None
+    declared = with_survival(known, given)
+    return declared if isinstance(declared.outcome, Survival) else None
 
 
-def _several_arms(given: Mapping[str, Any]) -> Treatment | None:
-    """Return three arms or more of a study that is not there yet; None for two."""
-    from private_ate.domain import Domain, Treatment  # keeps --help fast
-
-    path = given["domain"]
-    base = Treatment("t") if path is None else Domain.read(path).treatment
-    declared = ArmFlags.of(given).declare(base)
-    return declared if declared.size > 2 else None
-
-
-def _sizes(given: Mapping[str, Any]) -> object:
-    """Return the sizes of a study that is not there yet; a domain file gives what it can."""
-    from private_ate.domain import Binary, Domain, Interval  # keeps --help fast
+def _sizes(given: Mapping[str, Any], known: Domain | None) -> StudySizes:
+    """Return the sizes of a study that is not there yet."""
+    from private_ate.domain import Binary, Interval  # keeps --help fast
     from private_ate.planning import StudySizes  # as above
 
-    known = None if given["domain"] is None else Domain.read(given["domain"])
     limits = None if known is None else known.outcome.bounds
     if given["horizon"] is not None:
         limits = Interval(0, given["horizon"])
@@ -125,12 +123,3 @@ def _sizes(given: Mapping[str, Any]) -> object:
         msg = "without DATA give --dimension and --outcome-bounds LO HI, or --domain FILE"
         raise ArgumentError(msg)
     return StudySizes.declared(given["rows"], dimension, limits)
-
-
-def _show(planned: Plan, *, as_json: bool) -> None:
-    if as_json:
-        import json  # keeps --help fast
-
-        typer.echo(json.dumps(planned.to_dict(), indent=2, ensure_ascii=False))
-        return
-    typer.echo(str(planned))

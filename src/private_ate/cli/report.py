@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts
 
-__all__ = ["report"]
-
 _FIGURES = (".svg", ".png", ".pdf")
 
 
+@flags.takes_flags("estimate", only=("domain", "contrasts"))
 def report(
     release: Annotated[
         Path, typer.Argument(help="A release in JSON, as --out saves it.", metavar="R.json")
@@ -41,11 +40,10 @@ def report(
             metavar="WHAT",
         ),
     ] = "effects",
-    domain: flags.DomainFile = None,
-    contrasts: flags.ShownContrasts = "all",
     p_values: Annotated[
         bool, typer.Option("--p-values", help="In tables: add tests of no effect.")
     ] = False,
+    **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Show a saved release again, here or as a file; spends nothing and needs no data.
 
@@ -55,8 +53,8 @@ def report(
     from private_ate.cli.estimate import require_writable, show  # keeps --help fast
     from private_ate.data.files import write_whole  # as above
 
-    one_of("contrasts", contrasts, ("all", "reference"))
-    shown = cast("Literal['all', 'reference']", contrasts)
+    domain, shown = given["domain"], given["contrasts"]
+    one_of("contrasts", shown, ("all", "reference"))
     saved = read_release(release)
     if out is None:
         show(saved, as_json=False, contrasts=shown)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from private_ate.cli import flags
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from private_ate.ledger.store import Execute, Store
+    from private_ate.service.config import Config
+    from private_ate.service.operations import Service
 
 app = typer.Typer(
     help="A service: analysts ask by plan, records stay with a worker, a ledger counts.",
@@ -18,6 +23,22 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(help="The service's folder.", metavar="FOLDER")]
+
+
+@contextmanager
+def _worker_side(folder: Path) -> Iterator[tuple[Config, Store, Service]]:
+    """Open a service with the worker's address of its store."""
+    from private_ate.service.config import open_service, read_config  # keeps --help fast
+
+    config = read_config(folder).for_worker()
+    with open_service(config) as (store, service):
+        yield config, store, service
+
+
+@contextmanager
+def _changes(folder: Path) -> Iterator[Execute]:
+    with _worker_side(folder) as (_, store, _), store.transaction() as execute:
+        yield execute
 
 
 @app.command()
@@ -69,6 +90,7 @@ def init(
 
 
 @app.command()
+@flags.takes_flags("domain", only=flags.READING)
 def add(
     folder: Folder,
     source: Annotated[str, typer.Argument(help="File below the worker's data folder.")],
@@ -80,27 +102,17 @@ def add(
         str | None, typer.Option(help="Total budget of a new population.", metavar="E")
     ] = None,
     rows_per_person: Annotated[int, typer.Option(help="Rows one person may have.")] = 1,
-    sep: flags.Separator = None,
-    decimal: flags.DecimalSign = None,
-    encoding: flags.EncodingName = None,
-    header_row: flags.HeaderRow = None,
-    skip_rows: flags.SkippedRows = None,
-    sheet: flags.SheetName = None,
+    **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Register a data set on the worker's side: reads the header and counts the rows."""
     from private_ate.domain import Domain  # keeps --help fast
-    from private_ate.service.config import add_file, open_service, read_config  # as above
+    from private_ate.service.config import add_file  # as above
     from private_ate.service.sources import write_source  # as above
 
-    config = read_config(folder).for_worker()
-    with open_service(config) as (store, _):
+    with _worker_side(folder) as (config, store, _):
         add_file(
-            config, store, write_source(
-                source, sep=sep, decimal=decimal, encoding=encoding, header_row=header_row,
-                skip_rows=skip_rows, sheet=sheet,
-            ),
-            Domain.read(domain), name=name, population=population,
-            level=level, epsilon=epsilon, rows_per_person=rows_per_person,
+            config, store, write_source(source, **given), Domain.read(domain), name=name,
+            population=population, level=level, epsilon=epsilon, rows_per_person=rows_per_person,
         )  # fmt: skip
     typer.echo(f"data set {name!r} belongs to population {population!r}")
 
@@ -162,7 +174,6 @@ def policy(
     from json import loads  # keeps --help fast
 
     from private_ate.errors import ArgumentError  # as above
-    from private_ate.service.config import open_service, read_config  # as above
     from private_ate.service.policy import Policy  # as above
     from private_ate.service.store.catalogue import set_policy  # as above
 
@@ -171,10 +182,7 @@ def policy(
     except (OSError, ValueError) as cause:
         msg = f"the policy {str(file)!r} cannot be read as JSON"
         raise ArgumentError(msg) from cause
-    with (
-        open_service(read_config(folder).for_worker()) as (store, _),
-        store.transaction() as execute,
-    ):
+    with _changes(folder) as execute:
         is_held = set_policy(execute, dataset, new, curator)
     done = "was replaced" if is_held else "is proposed; a second person confirms it"
     typer.echo(f"the policy of {dataset!r} {done}")
@@ -191,14 +199,10 @@ def user(
 
     Two curators count as two persons only if neither issued an account or a token to the other.
     """
-    from private_ate.service.config import open_service, read_config  # as above
-    from private_ate.service.operations import now  # keeps --help fast
+    from private_ate.service.store.events import now  # keeps --help fast
     from private_ate.service.store.users import add_user, issue_token  # as above
 
-    with (
-        open_service(read_config(folder).for_worker()) as (store, _),
-        store.transaction() as execute,
-    ):
+    with _changes(folder) as execute:
         add_user(execute, name, role, "setup", now())
         token = issue_token(execute, name, "setup", now(), days=days)
     typer.echo(f"The token of {name!r}, shown once:\n\n  {token}\n")
@@ -212,10 +216,9 @@ def approve(
     curator: Annotated[str, typer.Option(help="Who approves.")],
 ) -> None:
     """Approve a plan that waits, on the worker's side."""
-    from private_ate.service.config import open_service, read_config  # keeps --help fast
-    from private_ate.service.processes import approve_plan  # as above
+    from private_ate.service.processes import approve_plan  # keeps --help fast
 
-    with open_service(read_config(folder).for_worker()) as (_, service):
+    with _worker_side(folder) as (_, _, service):
         state = approve_plan(service, request, plan, curator)
     typer.echo(f"request {request} is {state}")
 
@@ -227,13 +230,11 @@ def rights(
 ) -> None:
     """Let the web's own role in PostgreSQL ask, and neither pay nor approve."""
     from private_ate.errors import ArgumentError  # keeps --help fast
-    from private_ate.service.config import open_service, read_config  # as above
-    from private_ate.service.store.postgres_roles import grant_web  # as above
+    from private_ate.service.store.tables import grant_web  # as above
 
-    config = read_config(folder).for_worker()
-    if "://" not in config.store:
-        msg = "a SQLite file has no roles; separate ones need PostgreSQL"
-        raise ArgumentError(msg)
-    with open_service(config) as (store, _):
+    with _worker_side(folder) as (config, store, _):
+        if "://" not in config.store:
+            msg = "a SQLite file has no roles; separate ones need PostgreSQL"
+            raise ArgumentError(msg)
         grant_web(store, role)
     typer.echo(f"role {role!r} has the rights of the web process, and no others")

@@ -24,11 +24,6 @@ from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.names import fold_name
 from private_ate.ledger.store import Execute, read_accounts, read_entries, read_tail
 
-__all__ = [
-    "accounts_of", "add_account", "paying_accounts", "refusal", "require_intact",
-    "require_replayed", "state_of", "take",
-]  # fmt: skip
-
 
 def accounts_of(execute: Execute, dataset: str) -> list[Account]:
     """Return the accounts of a data set, or say which data sets there are."""

@@ -19,8 +19,6 @@ from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.roles import UNBOUND, Roles, Use, declared_gaps, recall_release
 from private_ate.privacy.levels import has_public_covariates
 
-__all__ = ["Binding", "Charge", "Uncapped", "read_body", "replay_binding", "same_binding"]
-
 Uncapped = Literal["refused", "allowed"]
 
 

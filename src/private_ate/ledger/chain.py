@@ -13,24 +13,33 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.cost import NOTHING, BudgetUnits
 from private_ate.settings import LedgerNote
-
-__all__ = [
-    "GENESIS", "Account", "Entry", "canonical", "digest", "find_stored", "replay_accounts",
-    "require_stored", "verify_chain", "verify_links",
-]  # fmt: skip
 
 GENESIS = "0" * 64
 
 EntryKind = Literal["create", "cap", "bind", "charge", "release"]
 
 
+class Link:
+    """A line of a history, a dataclass whose hash seals its other fields."""
+
+    __slots__ = ()
+    sequence: int
+    previous: str
+    hash: str
+
+    def seal(self) -> str:
+        """Return the hash that the line must carry."""
+        held = fields(cast("Any", self))
+        return digest([getattr(self, field.name) for field in held if field.name != "hash"])
+
+
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Link):
     """One line of the history.
 
     ``create`` and ``cap`` grant a budget, ``bind`` says more about a data set, ``charge`` spends
@@ -56,11 +65,6 @@ class Entry:
     def cost(self) -> BudgetUnits:
         """The amount that the entry grants or spends."""
         return BudgetUnits(self.epsilon, self.delta)
-
-    def seal(self) -> str:
-        """Return the hash that the entry must carry."""
-        content = [getattr(self, field.name) for field in fields(self) if field.name != "hash"]
-        return digest(content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +104,26 @@ def verify_links(entries: Sequence[Entry]) -> None:
             raise LedgerError(msg)
 
 
-def verify_chain(entries: Sequence[Entry], head: str | None = None) -> str:
-    """Check every link and return the last hash; ``head`` must be the hash of an entry.
+def verify_chain(
+    links: Sequence[Link], head: str | None = None, whose: str = "ledger", what: str = "entry"
+) -> str:
+    """Check every link and return the last hash; ``head`` must be the hash of one.
 
-    The hash before the first entry belongs to no entry: no release carries it, and a history of
-    any length would contain it.
+    The hash before the first one belongs to none: no release carries it, and a history of any
+    length would contain it.
     """
     previous = GENESIS
     seen = set()
-    for place, entry in enumerate(entries, 1):
-        if entry.sequence != place or entry.previous != previous or entry.seal() != entry.hash:
-            msg = f"the ledger's history does not verify at entry {place}: it was altered"
+    for place, link in enumerate(links, 1):
+        if link.sequence != place or link.previous != previous or link.seal() != link.hash:
+            msg = f"the {whose}'s history does not verify at {what} {place}: it was altered"
             raise LedgerError(msg)
-        previous = entry.hash
+        previous = link.hash
         seen.add(previous)
     if head is not None and head not in seen:
         msg = (
-            f"no entry has the hash {head[:64]!r}: the end of the history is missing, or the hash "
-            "is not one of this ledger's"
+            f"no {what} has the hash {head[:64]!r}: the end of the history is missing, or the hash "
+            f"is not one of this {whose}'s"
         )
         raise LedgerError(msg)
     return previous

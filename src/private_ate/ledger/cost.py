@@ -10,8 +10,6 @@ from private_ate.arguments import Exact
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import parse_delta, parse_epsilon
 
-__all__ = ["NOTHING", "Amount", "BudgetUnits"]
-
 Amount = Exact
 
 _NANO = 10**9

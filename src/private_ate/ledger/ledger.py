@@ -37,23 +37,18 @@ from private_ate.ledger.chain import (
 )
 from private_ate.ledger.cost import NOTHING, Amount, BudgetUnits
 from private_ate.ledger.names import check_analyst, check_name, fold_name
-from private_ate.ledger.roles import UNBOUND, Roles, Use, declared_gaps, declared_roles
+from private_ate.ledger.roles import UNBOUND, Roles, declared_gaps, declared_roles
 from private_ate.ledger.store import (
     TABLES,
     Execute,
     Store,
-    append,
     find_entry,
     last_hash,
     read_accounts,
     read_entries,
+    write_row,
 )
 from private_ate.privacy.levels import Level, has_public_covariates
-
-__all__ = [
-    "Also", "Binding", "Charge", "Ledger", "Receipt", "Roles", "Use", "Verification",
-    "check_analyst", "check_name", "grant_dataset", "store_for",
-]  # fmt: skip
 
 Also = Callable[[Execute], None]  # what is done in the same transaction as a charge
 
@@ -416,7 +411,7 @@ def _append(execute: Execute, kind: EntryKind, charge: Charge, body: str) -> str
         charge.cost.epsilon, charge.cost.delta, body, charge.at or _now(), previous,
     )  # fmt: skip
     entry = replace(draft, hash=draft.seal())
-    append(execute, entry)
+    write_row(execute, "entries", entry)
     return entry.hash
 
 

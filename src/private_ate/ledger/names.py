@@ -6,8 +6,6 @@ import unicodedata
 
 from private_ate.errors import ArgumentError
 
-__all__ = ["check_analyst", "check_name", "fold_name"]
-
 _LONGEST_NAME = 200
 
 # Small letters whose small or capital form is drawn like a Latin one, after case folding.

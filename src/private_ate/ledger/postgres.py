@@ -12,8 +12,6 @@ from typing import Any
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.store import Answer, Execute
 
-__all__ = ["PostgresStore"]
-
 _APPEND_ONLY = (
     (
         "CREATE OR REPLACE FUNCTION private_ate_append_only() RETURNS trigger LANGUAGE plpgsql AS "

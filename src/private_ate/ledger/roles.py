@@ -24,8 +24,6 @@ from private_ate.errors import ArgumentError, LedgerError
 from private_ate.facts import PublicUse
 from private_ate.privacy.levels import Level, has_public_covariates
 
-__all__ = ["UNBOUND", "Roles", "Use", "declared_gaps", "declared_roles", "recall_release"]
-
 _NONE: frozenset[str] = frozenset()
 _MOST_ROWS = 10**6
 

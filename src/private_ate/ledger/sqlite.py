@@ -20,8 +20,6 @@ from typing import Any
 from private_ate.errors import LedgerError
 from private_ate.ledger.store import Answer, Execute
 
-__all__ = ["SqliteStore"]
-
 _WAIT_SECONDS = 60.0
 _PATIENCE = 0.2  # seconds of each attempt to open
 _abandoned: list[sqlite3.Connection] = []  # a parent's connections must not be closed in a child

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from functools import cache
+from typing import Any, Protocol, TypeVar, cast
 
 from private_ate.ledger.chain import GENESIS, Account, Entry
 from private_ate.ledger.cost import BudgetUnits
 
-__all__ = [
-    "TABLES", "Answer", "Execute", "Store", "append", "find_entry",
-    "last_hash", "read_accounts", "read_entries", "read_tail",
-]  # fmt: skip
-
-_COLUMNS = ", ".join(field.name for field in fields(Entry))
-_PLACES = ", ".join("?" for _ in fields(Entry))
+Row = TypeVar("Row")
 
 TABLES = (
     (
@@ -65,49 +60,69 @@ class Store(Protocol):
         """Let go of the connection."""
 
 
-def append(execute: Execute, entry: Entry) -> None:
-    """Write one entry at the end of the chain."""
-    execute(
-        f"INSERT INTO entries ({_COLUMNS}) VALUES ({_PLACES})",  # noqa: S608  # constants
-        [getattr(entry, field.name) for field in fields(Entry)],
-    )
+def one(execute: Execute, statement: str, *values: object) -> tuple[Any, ...] | None:
+    """Return the first row of a query, None if there is none."""
+    rows = execute(statement, values).rows
+    return rows[0] if rows else None
 
 
-def last_hash(execute: Execute) -> tuple[int, str]:
-    """Return the number and the hash of the last entry."""
-    rows = execute("SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1", ()).rows
-    return (int(rows[0][0]), str(rows[0][1])) if rows else (0, GENESIS)
+def read_rows(execute: Execute, kind: type[Row], rest: str, *values: object) -> list[Row]:
+    """Return rows as a dataclass whose fields name the columns; ``rest`` begins with FROM.
+
+    The metadata of a field may name its ``column`` in another way, and a function that reads it.
+    """
+    names, readers = _columns(cast("Any", kind))
+    found = execute(f"SELECT {names} {rest}", values).rows  # names of our own fields
+    return [kind(*(read(held) for read, held in zip(readers, row, strict=True))) for row in found]
+
+
+def write_row(execute: Execute, table: str, row: object) -> None:
+    """Add a dataclass, whose fields are columns, to a table."""
+    values = [getattr(row, item.name) for item in fields(cast("Any", row))]
+    names, _ = _columns(cast("Any", type(row)))
+    places = ", ".join("?" for _ in values)
+    execute(f"INSERT INTO {table} ({names}) VALUES ({places})", values)  # noqa: S608  # as above
+
+
+@cache
+def _columns(kind: type) -> tuple[str, tuple[Callable[[Any], Any], ...]]:
+    items = fields(kind)
+    names = ", ".join(item.metadata.get("column", item.name) for item in items)
+    return names, tuple(item.metadata.get("read", _as_it_is) for item in items)
+
+
+def _as_it_is(held: object) -> object:
+    return held
+
+
+def last_hash(execute: Execute, table: str = "entries") -> tuple[int, str]:
+    """Return the number and the hash of the last entry of a chain."""
+    found = one(execute, f"SELECT sequence, hash FROM {table} ORDER BY sequence DESC LIMIT 1")  # noqa: S608  # a name of our own
+    return (0, GENESIS) if found is None else (int(found[0]), str(found[1]))
 
 
 def find_entry(execute: Execute, dataset: str, request: str, kind: str) -> Entry | None:
     """Return the entry of a kind that a request has made, if any."""
-    rows = execute(
-        f"SELECT {_COLUMNS} FROM entries "  # noqa: S608  # constants
-        "WHERE dataset = ? AND request = ? AND kind = ?",
-        (dataset, request, kind),
-    ).rows
-    return Entry(*rows[0]) if rows else None
+    rest = "FROM entries WHERE dataset = ? AND request = ? AND kind = ?"
+    return next(iter(read_rows(execute, Entry, rest, dataset, request, kind)), None)
 
 
 def read_entries(execute: Execute, dataset: str | None = None) -> list[Entry]:
     """Return the history in order, of all data sets or of one."""
-    chosen = "" if dataset is None else "WHERE dataset = ? "
-    rows = execute(
-        f"SELECT {_COLUMNS} FROM entries {chosen}ORDER BY sequence",  # noqa: S608  # constants
-        () if dataset is None else (dataset,),
-    ).rows
-    return [Entry(*row) for row in rows]
+    if dataset is None:
+        return read_rows(execute, Entry, "FROM entries ORDER BY sequence")
+    rest = "FROM entries WHERE dataset = ? ORDER BY sequence"
+    return read_rows(execute, Entry, rest, dataset)
 
 
 def read_tail(execute: Execute) -> list[Entry]:
     """Return the entries from the last one that is not a release to the end."""
-    rows = execute(
-        f"SELECT {_COLUMNS} FROM entries WHERE sequence >= "  # noqa: S608  # constants
+    rest = (
+        "FROM entries WHERE sequence >= "
         "(SELECT sequence FROM entries WHERE kind <> 'release' ORDER BY sequence DESC LIMIT 1) "
-        "ORDER BY sequence",
-        (),
-    ).rows
-    return [Entry(*row) for row in rows]
+        "ORDER BY sequence"
+    )
+    return read_rows(execute, Entry, rest)
 
 
 def read_accounts(execute: Execute, dataset: str | None = None) -> list[Account]:

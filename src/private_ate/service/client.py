@@ -22,8 +22,6 @@ from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.release import Release
 from private_ate.service.store.request_states import state_words
 
-__all__ = ["Asked", "Client", "Planned", "ServiceError"]
-
 _SHOWN: Final = {
     "half-width": "half_width", "error": "error", "noise": "noise_error",
     "detectable": "detectable_effect",

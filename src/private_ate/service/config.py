@@ -18,21 +18,15 @@ from private_ate.arguments import parse_memory, real_number, truth_value, whole_
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.store import Store
-from private_ate.service.chain_heads import publish_heads, require_heads
+from private_ate.service.histories import publish_heads, require_heads
 from private_ate.service.limits import Limits
-from private_ate.service.operations import Service, now
-from private_ate.service.policy import Policy
+from private_ate.service.operations import Service
+from private_ate.service.policy import Dataset, Policy
 from private_ate.service.sources import name_of, open_source
-from private_ate.service.store.catalogue import (
-    Dataset,
-    add_dataset,
-    add_population,
-    usual_policy,
-)
+from private_ate.service.store.catalogue import add_dataset, add_population, usual_policy
+from private_ate.service.store.events import now
 from private_ate.service.store.tables import connect, create
 from private_ate.service.store.users import add_user, issue_token
-
-__all__ = ["Config", "add_file", "create_service", "open_service", "read_config", "write_secret"]
 
 _SERVICE: Final = """# Settings of both processes.
 store = "{store}"

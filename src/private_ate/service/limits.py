@@ -11,11 +11,8 @@ from typing import Final
 
 from private_ate.arguments import settle, whole_number
 from private_ate.codec import decode
-from private_ate.ledger.store import Execute
 from private_ate.service.refusals import TooMany
-from private_ate.service.store.requests import count_requests
-
-__all__ = ["Limits", "Shares"]
+from private_ate.service.store.request_states import Counts
 
 _MOST: Final = 10**9
 
@@ -41,9 +38,8 @@ class Limits:
         """Build limits from plain values, as TOML gives them."""
         return decode(cls, plain, "[limits]", "service.toml")
 
-    def require_room(self, execute: Execute, analyst: str, *, dummy: bool, moment: int) -> None:
-        """Refuse one more request of an analyst; follows what may be known at this moment."""
-        found = count_requests(execute, analyst, dummy=dummy, moment=moment)
+    def require_room(self, found: Counts, *, dummy: bool) -> None:
+        """Refuse one more request of an analyst."""
         about = "for made-up data " if dummy else ""
         if found.a_day >= self.a_day:
             msg = f"you may make {self.a_day} requests {about}in a day; ask again later"
@@ -55,9 +51,8 @@ class Limits:
             )
             raise TooMany(msg)
 
-    def require_room_to_wait(self, execute: Execute, analyst: str, moment: int) -> None:
+    def require_room_to_wait(self, found: Counts) -> None:
         """Refuse one more request that would wait for a curator."""
-        found = count_requests(execute, analyst, dummy=False, moment=moment)
         if found.waiting >= self.waiting:
             msg = (
                 f"you have {found.waiting} requests that wait for a curator, the most that one "

@@ -1,75 +1,57 @@
 """The operations of a service: what each role can do, each as one transaction on the store.
 
 Nothing here opens records, and nothing here computes: plans are predicted from public sizes, and a
-request is a row that a worker takes up. Refusals follow public facts alone.
+request is a row that a worker takes up. Refusals follow public facts alone. Endpoints and pages ask
+here, so that a role's right stands in one place.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from private_ate.datasets.dummy import DummyStudy, draw_dummy
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.ledger.chain import canonical
+from private_ate.ledger.chain import Entry, canonical
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Ledger, check_name
-from private_ate.ledger.store import Execute, Store, find_entry
+from private_ate.ledger.names import check_name
+from private_ate.ledger.store import Execute, Store, find_entry, one, read_entries
+from private_ate.service.histories import RecentCheck, first_hidden
 from private_ate.service.limits import Limits, Shares
-from private_ate.service.policy import Wish
-from private_ate.service.question import Question, Settled, settle_question
+from private_ate.service.policy import Balance, Dataset, Policy, Population
+from private_ate.service.question import Question
 from private_ate.service.refusals import (
+    Actor,
     BudgetRefusal,
     Conflict,
     Forbidden,
     Missing,
     NotReady,
 )
-from private_ate.service.release_times import (
-    JobSize,
-    Lane,
-    assign_slots,
-    dummy_bound,
-    running_bound,
-)
-from private_ate.service.store.catalogue import (
-    Dataset,
-    Population,
-    find_dataset,
-    find_population,
-    list_datasets,
-    list_populations,
-)
+from private_ate.service.release_times import dummy_bound, running_bound
+from private_ate.service.settling import Planned, Settled, job_size, plan_question, settle_question
+from private_ate.service.store import catalogue, users
+from private_ate.service.store.catalogue import find_dataset, find_population
+from private_ate.service.store.events import Event, are_two_persons, now, read_events
 from private_ate.service.store.group_commit import Group
 from private_ate.service.store.requests import (
     RequestRow,
     State,
     approvers_of,
-    asked_in_a_day,
-    asked_in_a_month,
+    assign_slots,
+    count_requests,
     end_with,
     find_request,
     insert_request,
     list_requests,
     move,
+    objections_to,
     spent_and_reserved,
     write_approval,
 )
-from private_ate.service.store.tables import one
-from private_ate.service.store.users import Actor, are_two_persons, revoke_user
-from private_ate.service.store.worker_events import last_file_problem, unavailable_since
-from private_ate.service.verification import RecentCheck
-
-__all__ = [
-    "REASONS",
-    "Balance",
-    "Service",
-    "now",
-    "objections_to",
-]
 
 # A curator chooses a reason: a text of their own could reveal what they saw.
 REASONS: Final = {
@@ -80,28 +62,10 @@ REASONS: Final = {
 }
 
 
-def now() -> int:
-    """Return the time in milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
 def request_name(analyst: str, key: str) -> str:
     """Return the id of an analyst's request, which is also its id in the ledger."""
     text = f"{analyst}\0{key}".encode("utf-8", "surrogatepass")
     return "r" + hashlib.sha256(text).hexdigest()[:31]
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """A population's budget as it may be shown."""
-
-    total: BudgetUnits
-    left: BudgetUnits
-
-    def answers(self, epsilon: str) -> int:
-        """Return how many more answers of this ε the budget allows."""
-        cost = BudgetUnits.limit(epsilon).epsilon
-        return max(self.left.epsilon, 0) // cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +95,11 @@ class Service:
     def datasets(self) -> list[tuple[Dataset, Balance]]:
         """Return the catalogue with what is left of each budget."""
         with self.store.snapshot() as execute:
-            populations = {item.name: item for item in list_populations(execute)}
+            populations = {item.name: item for item in catalogue.list_populations(execute)}
             balances = {
                 name: self._balance(execute, population) for name, population in populations.items()
             }
-            return [(item, balances[item.population]) for item in list_datasets(execute)]
+            return [(item, balances[item.population]) for item in catalogue.list_datasets(execute)]
 
     def dataset(self, name: str) -> tuple[Dataset, Balance]:
         """Return one data set with what is left of its population's budget."""
@@ -150,36 +114,49 @@ class Service:
         """
         with self.store.snapshot() as execute:
             found: dict[str, str | None] = {}
-            for dataset in list_datasets(execute):
+            for dataset in catalogue.list_datasets(execute):
                 if dataset.closed:
                     continue
-                problem = last_file_problem(execute, dataset.name)
-                failed = unavailable_since(execute, dataset.name, self.clock())
+                problem = catalogue.last_file_problem(execute, dataset.name)
+                failed = catalogue.unavailable_since(execute, dataset.name, self.clock())
                 found[dataset.name] = problem or (failed or problem)
             return found
 
-    def populations(self) -> list[tuple[Population, Balance]]:
-        """Return the populations with their budgets."""
+    def populations(self) -> list[Balance]:
+        """Return what is left of each population's budget."""
         with self.store.snapshot() as execute:
-            return [(item, self._balance(execute, item)) for item in list_populations(execute)]
+            return [self._balance(execute, item) for item in catalogue.list_populations(execute)]
+
+    def draw_dummy(self, actor: Actor, name: str, rows: int) -> DummyStudy:
+        """Draw made-up data from the declared domain alone, in the actor's turn."""
+        found, _ = self.dataset(name)
+        with self.shares.turn(actor.name):
+            return draw_dummy(found.domain, rows)
 
     def _balance(self, execute: Execute, population: Population) -> Balance:
         gone = spent_and_reserved(execute, population.name, self.clock())
-        return Balance(population.total, population.total - gone)
+        return Balance(population.name, population.total, population.total - gone)
 
     # Asking -------------------------------------------------------------------------------------
 
-    def settle(self, question: Question) -> tuple[Dataset, Settled]:
+    def settle(self, question: Question) -> Settled:
         """Check a question without keeping it."""
         with self.store.snapshot() as execute:
             dataset = find_dataset(execute, question.dataset)
-        return dataset, settle_question(question, dataset)
+        return settle_question(question, dataset)
 
-    def objections(self, actor: Actor, dataset: Dataset, question: Question) -> tuple[str, ...]:
-        """Say what would keep the policy from approving a question at once."""
-        settled = settle_question(question, dataset)
+    def plan(self, actor: Actor, question: Question, half_width: float | None = None) -> Planned:
+        """Say what a question would cost and what to expect of its answer; spends nothing."""
+        actor.require("analyst", "curator")
+        settled = self.settle(question)
+        with self.shares.turn(actor.name):
+            plan = plan_question(settled, half_width)
         with self.store.snapshot() as execute:
-            return self._objections(execute, actor.name, dataset, settled)
+            objections = objections_to(
+                execute, actor.name, settled.dataset, settled.asks, self.clock()
+            )
+        _, balance = self.dataset(settled.dataset.name)
+        return Planned.of(settled, plan, balance, objections)
 
     def submit(self, actor: Actor, question: Question, key: str) -> RequestRow:
         """Keep a request; the same key and plan give the same request again.
@@ -189,12 +166,12 @@ class Service:
         """
         actor.require("analyst", write=True)
         check_name("idempotency key", key)
-        dataset, settled = self.settle(question)
+        settled = self.settle(question)
         name = request_name(actor.name, key)
         bill = settled.bill
         moment = self.clock()
         fresh = RequestRow(
-            name, dataset.name, actor.name, canonical(question.plain), bill.plan,
+            name, settled.dataset.name, actor.name, canonical(question.plain), bill.plan,
             bill.cost.epsilon, bill.cost.delta, int(question.dummy), "planned", "", "", moment,
             0, 0, 0, 0, 0, "[]", "", "", "",
         )  # fmt: skip
@@ -221,55 +198,46 @@ class Service:
         if dataset.closed:
             msg = f"data set {dataset.name!r} is closed; it takes no more requests"
             raise Conflict(msg)
-        self.limits.require_room(
+        counts = count_requests(
             execute, actor.name, dummy=question.dummy, moment=fresh.submitted
         )  # fmt: skip
+        self.limits.require_room(counts, dummy=question.dummy)
         against: tuple[str, ...] = ()
         if question.dummy:
             _require_method(dataset, settled)
         else:
-            if last_file_problem(execute, dataset.name):
+            if catalogue.last_file_problem(execute, dataset.name):
                 msg = (
                     f"the file of data set {dataset.name!r} is not as declared; its curators see "
                     "what is wrong, and nothing was spent"
                 )
                 raise Conflict(msg)
             self._require_budget(execute, dataset, fresh.cost)
-            against = self._objections(execute, actor.name, dataset, settled)
+            against = objections_to(execute, actor.name, dataset, settled.asks, self.clock())
         if against:
-            self.limits.require_room_to_wait(execute, actor.name, fresh.submitted)
+            self.limits.require_room_to_wait(counts)
         insert_request(execute, fresh)
         if not against:
-            self._approve(execute, fresh, dataset, settled, "policy")
+            self._approve(execute, fresh, settled, "policy")
             return
         reasons = "; ".join(against)
         facts = {"why": reasons}
         move(execute, fresh.id, "planned", "waiting", "policy", reason=reasons, facts=facts)
 
     def _require_budget(self, execute: Execute, dataset: Dataset, cost: BudgetUnits) -> None:
-        population = find_population(execute, dataset.population)
-        gone = spent_and_reserved(execute, population.name, self.clock())
-        if (gone + cost).fits(population.total):
-            return
-        left = self._balance(execute, population).left
-        msg = (
-            f"asked for {cost} but population {population.name!r} has {left} left of "
-            f"{population.total}; nothing was spent"
-        )
-        raise BudgetRefusal(msg)
+        balance = self._balance(execute, find_population(execute, dataset.population))
+        if not cost.fits(balance.left):
+            msg = (
+                f"asked for {cost} but population {balance.population!r} has {balance.left} left "
+                f"of {balance.total}; nothing was spent"
+            )
+            raise BudgetRefusal(msg)
 
-    def _objections(
-        self, execute: Execute, analyst: str, dataset: Dataset, settled: Settled
-    ) -> tuple[str, ...]:
-        return objections_to(execute, analyst, dataset, settled, self.clock())
-
-    def _approve(
-        self, execute: Execute, row: RequestRow, dataset: Dataset, settled: Settled, actor: str
-    ) -> None:
+    def _approve(self, execute: Execute, row: RequestRow, settled: Settled, actor: str) -> None:
         """Approve and queue; the slot of the work follows from public numbers."""
         moment = self.clock()
         bound = dummy_bound if row.dummy else running_bound
-        length = round(1000 * bound(JobSize.of(settled, dataset)))
+        length = round(1000 * bound(job_size(settled)))
         names = json.dumps([*row.has_approved, actor])
         facts = {"plan": row.plan}
         move(execute, row.id, row.state, "approved", actor, facts=facts, approvers=names, reason="")
@@ -281,17 +249,15 @@ class Service:
 
     def _assign_slots(self, execute: Execute, row: RequestRow, moment: int) -> None:
         """Give the requests beside this one that have not started their slots anew."""
-        lane = Lane(row.dataset, bool(row.dummy))
-        assign_slots(execute, lane, moment, self.grace, self.tick)
+        assign_slots(execute, row, moment, self.grace, self.tick)
 
     # Deciding -----------------------------------------------------------------------------------
 
     def approve(self, actor: Actor, name: str, plan: str) -> RequestRow:
         """Approve the plan with this hash; with two persons' rule the second one queues it."""
-        actor.require("curator", write=True)
-        self.require_management()
+        self.require_management(actor)
         row = self.show(actor, name)
-        _, settled = self.settle(row.asked)
+        settled = self.settle(row.asked)
         if settled.bill.plan != row.plan:
             msg = "the data set was declared anew since; this plan is no more"
             raise Conflict(msg)
@@ -323,11 +289,12 @@ class Service:
                 execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (names, name))
                 return find_request(execute, name)
             self._require_budget(execute, dataset, row.cost)
-            self._approve(execute, row, dataset, settled, actor.name)
+            self._approve(execute, row, settled, actor.name)
             return find_request(execute, name)
 
-    def require_management(self) -> None:
-        """Refuse what only the worker's side may write here."""
+    def require_management(self, actor: Actor) -> None:
+        """Refuse what only a curator may write, and only the worker's side where it is apart."""
+        actor.require("curator", write=True)
         if not self.manages:
             msg = (
                 "data sets, policies and approvals are written on the worker's side of this "
@@ -335,14 +302,78 @@ class Service:
             )
             raise Forbidden(msg)
 
+    def add_dataset(
+        self, actor: Actor, new: Dataset, epsilon: str | None, delta: str = "0"
+    ) -> None:
+        """Register a data set, and its population if a budget is given."""
+        self.require_management(actor)
+        with self.store.transaction() as execute:
+            if epsilon is not None:
+                catalogue.add_population(
+                    execute, new.population, new.level, epsilon, delta, actor.name
+                )
+            catalogue.add_dataset(execute, new, actor.name)
+
+    def usual_policy(self, population: str) -> Policy:
+        """Return the policy of a new data set about a population."""
+        with self.store.snapshot() as execute:
+            return catalogue.usual_policy(execute, population)
+
+    def close_dataset(self, actor: Actor, name: str) -> None:
+        """Take no more requests for a data set."""
+        actor.require("curator", write=True)
+        with self.store.transaction() as execute:
+            catalogue.close_dataset(execute, name, actor.name, self.clock())
+
+    def set_policy(self, actor: Actor, name: str, policy: Policy) -> bool:
+        """Replace what a data set's policy approves; False if a second person has to agree."""
+        self.require_management(actor)
+        with self.store.transaction() as execute:
+            return catalogue.set_policy(execute, name, policy, actor.name)
+
+    def proposed_policy(self, name: str) -> tuple[str, Policy] | None:
+        """Return who proposed a policy that waits for a second person, and the policy."""
+        with self.store.snapshot() as execute:
+            return catalogue.proposed_policy(execute, name)
+
+    # Users --------------------------------------------------------------------------------------
+
+    def tokens(self, actor: Actor) -> list[users.Token]:
+        """Return all tokens without their secrets."""
+        actor.require("curator")
+        with self.store.snapshot() as execute:
+            return users.list_tokens(execute)
+
+    def users(self, actor: Actor) -> list[users.User]:
+        """Return all users, those who were revoked too."""
+        actor.require("curator")
+        with self.store.snapshot() as execute:
+            return users.list_users(execute, self.clock())
+
+    def issue_token(self, actor: Actor, owner: str, role: str, scope: str, days: int) -> str:
+        """Return a new token, of a new user or of one who is there; it is shown once."""
+        actor.require("curator", write=True)
+        with self.store.transaction() as execute:
+            moment = self.clock()
+            users.add_user(execute, owner, role, actor.name, moment)
+            return users.issue_token(execute, owner, actor.name, moment, days=days, scope=scope)
+
+    def revoke_token(self, actor: Actor, name: str) -> None:
+        """Revoke a token with its sessions."""
+        actor.require("curator", write=True)
+        with self.store.transaction() as execute:
+            users.revoke_token(execute, name, actor.name, self.clock())
+
     def revoke(self, actor: Actor, name: str) -> None:
         """Revoke a user with all tokens, sessions, approvals and requests that have not started."""
         actor.require("curator", write=True)
         with self.store.transaction() as execute:
             moment = self.clock()
-            revoke_user(execute, name, actor.name, moment)
+            users.revoke_user(execute, name, actor.name, moment)
             for row in end_with(execute, name, actor.name, moment):
                 self._assign_slots(execute, row, moment)
+
+    # Requests -----------------------------------------------------------------------------------
 
     def refuse(self, actor: Actor, name: str, reason: str) -> RequestRow:
         """Refuse a request that waits, for one of the listed reasons."""
@@ -404,30 +435,18 @@ class Service:
             raise LedgerError(msg)
         return kept.body
 
-    def ledger(self) -> Ledger:
-        """Return the ledger in the same database."""
-        return Ledger(self.store)
+    def histories(self, actor: Actor) -> tuple[list[Entry], list[Event]]:
+        """Return the public part of the ledger and all events; no records and no secrets."""
+        actor.require("curator", "auditor")
+        with self.store.snapshot() as execute:
+            events, end = read_events(execute), first_hidden(execute, self.clock())
+            return [entry for entry in read_entries(execute) if entry.sequence < end], events
 
     def _own(self, actor: Actor, row: RequestRow) -> RequestRow:
         if actor.role == "analyst" and row.analyst != actor.name:
             msg = "there is no such request"
             raise Missing(msg)
         return row
-
-
-def objections_to(  # what is asked, by whom, of what, and when
-    execute: Execute, analyst: str, dataset: Dataset, settled: Settled, moment: int, but: str = ""
-) -> tuple[str, ...]:
-    """Say what a data set's policy has against a question; follows public facts alone."""
-    month = asked_in_a_month(execute, analyst, dataset.population, moment, but)
-    cost = settled.bill.cost
-    wish = Wish(
-        settled.method.name, settled.estimands, cost.epsilon, cost.delta,
-        settled.request.confidence, month,
-        asked_in_a_day(execute, analyst, dataset.population, moment, but),
-        (dataset.domain.outcome.column,), settled.subgroups,
-    )  # fmt: skip
-    return dataset.policy.objections(wish)
 
 
 def _require_method(dataset: Dataset, settled: Settled) -> None:

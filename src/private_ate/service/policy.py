@@ -1,22 +1,70 @@
-"""What a data set's policy approves by itself; everything else waits for a curator."""
+"""Populations and data sets as they are declared, and what a data set's policy approves by itself.
+
+A population owns a budget; everything that a policy does not approve waits for a curator.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any, Final, cast
 
 from private_ate.arguments import exact_number, real_number, settle, truth_value, whole_number
 from private_ate.codec import DECIMAL, decode, encode
+from private_ate.domain import Domain
 from private_ate.errors import ArgumentError
+from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.names import check_name
 from private_ate.methods.registry import METHODS, known_estimands
-
-__all__ = ["Policy", "Wish", "judged_estimands"]
+from private_ate.privacy.levels import Level
 
 _Decimal = Annotated[str, DECIMAL]
 _NANO: Final = 10**9
 _MOST_COLUMNS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The persons whose budget it is, and what it protects of them."""
+
+    name: str
+    level: Level
+    total: BudgetUnits
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A population's budget in decimal texts: what it is, and what is left of it."""
+
+    population: str
+    epsilon: str
+    left: str
+    delta: str
+    delta_left: str
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A population's budget as it may be shown."""
+
+    population: str
+    total: BudgetUnits
+    left: BudgetUnits
+
+    def answers(self, cost: BudgetUnits) -> int:
+        """Return how many more answers of this ε the budget allows."""
+        return max(self.left.epsilon, 0) // cost.epsilon
+
+    @property
+    def budget(self) -> Budget:
+        """The amounts as texts."""
+        total, left = self.total, self.left
+        return Budget(
+            self.population, total.epsilon_text, left.epsilon_text, total.delta_text,
+            left.delta_text,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +80,8 @@ class Wish:
     epsilon: int  # billionths
     delta: int
     confidence: float | None  # None without an interval
-    month: int  # billionths of ε that the analyst asked of the population in thirty days
-    today: int  # how many requests the analyst made to the population in 24 hours
+    month: int = 0  # billionths of ε that the analyst asked of the population in thirty days
+    today: int = 0  # how many requests the analyst made to the population in 24 hours
     outcomes: tuple[str, ...] = ()
     subgroups: tuple[str, ...] = ()
 
@@ -84,7 +132,7 @@ class Policy:
             settle(self, **{name: truth_value(name, getattr(self, name))})
         for name in ("epsilon_per_request", "epsilon_per_month", "epsilon_at_least"):
             number = exact_number(name, getattr(self, name), "0", "1000000")
-            settle(self, **{name: _decimal(number)})
+            settle(self, **{name: BudgetUnits(int(number * _NANO)).epsilon_text})
         settle(self, methods=_words("methods", self.methods, tuple(METHODS)))
         settle(self, estimands=_words("estimands", self.estimands, judged_estimands()))
         settle(
@@ -101,6 +149,12 @@ class Policy:
     def read(cls, plain: object) -> Policy:
         """Build a policy from plain values, as JSON gives them."""
         return decode(cls, plain, "a policy")
+
+    @property
+    def typical(self) -> BudgetUnits | None:
+        """The most ε of one request, None where every request waits for a curator."""
+        epsilon = self.epsilon_per_request
+        return None if epsilon == "0" else BudgetUnits.limit(epsilon)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -158,6 +212,29 @@ class Policy:
         return tuple(text for applies, text in found if applies)
 
 
+@lru_cache(maxsize=256)
+def _read_domain(text: str) -> Domain:
+    """Read a domain once; every request asks for its data set's."""
+    return Domain.from_toml(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A table about a population as far as it is public, and the name of its file."""
+
+    name: str = field(metadata={"column": "d.name"})
+    population: str
+    level: Level
+    domain: Domain = field(metadata={"read": _read_domain})
+    columns: tuple[str, ...] = field(metadata={"read": lambda text: tuple(json.loads(text))})
+    size: int
+    rows_per_person: int
+    source: str
+    digest: str
+    closed: bool = field(metadata={"read": bool})
+    policy: Policy = field(metadata={"read": lambda text: Policy.read(json.loads(text))})
+
+
 def _is_wider(mine: tuple[str, ...] | None, other: tuple[str, ...] | None) -> bool:
     """Whether a list allows what another does not; None allows everything."""
     if other is None:
@@ -202,10 +279,3 @@ def _columns(name: str, value: object) -> tuple[str, ...] | None:
 def _beyond(asked: tuple[str, ...], allowed: tuple[str, ...] | None) -> list[str]:
     """Return what is asked and not allowed."""
     return [] if allowed is None else [repr(name) for name in asked if name not in allowed]
-
-
-def _decimal(number: Fraction) -> str:
-    """Return a number of at most nine decimals as text, rounded down."""
-    units = int(number * _NANO)
-    whole, rest = divmod(units, _NANO)
-    return f"{whole}.{rest:09d}".rstrip("0").rstrip(".")

@@ -28,19 +28,10 @@ from private_ate.service.config import (
     worker_settings,
     write_secret,
 )
-from private_ate.service.operations import Service, now
+from private_ate.service.operations import Service
 from private_ate.service.policy import Policy
+from private_ate.service.store.events import now
 from private_ate.service.store.users import add_user, find_user, issue_token
-
-__all__ = [
-    "approve_plan",
-    "create_demo",
-    "hold_worker_name",
-    "run_demo",
-    "run_web",
-    "run_work",
-    "write_units",
-]
 
 _DEMO_EPSILON: Final = "3"
 _DEMO_WORKER: Final = """import signal, sys

@@ -1,21 +1,14 @@
-"""What the service refuses: a code, a sentence made of public facts, and an HTTP status."""
+"""Who asks, and what is refused: a code, a sentence made of public facts, and an HTTP status."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from private_ate.errors import PrivateAteError
 
-__all__ = [
-    "BudgetRefusal",
-    "Conflict",
-    "Forbidden",
-    "Missing",
-    "NotReady",
-    "ServiceRefusal",
-    "TooMany",
-    "Unauthorized",
-]
+Role = Literal["analyst", "curator", "auditor"]
+Scope = Literal["full", "read"]
 
 
 class ServiceRefusal(PrivateAteError):  # noqa: N818  # that is what it is
@@ -70,3 +63,40 @@ class TooMany(ServiceRefusal):
 
     code: ClassVar[str] = "too-many"
     status: ClassVar[int] = 429
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks: a user in a role; ``scope`` "read" changes nothing."""
+
+    name: str
+    role: Role
+    scope: Scope = "full"
+    token: str = ""
+
+    @property
+    def may_change(self) -> bool:
+        """Whether forms are of use to this user."""
+        return self.scope == "full"
+
+    def require(self, *roles: Role, write: bool = False) -> None:
+        """Refuse other roles, and a token that may only read where something is to change."""
+        if self.role not in roles:
+            msg = f"this is for {' and '.join(roles)}s; your token is of {with_article(self.role)}"
+            raise Forbidden(msg)
+        if write and not self.may_change:
+            msg = "this token may only read; use one of scope 'full'"
+            raise Forbidden(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that showed a token: whose it is, and the text that its forms must repeat."""
+
+    actor: Actor
+    form: str
+
+
+def with_article(role: str) -> str:
+    """Return a role's name with its article."""
+    return f"an {role}" if role[0] == "a" else f"a {role}"

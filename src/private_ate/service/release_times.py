@@ -14,26 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from private_ate.ledger.store import Execute
 from private_ate.methods.registry import METHODS
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.service.question import Settled
-from private_ate.service.store.catalogue import Dataset
-from private_ate.service.store.tables import rows_of
-
-__all__ = [
-    "JobSize",
-    "Lane",
-    "Pending",
-    "assign_slots",
-    "due_time",
-    "dummy_bound",
-    "dummy_rows",
-    "job_seconds",
-    "running_bound",
-    "take_turns",
-    "visible_time",
-]
 
 # Seconds: measured for twenty covariates on two cores (docs/scale.md), several times over.
 _START: Final = 5.0
@@ -47,7 +29,6 @@ _DUMMIES: Final = 10_000  # rows of made-up data
 _DUMMY: Final = 60.0  # of one job on made-up data
 _ROOM: Final = 4.0  # a busy machine may need several times the bound before a job is ended
 _AT_LEAST: Final = 60.0  # loading the library took twenty seconds where ten jobs shared two cores
-_DAY: Final = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +47,6 @@ class JobSize:
     subgroups: int = 0
     partitions: int | None = None
     is_matched: bool = False
-
-    @classmethod
-    def of(cls, settled: Settled, dataset: Dataset) -> JobSize:
-        """Return the size of a question's job."""
-        request, domain = settled.request, dataset.domain
-        return cls(
-            settled.method.name, dataset.level, dataset.size, len(domain.features),
-            domain.treatment.size, len(request.by),
-            getattr(request.options, "partitions", None), request.target == "track",
-        )  # fmt: skip
 
     @property
     def of_a_row(self) -> float:
@@ -135,14 +106,6 @@ class Pending:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """What works one request at a time: a data set, or made-up data from its domain."""
-
-    dataset: str
-    is_dummy: bool
-
-
 def take_turns(pending: Iterable[Pending], free: int, served: Mapping[str, int]) -> dict[str, int]:
     """Return when each slot begins, from the time at which the lane is free.
 
@@ -164,46 +127,3 @@ def take_turns(pending: Iterable[Pending], free: int, served: Mapping[str, int])
         if not lines[chosen.analyst]:
             del lines[chosen.analyst]
     return begins
-
-
-def assign_slots(execute: Execute, lane: Lane, moment: int, grace: float, tick: float) -> None:
-    """Give every request of a lane whose slot has not begun its slot and its due time.
-
-    Slots that have begun stay. What was cancelled takes no time, and a slot that is over delays
-    nothing.
-    """
-    which = (lane.dataset, int(lane.is_dummy))
-    begun = rows_of(
-        execute,
-        "SELECT analyst, MAX(start), MAX(ends) FROM service_requests WHERE dataset = ? "
-        "AND dummy = ? AND start > ? AND state IN ('queued', 'charged', 'done', 'lost', 'refused') "
-        "AND (start <= ? OR claim <> '') GROUP BY analyst",
-        *which, moment - _DAY, moment,
-    )  # fmt: skip
-    found = rows_of(
-        execute,
-        "SELECT id, analyst, queued, start, ends, due FROM service_requests WHERE dataset = ? "
-        "AND dummy = ? AND start > ? AND state = 'queued' AND claim = ''",
-        *which, moment,
-    )  # fmt: skip
-    patience = round(1000 * grace)
-    times = {str(name): [_whole(time) for time in rest] for name, _, *rest in found}
-    pending = [
-        Pending(str(name), str(analyst), _whole(queued) + patience, _whole(ends) - _whole(start))
-        for name, analyst, queued, start, ends, _ in found
-    ]
-    free = max([moment, *(_whole(ends) for _, _, ends in begun)])
-    served = {str(analyst): _whole(start) for analyst, start, _ in begun}
-    for name, begin in take_turns(pending, free, served).items():
-        queued, start, ends, due = times[name]
-        slot = (begin, begin + ends - start)
-        new = (*slot, due_time(queued, (slot[1] - queued) / 1000, tick))
-        if new != (start, ends, due):
-            execute(
-                "UPDATE service_requests SET start = ?, ends = ?, due = ? WHERE id = ?",
-                (*new, name),
-            )
-
-
-def _whole(value: object) -> int:
-    return int(str(value))

@@ -15,12 +15,10 @@ from urllib.parse import parse_qsl, urlencode
 from private_ate.data.files import SUFFIXES, DataFile, described_file
 from private_ate.errors import ArgumentError
 
-__all__ = ["check_source", "name_of", "open_source", "write_source"]
-
 _NAME: Final = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}){0,4}"
 )
-_READING: Final = ("sep", "decimal", "encoding", "header_row", "skip_rows", "sheet")
+READING: Final = ("sep", "decimal", "encoding", "header_row", "skip_rows", "sheet")
 _NUMBERS: Final = ("header_row", "skip_rows")
 _LONGEST: Final = 500
 
@@ -64,8 +62,8 @@ def open_source(folder: Path, source: str) -> DataFile | None:
 
 def _read_as(path: Path, reading: str) -> DataFile:
     said: dict[str, Any] = dict(parse_qsl(reading, keep_blank_values=True, separator="&"))
-    if not set(said) <= set(_READING):
-        msg = f"behind its name a source says {', '.join(_READING)} and nothing else"
+    if not set(said) <= set(READING):
+        msg = f"behind its name a source says {', '.join(READING)} and nothing else"
         raise ArgumentError(msg)
     for key in set(_NUMBERS) & set(said):
         if re.fullmatch("[0-9]{1,9}", said[key]):  # any other is refused as no number

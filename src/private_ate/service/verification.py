@@ -7,25 +7,19 @@ answer is visible, how far the work has come.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from dataclasses import dataclass
+from typing import NoReturn
 
 from private_ate.errors import LedgerError
 from private_ate.ledger.chain import Entry
 from private_ate.ledger.cost import NOTHING, BudgetUnits
 from private_ate.ledger.ledger import Ledger
 from private_ate.ledger.store import Store, read_entries
-from private_ate.service.store.catalogue import CLOSED, list_datasets, list_populations
-from private_ate.service.store.events import Event, read_events, verify_events
+from private_ate.service.store.catalogue import list_datasets, list_populations
+from private_ate.service.store.events import CLOSED, REVOKED, Event, read_events, verify_events
 from private_ate.service.store.request_states import FINAL, MOVES
-from private_ate.service.store.requests import RequestRow, list_requests
-from private_ate.service.store.users import REVOKED, list_users
-from private_ate.service.store.worker_events import state_of_events
-
-__all__ = ["Check", "Found", "RecentCheck", "verify_service"]
-_HOLDS: Final = 60_000  # milliseconds
+from private_ate.service.store.requests import RequestRow, list_requests, state_of_events
+from private_ate.service.store.users import list_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,40 +89,3 @@ def _check_history(row: RequestRow, events: list[Event]) -> None:
 def _differs(what: str) -> NoReturn:
     msg = f"the service's tables and its histories differ: {what}"
     raise LedgerError(msg)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """How both histories were found, and when; ``problem`` is empty if they verify."""
-
-    events: int
-    problem: str
-    at: int
-
-
-@dataclass(slots=True)
-class RecentCheck:
-    """Makes checks of a store, and remembers the last."""
-
-    store: Store
-    clock: Callable[[], int]
-    _last: Check | None = field(default=None, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def newest(self) -> Check:
-        """Return a check that is a minute old at most."""
-        with self._lock:  # one at a time: who comes meanwhile gets the same
-            moment, known = self.clock(), self._last
-            if known is None or not 0 <= moment - known.at < _HOLDS:
-                known = self._last = self._check(moment)
-            return known
-
-    def _check(self, moment: int) -> Check:
-        with self.store.snapshot() as execute:
-            events = read_events(execute)
-        try:
-            Ledger(self.store).verify()
-            verify_events(events)
-        except LedgerError as error:
-            return Check(len(events), str(error), moment)
-        return Check(len(events), "", moment)

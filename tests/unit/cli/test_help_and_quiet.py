@@ -145,7 +145,7 @@ def test_an_experiment_can_be_quiet(monkeypatch):
         told.append(quiet)
         yield lambda *_: None
 
-    monkeypatch.setattr("private_ate.cli.experiments._bar", bar)
+    monkeypatch.setattr("private_ate.cli.experiments.watch", bar)
     monkeypatch.setattr(
         "private_ate.experiments.execution.run_experiment",
         lambda *_: SimpleNamespace(folder=Path("results")),

@@ -28,9 +28,9 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.api import METHODS, Method
+from private_ate.ledger.binding import Binding, Charge
 from private_ate.ledger.chain import GENESIS
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.ledger import Binding, Charge
 from private_ate.privacy.budget import parse_delta
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), {"a": Interval(0, 1)})

@@ -5,46 +5,58 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 from typing import Annotated, Final
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, Response
 
+from private_ate.errors import ArgumentError, DomainError
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.markup import Markup, element, join
-from private_ate.service.operations import Balance, Service
+from private_ate.service.operations import Service
 from private_ate.service.pages.layout import (
+    Skip,
+    alert,
+    budget_bar,
     button,
     clock_text,
     form,
-    may_change,
+    promise,
+    read_number,
     redirect,
     respond,
+    show_facts,
     show_table,
     turn_pages,
+    warning,
 )
 from private_ate.service.pages.questions import (
     FIELDS,
     ask_plainly,
+    compared,
+    expected,
     plan_path,
+    price,
     question_form,
     question_text,
 )
-from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
-from private_ate.service.policy import Policy
+from private_ate.service.policy import Balance, Dataset, Policy
 from private_ate.service.question import Question
-from private_ate.service.store.catalogue import Dataset
+from private_ate.service.refusals import Session
 from private_ate.service.store.events import time_text
 from private_ate.service.store.request_states import state_words
 from private_ate.service.store.requests import RequestRow
-from private_ate.service.store.users import Session
-from private_ate.service.web.api import dummy_csv, release_page
-from private_ate.service.web.authentication import CurrentService
-from private_ate.service.web.models import DatasetName, RequestName
-
-__all__ = ["budget_bar", "router"]
+from private_ate.service.web.authentication import CurrentSession, SubmittedForm, service_of
+from private_ate.service.web.models import (
+    DatasetName,
+    ReleaseJson,
+    RequestName,
+    dummy_csv,
+    release_page,
+)
 
 router = APIRouter(include_in_schema=False)
-Skip = Annotated[int, Query(ge=0, le=10**9)]
+CurrentService = Annotated[Service, Depends(service_of)]
 _ROWS: Final = 50  # on a page
 _RECENT: Final = 10  # of a data set's own requests on its page
 _DUMMIES: Final = 1000  # rows of made-up data in a file
@@ -77,8 +89,8 @@ def dataset(
     if domain.weights is not None:
         facts.append(("Sampling weights", f"{domain.weights.column}, in force"))
     parts = [
-        budget_bar(found.population, balance),
-        show_table("What is public about it", ("Fact", "Value"), facts),
+        budget_bar(balance),
+        show_facts("What is public about it", facts),
         element("p", element("a", "Made-up data to test a script with (CSV)",
                              href=f"/datasets/{name}/dummy.csv")),
         element("details", element("summary", "The declared domain"),
@@ -86,14 +98,13 @@ def dataset(
     ]  # fmt: skip
     problem = "" if found.closed else service.file_problems()[name]
     if problem and session.actor.role == "curator":
-        parts.append(element("p", f"The file: {problem}.", class_="warning"))
+        parts.append(warning(f"The file: {problem}."))
     elif problem:
         words = "Its file is not as declared at the moment; curators see what is wrong."
-        parts.append(element("p", words, class_="warning"))
+        parts.append(warning(words))
     if found.closed:
-        parts.append(element("p", "This data set is closed: it takes no more requests.",
-                             class_="warning"))  # fmt: skip
-    elif session.actor.role == "analyst" and may_change(session.actor):
+        parts.append(warning("This data set is closed: it takes no more requests."))
+    elif session.actor.role == "analyst" and session.actor.may_change:
         before = {key: text[:500] for key, text in request.query_params.items() if key in FIELDS}
         parts += [element("h2", "Plan a question"), question_form(found, before)]
         asked = [row for row in service.requests(session.actor) if row.dataset == name]
@@ -105,7 +116,61 @@ def dataset(
 @router.get("/datasets/{name}/dummy.csv")
 def dummy(name: DatasetName, session: CurrentSession, service: CurrentService) -> Response:
     """Hand out made-up data."""
-    return dummy_csv(session.actor, service, name, _DUMMIES)
+    return dummy_csv(service.draw_dummy(session.actor, name, _DUMMIES))
+
+
+@router.get("/datasets/{name}/plan")
+def plan(
+    name: DatasetName, request: Request, session: CurrentSession, service: CurrentService
+) -> HTMLResponse:
+    """Show what to expect of a question, with the button that asks it.
+
+    A plan spends nothing and keeps nothing, so its address can be kept, sent and gone back to.
+    """
+    session.actor.require("analyst")
+    fields = {
+        key: text[:500].strip() for key, text in request.query_params.items() if key in FIELDS
+    }
+    try:
+        asked = Question.read(ask_plainly(name, fields))
+        wanted = read_number("half_width", fields.get("half_width", ""))
+        planned = service.plan(session.actor, asked, wanted)
+    except (ArgumentError, DomainError) as error:
+        found, _ = service.dataset(name)
+        return respond(
+            f"Data set {name}", element("h2", "Plan a question"),
+            question_form(found, fields, error), session=session, status=400,
+        )  # fmt: skip
+    written = {key: text for key, text in fields.items() if text}
+    hidden = {**written, "dataset": name}
+    found, _ = service.dataset(name)
+    question = f"{compared(found.domain)}: {question_text(asked)}."
+    parts: list[str] = [element("p", question), expected(planned), price(planned)]
+    if service.file_problems().get(name):
+        words = (
+            "The data set's file is not as declared; curators see what is wrong. Until it is "
+            "repaired, only made-up data can be asked."
+        )
+        parts.append(alert(words))
+    elif not planned.affordable:
+        words = (
+            f"It costs more than is left of the budget: ε = {planned.budget.left}. Ask for less, "
+            "or ask made-up data, which costs nothing."
+        )
+        parts.append(alert(words))
+    else:
+        if not planned.automatic:
+            why = "; ".join(planned.objections)
+            parts.append(promise(f"A curator will look at it first: {why}."))
+        parts.append(form("/requests", session, button("Ask, and spend this budget"), **hidden,
+                          key=secrets.token_hex(16)))  # fmt: skip
+    parts += [
+        form("/requests", session, button("Try it on made-up data first", quiet=True), **hidden,
+             dummy="yes", key=secrets.token_hex(16)),
+        element("p", element("a", "Change the question",
+                             href=f"/datasets/{name}?{urlencode(written)}")),
+    ]  # fmt: skip
+    return respond("Your plan", *parts, session=session)
 
 
 @router.post("/requests")
@@ -143,27 +208,27 @@ def show(name: RequestName, session: CurrentSession, service: CurrentService) ->
     ]
     if row.asked.purpose:
         facts.append(("Purpose", row.asked.purpose))
-    parts: list[str] = [show_table("The request", ("Fact", "Value"), facts)]
+    parts: list[str] = [show_facts("The request", facts)]
     refresh = 0.0
     if state == "queued":
         left = (row.due - moment) / 1000 if moment < row.due else service.tick
         refresh = max(left + 0.5, 1)
         due = clock_text(time_text(row.due))
-        parts.append(element("p", f"The answer appears at {due}, whatever it takes. "
-                             "This page looks again by itself.", class_="promise"))  # fmt: skip
+        words = "whatever it takes. This page looks again by itself."
+        parts.append(promise(f"The answer appears at {due}, {words}"))
     elif state == "done":
         read = element("a", "Read the release", href=f"/releases/{row.id}")
         data = element("a", "as JSON", href=f"/releases/{row.id}.json")
-        parts.append(element("p", read, " or take it ", data, ".", class_="promise"))
-        if row.dummy and row.analyst == session.actor.name and may_change(session.actor):
+        parts.append(promise(read, " or take it ", data, "."))
+        if row.dummy and row.analyst == session.actor.name and session.actor.may_change:
             parts.append(form(f"/requests/{row.id}/real", session,
                               button("Now ask the real data, and spend the budget"),
                               key=secrets.token_hex(16)))  # fmt: skip
     elif row.reason:
-        parts.append(element("p", f"{row.reason}.", class_="promise"))
+        parts.append(promise(f"{row.reason}."))
     own = row.analyst == session.actor.name or session.actor.role == "curator"
     early = state == "waiting" or (state == "queued" and moment < row.start)
-    if own and early and may_change(session.actor):
+    if own and early and session.actor.may_change:
         parts.append(form(f"/requests/{row.id}/cancel", session, button("Cancel it", quiet=True)))
     return respond("A request", *parts, session=session, refresh=refresh)
 
@@ -191,24 +256,13 @@ def cancel(
 @router.get("/releases/{name}.json")
 def release_json(name: RequestName, session: CurrentSession, service: CurrentService) -> Response:
     """Hand out a release as data."""
-    return Response(service.release(session.actor, name), media_type="application/json")
+    return ReleaseJson(service.release(session.actor, name))
 
 
 @router.get("/releases/{name}")
 def release(name: RequestName, session: CurrentSession, service: CurrentService) -> Response:
     """Show a release: the page that every release has."""
     return release_page(service.release(session.actor, name))
-
-
-def budget_bar(population: str, balance: Balance) -> Markup:
-    """Return a population's budget as a bar with its words."""
-    total, left = balance.total, balance.left
-    words = f"Budget of {population}: ε = {left.epsilon_text} left of {total.epsilon_text}"
-    bar = element(
-        "meter", words, min="0", max=str(total.epsilon), value=str(max(left.epsilon, 0)),
-        aria_label=words,
-    )  # fmt: skip
-    return element("div", element("p", words), bar)
 
 
 def request_rows(rows: list[RequestRow], service: Service) -> Markup:
@@ -240,17 +294,17 @@ def _plan_link(row: RequestRow, session: Session) -> list[str]:
 
 
 def _card(found: Dataset, balance: Balance) -> Markup:
-    typical = found.policy.epsilon_per_request
+    typical = found.policy.typical
     parts = [
         element("h2", element("a", found.name, href=f"/datasets/{found.name}")),
         element("p", f"{found.size:,} rows. {_protection(found)}."),
-        budget_bar(found.population, balance),
+        budget_bar(balance),
     ]
     if found.closed:
-        parts.append(element("p", "Closed.", class_="warning"))
-    elif typical != "0":
+        parts.append(warning("Closed."))
+    elif typical is not None:
         count = balance.answers(typical)
-        parts.append(element("p", f"Enough for {count} more answers at ε = {typical}."))
+        parts.append(element("p", f"Enough for {count} more answers at {typical}."))
     return element("section", *parts, class_="card")
 
 

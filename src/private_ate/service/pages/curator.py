@@ -2,68 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Annotated, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from private_ate.errors import ArgumentError, DomainError, PrivateAteError, SchemaError
 from private_ate.report.markup import Markup, element
-from private_ate.service.chain_heads import visible_heads
+from private_ate.service.histories import visible_heads
 from private_ate.service.operations import REASONS, Service
-from private_ate.service.pages.analyst import Skip, budget_bar
 from private_ate.service.pages.layout import (
+    Fault,
+    Field,
+    Skip,
+    budget_bar,
     button,
-    choice,
     clock_text,
-    field,
     form,
-    may_change,
+    read_fields,
+    read_list,
     read_whole,
     redirect,
     respond,
+    show_facts,
+    show_fields,
     show_table,
     turn_pages,
+    warning,
 )
-from private_ate.service.pages.questions import field_of, sentence_of
-from private_ate.service.pages.sessions import CurrentSession, SubmittedForm
-from private_ate.service.refusals import Conflict, Missing, ServiceRefusal
-from private_ate.service.sources import write_source
-from private_ate.service.store.catalogue import (
-    add_dataset,
-    add_population,
-    close_dataset,
-    usual_policy,
-)
+from private_ate.service.refusals import Conflict, Missing, ServiceRefusal, Session
+from private_ate.service.sources import READING, write_source
 from private_ate.service.store.events import read_events, time_text
 from private_ate.service.store.requests import RequestRow
-from private_ate.service.store.users import (
-    Session,
-)
-from private_ate.service.web.api import audit_lines, dataset_from
-from private_ate.service.web.authentication import CurrentService
-from private_ate.service.web.models import DatasetBody, DatasetName, RequestName
-
-__all__ = ["router"]
+from private_ate.service.web.authentication import CurrentSession, SubmittedForm, service_of
+from private_ate.service.web.models import DatasetBody, DatasetName, RequestName, audit_lines
 
 router = APIRouter(include_in_schema=False)
+CurrentService = Annotated[Service, Depends(service_of)]
 _EVENTS: Final = 100  # on a page
-_SEPARATORS: Final = (
-    ("", "as usual: commas, tabs in .tsv"), (";", "semicolons"), ("tab", "tabs"), ("|", "bars"),
+_REQUIRED: Final = {"required": "required"}
+_WHOLE: Final = {"inputmode": "numeric"}
+_FIELDS: Final = (
+    Field("name", "Name", attributes=_REQUIRED),
+    Field("population", "Population", "The persons; their budget is shared by all their data sets.",
+          attributes=_REQUIRED),
+    Field("epsilon", "Total ε of a new population",
+          "Leave empty if the population is there. Never raised afterwards.",
+          attributes={"inputmode": "decimal"}),
+    Field("level", "What is private",
+          options=(("label", "outcomes are private"), ("sample", "whole records are private"))),
+    Field("source", "File below the worker's folder",
+          "For example 2026/clinic.csv. The worker compares it with what you declare here.",
+          attributes=_REQUIRED),
+    Field("sep", "Fields of a text file are separated by", options=(
+        ("", "as usual: commas, tabs in .tsv"), (";", "semicolons"), ("tab", "tabs"), ("|", "bars"),
+    )),
+    Field("decimal", "Decimals of a text file have", options=(("", "a point"), (",", "a comma"))),
+    Field("encoding", "A text file is written in", options=(
+        ("", "UTF-8, or as its first bytes say"), ("cp1252", "Windows-1252 (Latin-1)"),
+        ("utf-16", "UTF-16"),
+    )),
+    Field("sheet", "Sheet of an Excel file", "Its name or number; the first if empty."),
+    Field("header_row", "Row of the header", "The first if empty.", attributes=_WHOLE),
+    Field("rows", "Rows", read=read_whole, attributes={**_WHOLE, **_REQUIRED}),
+    Field("columns", "Columns of the file", "All of them, with commas.", read=read_list,
+          attributes=_REQUIRED),
+    Field("domain", "Domain (TOML)", "What private-ate domain drafts, filled in.",
+          attributes={"rows": "9", **_REQUIRED}),
 )  # fmt: skip
-_DECIMALS: Final = (("", "a point"), (",", "a comma"))
-_ENCODINGS: Final = (
-    ("", "UTF-8, or as its first bytes say"), ("cp1252", "Windows-1252 (Latin-1)"),
-    ("utf-16", "UTF-16"),
-)  # fmt: skip
-_READING: Final = ("sep", "decimal", "encoding", "sheet", "header_row")
-# Fields of a new data set that are written; an error about another stands above the form.
-_WRITTEN: Final = (
-    "name", "population", "epsilon", "source", "sheet", "header_row", "rows", "columns", "domain",
-)  # fmt: skip
-_LEVELS: Final = (("label", "outcomes are private"), ("sample", "whole records are private"))
 
 
 @router.get("/queue")
@@ -116,14 +124,14 @@ def _manage(
     error: PrivateAteError | None = None,
 ) -> HTMLResponse:
     """Return the page; the form that adds is filled in as it was ``before`` its error."""
-    bars = [budget_bar(population.name, balance) for population, balance in service.populations()]
+    bars = [budget_bar(balance) for balance in service.populations()]
     looks = service.file_problems()
     rows = [
         (
             found.name, found.population, "closed" if found.closed else "open",
             "" if found.closed else file_words(looks[found.name]),
             element("a", "Policy", href=f"/datasets/{found.name}/policy"),
-            "" if found.closed or not may_change(session.actor)
+            "" if found.closed or not session.actor.may_change
             else form(f"/datasets/{found.name}/close", session, button("Close", quiet=True)),
         )
         for found, _ in service.datasets()
@@ -141,10 +149,11 @@ def _manage(
             "A data set is never declared anew. Repair the file, or close the data set and add "
             "its file again under another name."
         )
-        parts.append(element("p", words, class_="warning"))
-    if may_change(session.actor) and service.manages:
-        form_of_data = _dataset_form(session, before or {}, error)
-        parts += [element("h2", "Add a data set", id="add"), form_of_data]
+        parts.append(warning(words))
+    if session.actor.may_change and service.manages:
+        fault = Fault.of(error, _FIELDS)
+        entries = [*fault.above, *show_fields(_FIELDS, before or {}, fault), button("Add it")]
+        parts += [element("h2", "Add a data set", id="add"), form("/manage", session, *entries)]
     status = 400 if error else 200
     if isinstance(error, ServiceRefusal):
         status = error.status
@@ -154,17 +163,11 @@ def _manage(
 @router.post("/manage")
 def add(fields: SubmittedForm, session: CurrentSession, service: CurrentService) -> Response:
     """Register a data set."""
-    session.actor.require("curator", write=True)
-    service.require_management()
+    service.require_management(session.actor)
     try:
         body = _dataset_body(fields)
-        with service.store.transaction() as execute:
-            new = dataset_from(body, usual_policy(execute, body.population))
-            if body.epsilon is not None:
-                add_population(
-                    execute, body.population, body.level, body.epsilon, "0", session.actor.name
-                )
-            add_dataset(execute, new, session.actor.name)
+        new = body.dataset(service.usual_policy(body.population))
+        service.add_dataset(session.actor, new, body.epsilon)
     except (ArgumentError, DomainError, SchemaError, Missing, Conflict) as error:
         return _manage(session, service, fields, error)
     return redirect("/manage")
@@ -176,9 +179,7 @@ def close(
 ) -> Response:
     """Close a data set."""
     _ = fields
-    session.actor.require("curator", write=True)
-    with service.store.transaction() as execute:
-        close_dataset(execute, name, session.actor.name, service.clock())
+    service.close_dataset(session.actor, name)
     return redirect("/manage")
 
 
@@ -218,14 +219,13 @@ def history(session: CurrentSession, service: CurrentService, skip: Skip = 0) ->
 @router.get("/audit.ndjson")
 def audit(session: CurrentSession, service: CurrentService) -> Response:
     """Export ledger and events."""
-    session.actor.require("curator", "auditor")
-    return audit_lines(service)
+    return audit_lines(*service.histories(session.actor))
 
 
 def _waiting(row: RequestRow, session: Session, service: CurrentService) -> Markup:
     plan, stated = "", {}
     try:
-        _, settled = service.settle(row.asked)
+        settled = service.settle(row.asked)
     except PrivateAteError as error:  # of an earlier version, which answered it
         stated = {"cannot be answered": str(error)}
     else:
@@ -238,9 +238,10 @@ def _waiting(row: RequestRow, session: Session, service: CurrentService) -> Mark
         ("Why it waits", row.reason), ("Plan", element("code", plan)),
         ("Approved by", ", ".join(row.has_approved) or "nobody yet"),
     ]  # fmt: skip
-    parts = [element("h2", f"From {row.analyst}"), show_table("The plan", ("Fact", "Value"), facts)]
-    if may_change(session.actor):
-        reasons = choice("reason", "Reason", REASONS.items(), place=f"reason-{row.id}")
+    parts = [element("h2", f"From {row.analyst}"), show_facts("The plan", facts)]
+    if session.actor.may_change:
+        reasons = Field("reason", "Reason", options=tuple(REASONS.items()))
+        why = reasons.show("", place=f"reason-{row.id}")
         approve = form(
             f"/requests/{row.id}/approve", session, button("Approve this plan"), plan=plan
         )
@@ -248,7 +249,7 @@ def _waiting(row: RequestRow, session: Session, service: CurrentService) -> Mark
         here = element("p", "Approve it on the worker's side: ", element("code", command))
         parts += [
             approve if service.manages else here,
-            form(f"/requests/{row.id}/refuse", session, reasons, button("Refuse", quiet=True)),
+            form(f"/requests/{row.id}/refuse", session, why, button("Refuse", quiet=True)),
         ]
     return element("section", *parts, class_="card")
 
@@ -272,64 +273,18 @@ def file_words(problem: str | None) -> str:
 def _troubles(service: Service) -> list[Markup]:
     """Return a warning for each data set whose file is not as declared."""
     return [
-        element("p", f"Data set {name}: {problem}.", class_="warning")
+        warning(f"Data set {name}: {problem}.")
         for name, problem in service.file_problems().items()
         if problem
     ]
 
 
-def _dataset_form(
-    session: Session, before: Mapping[str, str], error: PrivateAteError | None
-) -> Markup:
-    """Return the form of a new data set, filled in as it was ``before``; an error at its field."""
-    wrong = "" if error is None else field_of(error, _WRITTEN)
-    sentence = "" if error is None else sentence_of(error)
-
-    def entry(name: str, label: str, hint: str = "", **attributes: str) -> Markup:
-        said = sentence if name == wrong else ""
-        return field(name, label, hint, before.get(name, ""), error=said, **attributes)
-
-    def listed(name: str, label: str, options: Sequence[tuple[str, str]]) -> Markup:
-        return choice(name, label, options, chosen=before.get(name, ""))
-
-    heading = (
-        [] if wrong or not sentence else [element("p", sentence, class_="warning", role="alert")]
-    )
-    return form(
-        "/manage", session, *heading,
-        entry("name", "Name", required="required"),
-        entry("population", "Population", "The persons; their budget is shared by all their data "
-              "sets.", required="required"),
-        entry("epsilon", "Total ε of a new population", "Leave empty if the population is there. "
-              "Never raised afterwards.", inputmode="decimal"),
-        listed("level", "What is private", _LEVELS),
-        entry("source", "File below the worker's folder", "For example 2026/clinic.csv. The "
-              "worker compares it with what you declare here.", required="required"),
-        listed("sep", "Fields of a text file are separated by", _SEPARATORS),
-        listed("decimal", "Decimals of a text file have", _DECIMALS),
-        listed("encoding", "A text file is written in", _ENCODINGS),
-        entry("sheet", "Sheet of an Excel file", "Its name or number; the first if empty."),
-        entry("header_row", "Row of the header", "The first if empty.", inputmode="numeric"),
-        entry("rows", "Rows", inputmode="numeric", required="required"),
-        entry("columns", "Columns of the file", "All of them, with commas.", required="required"),
-        entry("domain", "Domain (TOML)", "What private-ate domain drafts, filled in.",
-              rows="9", required="required"),
-        button("Add it"),
-    )  # fmt: skip
-
-
 def _dataset_body(fields: Mapping[str, str]) -> DatasetBody:
-    columns = [name.strip() for name in fields.get("columns", "").split(",") if name.strip()]
+    said = read_fields(_FIELDS, fields)
+    reading = {name: said.pop(name) for name in READING if name in said}
+    source = write_source(said.pop("source") or "", **reading)
     try:
-        return DatasetBody(
-            name=fields.get("name", ""), population=fields.get("population", ""),
-            level=fields.get("level", ""),  # type: ignore[arg-type]  # checked by the model
-            epsilon=fields.get("epsilon") or None, domain=fields.get("domain", ""),
-            columns=columns, rows=read_whole(fields, "rows"),
-            source=write_source(
-                fields.get("source", ""), **{name: fields.get(name) for name in _READING}
-            ),
-        )  # fmt: skip
+        return DatasetBody(source=source, **said)
     except ValidationError as cause:
         places = sorted({str(found["loc"][0]) for found in cause.errors()})
         msg = f"please look again at: {', '.join(places)}"

@@ -1,34 +1,24 @@
-"""The layout of every page: head, navigation, forms, style, errors; all escaped, no script."""
+"""The layout of every page: head, navigation, forms, style, errors; all escaped, no script.
+
+A form is a table of :class:`Field`, by which it is shown, filled in again and read back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from private_ate.errors import ArgumentError
+from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.report.markup import STYLE, Markup, element, join
-from private_ate.service.store.users import Actor, Session
+from private_ate.service.policy import Balance
+from private_ate.service.refusals import Session
 
-__all__ = [
-    "button",
-    "checkbox",
-    "choice",
-    "clock_text",
-    "error_page",
-    "field",
-    "form",
-    "may_change",
-    "query_form",
-    "read_whole",
-    "redirect",
-    "respond",
-    "router",
-    "show_table",
-    "turn_pages",
-]
+Skip = Annotated[int, Query(ge=0, le=10**9)]
 
 router = APIRouter(include_in_schema=False)
 
@@ -138,19 +128,139 @@ def query_form(action: str, *parts: str) -> Markup:
     return element("form", *parts, method="get", action=action)
 
 
-def field(
-    name: str, label: str, hint: str = "", value: str = "", *, error: str = "", **attributes: str
-) -> Markup:
-    """Return a labelled input of text, of several lines if it has ``rows``; an error is beside."""
-    notes = []
-    if hint:
-        notes.append(element("p", hint, class_="hint", id=f"{name}-hint"))
-    given = {"type": "text", **attributes}
+def read_text(_: str, text: str) -> object:
+    """Read a text; nothing is None."""
+    return text or None
+
+
+def read_list(_: str, text: str) -> object:
+    """Read words between commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def read_open_list(name: str, text: str) -> object:
+    """Read words between commas; the word all is None."""
+    return None if text.strip() == "all" else read_list(name, text)
+
+
+def read_number(name: str, text: str) -> float | None:
+    """Read a number with a point or a comma; nothing is None."""
+    if not text:
+        return None
+    try:
+        return float(text.replace(",", "."))
+    except ValueError as cause:
+        msg = f"{name} is a number such as 1.5"
+        raise ArgumentError(msg, parameter=name) from cause
+
+
+def read_whole(name: str, text: str) -> int:
+    """Read a whole number."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 13):
+        msg = f"{name} is a whole number"
+        raise ArgumentError(msg, parameter=name)
+    return int(text)
+
+
+def read_switch(_: str, text: str) -> bool:
+    """Read a box to tick."""
+    return text == "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An entry of a form: its words, and how a value of it is read.
+
+    ``usual`` is the text that it has at first. With ``options`` it is a list to choose from, with
+    `read_switch` a box to tick, with an attribute ``rows`` a text of several lines.
+    """
+
+    name: str
+    label: str
+    hint: str = ""
+    usual: str = ""
+    read: Callable[[str, str], object] = read_text
+    options: Sequence[tuple[str, str]] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether an error about it can stand beside it."""
+        return not self.options and self.read is not read_switch
+
+    def show(self, text: str, error: str = "", place: str = "") -> Markup:
+        """Return it with its label; ``place`` is its id where a page has several."""
+        if self.read is read_switch:
+            return _checkbox(self, text)
+        return (
+            _choice(self, text, place or self.name) if self.options else _entry(self, text, error)
+        )
+
+    def write(self, value: object) -> str:
+        """Return a value as the text that is read as it."""
+        if self.read is read_open_list and value is None:
+            return "all"
+        if isinstance(value, bool) or value is None:
+            return "yes" if value else ""
+        return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a form that was sent: at a field that is written, or above all."""
+
+    name: str = ""
+    sentence: str = ""
+
+    @classmethod
+    def of(cls, error: PrivateAteError | None, fields: Iterable[Field]) -> Fault:
+        """Return the field that an error names first, or that is named first in its sentence."""
+        if error is None:
+            return cls()
+        known = {one.name: one for one in fields}
+        named = [error.parameter, *re.findall(r"\w+", str(error))]
+        name = next((word for word in named if word in known), "")
+        is_there = bool(name) and known[name].is_written
+        return cls(name if is_there else "", f"{str(error)[:1].upper()}{str(error)[1:]}.")
+
+    @property
+    def above(self) -> list[Markup]:
+        """The sentence, if it stands at no field."""
+        return [alert(self.sentence)] if self.sentence and not self.name else []
+
+
+def show_fields(
+    fields: Iterable[Field],
+    before: Mapping[str, str],
+    fault: Fault | None = None,
+    **words: str,
+) -> list[Markup]:
+    """Return entries filled in as they were ``before``; ``words`` stand in hints by their names."""
+    wrong = fault or Fault()
+    return [
+        replace(one, hint=one.hint.format(**words)).show(
+            before.get(one.name, one.usual), wrong.sentence if one.name == wrong.name else ""
+        )
+        for one in fields
+    ]
+
+
+def read_fields(fields: Iterable[Field], sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return the plain values of what was sent."""
+    return {one.name: one.read(one.name, sent.get(one.name, "")) for one in fields}
+
+
+def _entry(one: Field, value: str, error: str) -> Markup:
+    """Return a labelled input of text; an error is beside."""
+    name, notes = one.name, []
+    if one.hint:
+        notes.append(element("p", one.hint, class_="hint", id=f"{name}-hint"))
+    given = {"type": "text", **one.attributes}
     if error:
         notes.append(element("p", error, class_="warning", id=f"{name}-error", role="alert"))
         given["aria_invalid"] = "true"
     described = " ".join(
-        f"{name}-{part}" for part, text in (("hint", hint), ("error", error)) if text
+        f"{name}-{part}" for part, text in (("hint", one.hint), ("error", error)) if text
     )
     if described:
         given["aria_describedby"] = described
@@ -159,28 +269,26 @@ def field(
         entry = element("textarea", value, id=name, name=name, **given)
     else:
         entry = element("input", id=name, name=name, value=value, **given)
-    return join(element("label", label, for_=name), *notes, entry)
+    return join(element("label", one.label, for_=name), *notes, entry)
 
 
-def choice(
-    name: str, label: str, options: Iterable[tuple[str, str]], *, place: str = "", chosen: str = ""
-) -> Markup:
-    """Return a labelled list to choose from; ``place`` is its id where a page has several."""
-    here = place or name
+def _choice(one: Field, chosen: str, place: str) -> Markup:
     entries = [
         element(
             "option", text, value=value, **({"selected": "selected"} if value == chosen else {})
         )
-        for value, text in options
+        for value, text in one.options
     ]
-    return join(element("label", label, for_=here), element("select", *entries, id=here, name=name))
+    return join(
+        element("label", one.label, for_=place),
+        element("select", *entries, id=place, name=one.name),
+    )
 
 
-def checkbox(name: str, label: str, *, checked: bool = False) -> Markup:
-    """Return a box to tick; its value is yes."""
-    mark = {"checked": "checked"} if checked else {}
-    box = element("input", type="checkbox", id=name, name=name, value="yes", **mark)
-    return element("p", box, " ", element("label", label, for_=name, class_="beside"))
+def _checkbox(one: Field, text: str) -> Markup:
+    mark = {"checked": "checked"} if text == "yes" else {}
+    box = element("input", type="checkbox", id=one.name, name=one.name, value="yes", **mark)
+    return element("p", box, " ", element("label", one.label, for_=one.name, class_="beside"))
 
 
 def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:
@@ -220,23 +328,40 @@ def turn_pages(path: str, skip: int, size: int, *, more: bool) -> Markup:
     return element("nav", *links, class_="turn", aria_label="More") if links else join()
 
 
+def show_facts(caption: str, facts: Iterable[Sequence[str]], first: str = "Fact") -> Markup:
+    """Return a table of names and values."""
+    return show_table(caption, (first, "Value"), facts)
+
+
+def warning(text: str) -> Markup:
+    """Return a sentence that has to be seen."""
+    return element("p", text, class_="warning")
+
+
+def alert(text: str) -> Markup:
+    """Return a sentence that readers of screens speak at once."""
+    return element("p", text, class_="warning", role="alert")
+
+
+def promise(*parts: str) -> Markup:
+    """Return a sentence that stands out."""
+    return element("p", *parts, class_="promise")
+
+
+def budget_bar(balance: Balance) -> Markup:
+    """Return a population's budget as a bar with its words."""
+    total, left = balance.total, balance.left
+    words = f"Budget of {balance.population}: ε = {left.epsilon_text} left of {total.epsilon_text}"
+    bar = element(
+        "meter", words, min="0", max=str(total.epsilon), value=str(max(left.epsilon, 0)),
+        aria_label=words,
+    )  # fmt: skip
+    return element("div", element("p", words), bar)
+
+
 def clock_text(moment: str) -> str:
     """Return a time of ISO 8601 in words, to the second."""
     return f"{moment[:19].replace('T', ' ')} UTC"
-
-
-def may_change(actor: Actor) -> bool:
-    """Say whether forms are of use to somebody."""
-    return actor.scope == "full"
-
-
-def read_whole(fields: Mapping[str, str], name: str) -> int:
-    """Read a whole number of a form."""
-    text = fields.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) <= 13):
-        msg = f"{name} is a whole number"
-        raise ArgumentError(msg, parameter=name)
-    return int(text)
 
 
 def redirect(path: str) -> RedirectResponse:
@@ -249,7 +374,7 @@ def error_page(request: Request, status: int, detail: str) -> Response:
     if status == 401 and request.method == "GET":
         return redirect("/login")
     first = detail if "_" in detail.split(maxsplit=1)[0] else f"{detail[0].upper()}{detail[1:]}"
-    words = element("p", f"{first}.", class_="warning", role="alert")
+    words = alert(f"{first}.")
     again = "Go back in your browser to correct it, or " if request.method == "POST" else ""
     back = element("p", again, element("a", "go to the data sets", href="/"), ".")
     return respond("That did not work", words, back, status=status)

@@ -1,105 +1,122 @@
-"""The analyst's question: its form, how it is read back and worded, and the page of its plan."""
+"""The analyst's question: its form, how it is worded, and what to expect of its answer."""
 
 from __future__ import annotations
 
-import re
-import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
-
 from private_ate.domain import Categories, Domain, Interval, label_text
-from private_ate.errors import ArgumentError, DomainError, PrivateAteError
+from private_ate.errors import PrivateAteError
 from private_ate.methods.composition import takes
 from private_ate.methods.registry import AUTO, METHODS
 from private_ate.report.markup import Markup, element, join
 from private_ate.service.pages.layout import (
+    Fault,
+    Field,
     button,
-    checkbox,
-    choice,
-    field,
-    form,
+    promise,
     query_form,
-    respond,
+    read_fields,
+    read_list,
+    read_number,
+    read_switch,
+    read_text,
+    show_facts,
+    show_fields,
     show_table,
 )
-from private_ate.service.pages.sessions import CurrentSession
+from private_ate.service.policy import Dataset
 from private_ate.service.question import LONGEST_PURPOSE, Question
-from private_ate.service.store.catalogue import Dataset
-from private_ate.service.web.api import plan_out
-from private_ate.service.web.authentication import CurrentService
-from private_ate.service.web.models import DatasetName, PlanOut
+from private_ate.service.settling import Planned
 
-__all__ = [
-    "FIELDS",
-    "ask_plainly",
-    "field_of",
-    "plan_path",
-    "question_form",
-    "question_text",
-    "router",
-    "sentence_of",
-]
 
-_ESTIMANDS: Final = (
-    ("ate", "ATE: everybody"), ("att", "ATT: the treated"), ("atc", "ATC: the untreated"),
-    ("ato", "ATO: where arms overlap"),
+def _read_probability(name: str, text: str) -> object:
+    """Read a number, or the name of a column."""
+    return read_number(name, text) if text[:1] in set("0123456789.,") else read_text(name, text)
+
+
+def _read_confidence(name: str, text: str) -> object:
+    return None if text == "none" else read_number(name, text)
+
+
+_NUMERIC: Final = {"inputmode": "decimal"}
+_FIRST: Final = (
+    Field("epsilon", "ε of the answer", "What it may cost, for example 0.3.", "0.1",
+          attributes={"required": "required", **_NUMERIC}),
+    Field("half_width", "Wanted half-width of the interval",
+          "Optional: the plan then says which ε it takes, in units of the outcome.",
+          read=read_number, attributes=_NUMERIC),
+    Field("estimand", "Whose effect", options=(
+        ("ate", "ATE: everybody"), ("att", "ATT: the treated"), ("atc", "ATC: the untreated"),
+        ("ato", "ATO: where arms overlap"),
+    )),
+    Field("among", "Whose effect", options=(("", "everybody"),)),
+    Field("design", "How treatment was given", options=(
+        ("unknown", "I do not say"), ("observational", "observational"),
+        ("randomized", "randomised"),
+    )),
+    Field("purpose", "Purpose", "Optional: what the answer is for. Curators read it, and it stays "
+          "in the history.", attributes={"maxlength": str(LONGEST_PURPOSE)}),
 )  # fmt: skip
-_DESIGNS: Final = (
-    ("unknown", "I do not say"), ("observational", "observational"), ("randomized", "randomised"),
+_MORE: Final = (
+    Field("by", "Subgroups", "Columns of labels, and numbers with a cut, with commas: {example}. "
+          "Each has an effect of its own.", read=read_list),
+    Field("overall", "Pay half of ε for the effect of everybody beside subgroups",
+          read=read_switch),
+    Field("probability", "Probability of treatment in a trial", "A number such as 0.5, or the "
+          "column that holds everybody's; only for a randomised design.", read=_read_probability),
+    Field("covariates", "Covariates to adjust for", "With commas; empty for all: {covariates}.",
+          read=read_list),
+    Field("outcome_sd", "Standard deviation of the outcome among persons treated alike",
+          "A public guess, in units of the outcome; empty if you have none.", read=read_number,
+          attributes=_NUMERIC),
+    Field("confidence", "Confidence of the interval", "0.95, for example; none for no interval.",
+          "0.95", _read_confidence),
+    Field("method", "Method", options=(("auto", "auto: the recommended one"),)),
 )  # fmt: skip
-_MORE: Final = frozenset({"by", "overall", "probability", "covariates", "outcome_sd"})
-FIELDS: Final = _MORE | {"epsilon", "half_width", "estimand", "among", "design", "confidence",
-                          "method", "purpose"}  # fmt: skip
-# Fields that are written in words or numbers; an error about another stands above the form.
-_WRITTEN: Final = FIELDS - {"estimand", "among", "design", "method", "overall"}
-router = APIRouter(include_in_schema=False)
-
-
-def field_of(error: PrivateAteError, fields: Collection[str] = FIELDS) -> str:
-    """Return the field that an error is about: the one it names, or the first in its sentence."""
-    named = [error.parameter, *re.findall(r"\w+", str(error))]
-    return next((word for word in named if word in fields), "")
+FIELDS: Final = {one.name: one for one in (*_FIRST, *_MORE)}
+_MORE_NAMES: Final = frozenset(one.name for one in _MORE)
+_OPENING: Final = _MORE_NAMES - {"confidence", "method"}  # what was said of these opens them
+_ANY: Final = Question("any", "1")
+_USUAL: Final = _ANY.plain
 
 
 def question_form(
     found: Dataset, before: Mapping[str, str], error: PrivateAteError | None = None
 ) -> Markup:
     """Return the form of a question, filled in as it was ``before``; an error is at its field."""
-    wrong = "" if error is None else field_of(error)
-    sentence = "" if error is None else sentence_of(error)
-
-    def entry(name: str, label: str, hint: str, value: str, **attributes: str) -> Markup:
-        said = sentence if name == wrong else ""
-        return field(name, label, hint, before.get(name, value), error=said, **attributes)
-
-    typical = found.policy.epsilon_per_request
-    arms = found.domain.treatment
-    whose = choice("estimand", "Whose effect", _ESTIMANDS, chosen=before.get("estimand", ""))
+    domain, arms = found.domain, found.domain.treatment
+    typical = found.policy.typical
+    able = [name for name, method in METHODS.items() if found.level in method.levels]
+    fields = dict(FIELDS)
+    del fields["among" if arms.size == 2 else "estimand"]
     if arms.size > 2:
         labels = (("", "everybody"), *((arm, arm) for arm in arms.labels))
-        whose = choice("among", "Whose effect", labels, chosen=before.get("among", ""))
-    more = {"open": "open"} if set(before) & _MORE or wrong in _MORE else {}
-    heading = []
-    if sentence and wrong not in _WRITTEN:
-        heading.append(element("p", sentence, class_="warning", role="alert"))
+        fields["among"] = replace(fields["among"], options=labels)
+        del fields["probability"]
+    if not any(takes(name, found.level, "subgroups") for name in AUTO[found.level]):
+        del fields["by"], fields["overall"]
+    if typical is not None:
+        fields["epsilon"] = replace(fields["epsilon"], usual=typical.epsilon_text)
+    method = fields["method"]
+    options = (*method.options, *((name, name) for name in able))
+    fields["method"] = replace(method, options=options)
+    fault = Fault.of(error, fields.values())
+    is_open = fault.name in _MORE_NAMES or any(before.get(name) for name in _OPENING)
+    words = {"example": _example(domain), "covariates": ", ".join(domain.covariates)}
+    first, more = (
+        show_fields(
+            [one for one in fields.values() if (one.name in _MORE_NAMES) is late],
+            before, fault, **words,
+        )
+        for late in (False, True)
+    )  # fmt: skip
     return query_form(
-        f"/datasets/{found.name}/plan",
-        *heading,
-        entry("epsilon", "ε of the answer", "What it may cost, for example 0.3.",
-              "0.1" if typical == "0" else typical, required="required", inputmode="decimal"),
-        entry("half_width", "Wanted half-width of the interval",
-              "Optional: the plan then says which ε it takes, in units of the outcome.", "",
-              inputmode="decimal"),
-        whose,
-        choice("design", "How treatment was given", _DESIGNS, chosen=before.get("design", "")),
-        entry("purpose", "Purpose", "Optional: what the answer is for. Curators read it, and it "
-              "stays in the history.", "", maxlength=str(LONGEST_PURPOSE)),
-        element("details", element("summary", "More choices"),
-                *_more_choices(found, before, entry), **more),
+        f"/datasets/{found.name}/plan", *fault.above, *first,
+        element("details", element("summary", "More choices"), *more,
+                **({"open": "open"} if is_open else {})),
         button("Show the plan"),
     )  # fmt: skip
 
@@ -118,95 +135,25 @@ def question_text(asked: Question) -> str:
     return ", ".join(parts)
 
 
-def ask_plainly(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    """Read a form as the plain values of a question."""
-    probability = fields.get("probability", "")
-    confidence = fields.get("confidence", "0.95")
-    return {
-        "dataset": name, "epsilon": fields.get("epsilon", ""),
-        "estimand": fields.get("estimand", "ate"), "design": fields.get("design", "unknown"),
-        "among": fields.get("among") or None, "method": fields.get("method") or "auto",
-        "by": _list(fields.get("by", "")), "overall": fields.get("overall", "") == "yes",
-        "probability": read_number("", probability)
-        if _is_number(probability)
-        else probability or None,
-        "covariates": _list(fields.get("covariates", "")) or None,
-        "confidence": None if confidence in ("", "none") else read_number("confidence", confidence),
-        "outcome_sd": read_number("outcome_sd", fields.get("outcome_sd", "")),
-        "purpose": fields.get("purpose", ""),
-    }  # fmt: skip
+def ask_plainly(name: str, sent: Mapping[str, str]) -> dict[str, Any]:
+    """Read a form as the plain values of a question; what was not sent is as usual."""
+    fields = (one for one in FIELDS.values() if one.name in sent and one.name != "half_width")
+    plain = read_fields(fields, sent)
+    for usual in ("estimand", "design", "method", "purpose", "covariates"):
+        plain[usual] = plain.get(usual) or _USUAL[usual]
+    return {**plain, "dataset": name, "epsilon": sent.get("epsilon", "")}
 
 
-def question_fields(asked: Question) -> dict[str, str]:
-    """Return the fields of a form that ask this question again, without those at their defaults.
+def plan_path(asked: Question) -> str:
+    """Return the address of a question's plan: a form that asks it again.
 
     Options of a method, a target and a number of neighbours have no field.
     """
-    values = {
-        "epsilon": asked.epsilon, "estimand": asked.estimand, "design": asked.design,
-        "among": asked.among, "method": asked.method, "by": ", ".join(asked.by),
-        "overall": "yes" if asked.overall else "", "probability": asked.probability,
-        "covariates": ", ".join(asked.covariates or ()), "outcome_sd": asked.outcome_sd,
-        "confidence": "none" if asked.confidence is None else asked.confidence,
-        "purpose": asked.purpose,
-    }  # fmt: skip
-    usual = {"estimand": "ate", "design": "unknown", "method": "auto", "confidence": 0.95}
-    return {
-        name: str(value)
-        for name, value in values.items()
-        if value not in (None, "") and value != usual.get(name)
-    }
-
-
-def read_number(name: str, text: str) -> float | None:
-    """Read a number with a point or a comma; nothing is None."""
-    if not text:
-        return None
-    try:
-        return float(text.replace(",", "."))
-    except ValueError as cause:
-        msg = f"{name} is a number such as 1.5"
-        raise ArgumentError(msg, parameter=name) from cause
-
-
-def _more_choices(
-    found: Dataset, before: Mapping[str, str], entry: Callable[..., Markup]
-) -> list[Markup]:
-    """Return what most questions leave as it is."""
-    domain = found.domain
-    able = [name for name, method in METHODS.items() if found.level in method.levels]
-    known = ", ".join(domain.covariates)
-    parts = []
-    if any(takes(name, found.level, "subgroups") for name in AUTO[found.level]):
-        parts += [
-            entry("by", "Subgroups", "Columns of labels, and numbers with a cut, with commas: "
-                  f"{_example(domain)}. Each has an effect of its own.", ""),
-            checkbox("overall", "Pay half of ε for the effect of everybody beside subgroups",
-                     checked="overall" in before),
-        ]  # fmt: skip
-    if domain.treatment.size == 2:
-        parts.append(entry("probability", "Probability of treatment in a trial",
-                           "A number such as 0.5, or the column that holds everybody's; only for "
-                           "a randomised design.", ""))  # fmt: skip
-    return [
-        *parts,
-        entry("covariates", "Covariates to adjust for", f"With commas; empty for all: {known}.",
-              ""),
-        entry("outcome_sd", "Standard deviation of the outcome among persons treated alike",
-              "A public guess, in units of the outcome; empty if you have none.", "",
-              inputmode="decimal"),
-        entry("confidence", "Confidence of the interval",
-              "0.95, for example; none for no interval.", "0.95"),
-        choice("method", "Method", (("auto", "auto: the recommended one"),
-                                    *((name, name) for name in able)),
-               chosen=before.get("method", "")),
-    ]  # fmt: skip
-
-
-def sentence_of(error: PrivateAteError) -> str:
-    """Return what an error says as a sentence."""
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
+    said = {"epsilon": asked.epsilon}
+    for name, one in FIELDS.items():
+        if name in _USUAL and (value := getattr(asked, name)) != getattr(_ANY, name):
+            said[name] = one.write(value) or "none"
+    return f"/datasets/{asked.dataset}/plan?{urlencode(said)}"
 
 
 def _example(domain: Domain) -> str:
@@ -218,74 +165,7 @@ def _example(domain: Domain) -> str:
     return f"{name}<{cast('Interval', kind).middle:g}"
 
 
-def _list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _is_number(text: str) -> bool:
-    return text[:1] in "0123456789.," and bool(text)
-
-
-@router.get("/datasets/{name}/plan")
-def plan(
-    name: DatasetName, request: Request, session: CurrentSession, service: CurrentService
-) -> HTMLResponse:
-    """Show what to expect of a question, with the button that asks it.
-
-    A plan spends nothing and keeps nothing, so its address can be kept, sent and gone back to.
-    """
-    session.actor.require("analyst")
-    fields = {
-        key: text[:500].strip() for key, text in request.query_params.items() if key in FIELDS
-    }
-    try:
-        asked = Question.read(ask_plainly(name, fields))
-        wanted = read_number("half_width", fields.get("half_width", ""))
-        planned = plan_out(session.actor, service, asked, wanted)
-    except (ArgumentError, DomainError) as error:
-        found, _ = service.dataset(name)
-        return respond(
-            f"Data set {name}", element("h2", "Plan a question"),
-            question_form(found, fields, error), session=session, status=400,
-        )  # fmt: skip
-    written = {key: text for key, text in fields.items() if text}
-    hidden = {**written, "dataset": name}
-    found, _ = service.dataset(name)
-    question = f"{_compared(found.domain)}: {question_text(asked)}."
-    parts: list[str] = [element("p", question), _expected(planned), _price(planned)]
-    if service.file_problems().get(name):
-        words = (
-            "The data set's file is not as declared; curators see what is wrong. Until it is "
-            "repaired, only made-up data can be asked."
-        )
-        parts.append(element("p", words, class_="warning", role="alert"))
-    elif not planned.affordable:
-        words = (
-            f"It costs more than is left of the budget: ε = {planned.budget.left}. Ask for less, "
-            "or ask made-up data, which costs nothing."
-        )
-        parts.append(element("p", words, class_="warning", role="alert"))
-    else:
-        if not planned.automatic:
-            why = "; ".join(planned.objections)
-            parts.append(element("p", f"A curator will look at it first: {why}.", class_="promise"))
-        parts.append(form("/requests", session, button("Ask, and spend this budget"), **hidden,
-                          key=secrets.token_hex(16)))  # fmt: skip
-    parts += [
-        form("/requests", session, button("Try it on made-up data first", quiet=True), **hidden,
-             dummy="yes", key=secrets.token_hex(16)),
-        element("p", element("a", "Change the question",
-                             href=f"/datasets/{name}?{urlencode(written)}")),
-    ]  # fmt: skip
-    return respond("Your plan", *parts, session=session)
-
-
-def plan_path(asked: Question) -> str:
-    """Return the address of a question's plan."""
-    return f"/datasets/{asked.dataset}/plan?{urlencode(question_fields(asked))}"
-
-
-def _compared(domain: Domain) -> str:
+def compared(domain: Domain) -> str:
     """Say which arms are compared, and on what."""
     treatment = domain.treatment
     outcomes = ", ".join(outcome.column for outcome in domain.outcomes)
@@ -295,7 +175,8 @@ def _compared(domain: Domain) -> str:
     return f"Effect of {treatment.column}, {treated} against {control}, on {outcomes}"
 
 
-def _expected(planned: PlanOut) -> Markup:
+def expected(planned: Planned) -> Markup:
+    """Return what to expect of an answer."""
     row = planned.expected
     if row is None:
         return element("p", planned.caveat)
@@ -306,7 +187,7 @@ def _expected(planned: PlanOut) -> Markup:
         ("Smallest effect that would show", f"{row.detectable_effect:.3g}"),
         ("Adjusted for covariates", "yes" if row.adjusted else "no"),
     ]
-    table = show_table("What to expect, in units of the outcome", ("Number", "Value"), facts)
+    table = show_facts("What to expect, in units of the outcome", facts, "Number")
     if planned.contrasts:
         rows = [
             (f"{each.arm} against {each.against}", f"{each.half_width:.3g}", f"{each.error:.3g}")
@@ -316,11 +197,11 @@ def _expected(planned: PlanOut) -> Markup:
             "What to expect of each contrast, in units of the outcome",
             ("Contrast", "Half-width", "Expected error"), rows,
         )  # fmt: skip
-    answer = [element("p", _sentence(planned), class_="promise")] if planned.answer else []
+    answer = [promise(_sentence(planned))] if planned.answer else []
     return join(*answer, table, element("p", f"It {planned.caveat}.", class_="soft"))
 
 
-def _sentence(planned: PlanOut) -> str:
+def _sentence(planned: Planned) -> str:
     words = f"{planned.answer[0].upper()}{planned.answer[1:]}"
     if planned.epsilon_needed:
         more = int(float(planned.budget.left) / planned.epsilon_needed + 1e-9)
@@ -328,7 +209,8 @@ def _sentence(planned: PlanOut) -> str:
     return f"{words}."
 
 
-def _price(planned: PlanOut) -> Markup:
+def price(planned: Planned) -> Markup:
+    """Say what an answer costs."""
     return element(
         "p",
         f"It costs ε = {planned.epsilon}"

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Final, cast, get_args
 
 from private_ate.arguments import one_of, whole_number
@@ -20,71 +18,22 @@ from private_ate.domain import Domain, require_one_outcome
 from private_ate.errors import ArgumentError
 from private_ate.ledger.chain import canonical
 from private_ate.ledger.cost import Amount, BudgetUnits
-from private_ate.ledger.ledger import Roles, grant_dataset
+from private_ate.ledger.ledger import grant_dataset
 from private_ate.ledger.names import check_name
-from private_ate.ledger.roles import declared_roles
-from private_ate.ledger.store import Execute
+from private_ate.ledger.roles import Roles, declared_roles
+from private_ate.ledger.store import Execute, one, read_rows
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.service.policy import Policy
+from private_ate.service.policy import Dataset, Policy, Population
 from private_ate.service.refusals import Conflict, Missing
 from private_ate.service.sources import check_source, name_of
-from private_ate.service.store.events import time_text, write_event
-from private_ate.service.store.tables import one, rows_of
-from private_ate.service.store.users import are_two_persons
-
-__all__ = [
-    "CLOSED",
-    "Dataset",
-    "Population",
-    "add_dataset",
-    "add_population",
-    "close_dataset",
-    "find_dataset",
-    "find_population",
-    "list_datasets",
-    "list_populations",
-    "pin_digest",
-    "proposed_policy",
-    "set_policy",
-    "usual_policy",
-]
+from private_ate.service.store.events import CLOSED, are_two_persons, time_text, write_event
 
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_COLUMNS: Final = 5000
 _PROPOSED: Final = "propose policy"
-CLOSED: Final = "close"  # the event's kind
+_CHECKED: Final = "look"  # the kind that stored histories have
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
-    """The persons whose budget it is, and what it protects of them."""
-
-    name: str
-    level: Level
-    total: BudgetUnits
-
-
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """A table about a population as far as it is public, and the name of its file."""
-
-    name: str
-    population: str
-    level: Level
-    domain: Domain
-    columns: tuple[str, ...]
-    size: int
-    rows_per_person: int
-    source: str
-    digest: str
-    closed: bool
-    policy: Policy
-
-
-_FIELDS: Final = (
-    "d.name, d.population, p.level, d.domain, d.columns, d.size, d.rows_per_person, d.source, "
-    "d.digest, d.closed, d.policy"
-)
 _FROM: Final = "FROM service_datasets d JOIN service_populations p ON p.name = d.population"
 
 
@@ -155,32 +104,24 @@ def find_population(execute: Execute, name: str) -> Population:
 
 def list_populations(execute: Execute) -> list[Population]:
     """Return all populations."""
-    found = rows_of(
-        execute, "SELECT name, level, epsilon, delta FROM service_populations ORDER BY name"
-    )
-    return [
-        Population(
-            str(name),
-            cast("Level", level),
-            BudgetUnits(cast("int", epsilon), cast("int", delta)),
-        )
-        for name, level, epsilon, delta in found
-    ]
+    found = execute(
+        "SELECT name, level, epsilon, delta FROM service_populations ORDER BY name", ()
+    ).rows
+    return [Population(name, level, BudgetUnits(*total)) for name, level, *total in found]
 
 
 def find_dataset(execute: Execute, name: str) -> Dataset:
     """Return a data set by name."""
-    found = one(execute, f"SELECT {_FIELDS} {_FROM} WHERE d.name = ?", name)
-    if found is None:
+    found = read_rows(execute, Dataset, f"{_FROM} WHERE d.name = ?", name)
+    if not found:
         msg = "there is no such data set"
         raise Missing(msg)
-    return _dataset(found)
+    return found[0]
 
 
 def list_datasets(execute: Execute) -> list[Dataset]:
     """Return all data sets, closed ones too."""
-    rows = rows_of(execute, f"SELECT {_FIELDS} {_FROM} ORDER BY d.name")
-    return [_dataset(row) for row in rows]
+    return read_rows(execute, Dataset, f"{_FROM} ORDER BY d.name")
 
 
 def close_dataset(execute: Execute, name: str, actor: str, now: int) -> None:
@@ -256,19 +197,51 @@ def pin_digest(execute: Execute, name: str, digest: str, actor: str, start: int)
         write_event(execute, "pin", name, actor, at=at)
 
 
-@lru_cache(maxsize=256)
-def _read_domain(text: str) -> Domain:
-    """Read a domain once; every request asks for its data set's."""
-    return Domain.from_toml(text)
-
-
-def _dataset(row: Sequence[object]) -> Dataset:
-    texts = [str(value) for value in row]
-    return Dataset(
-        texts[0], texts[1], cast("Level", texts[2]), _read_domain(texts[3]),
-        tuple(json.loads(texts[4])), cast("int", row[5]), cast("int", row[6]), texts[7], texts[8],
-        bool(row[9]), Policy.read(json.loads(texts[10])),
+def last_file_problem(execute: Execute, name: str) -> str | None:
+    """Return what is wrong with a data set's file, empty if nothing; None if not looked at yet."""
+    found = one(
+        execute,
+        "SELECT body FROM service_events WHERE kind = ? AND subject = ? "
+        "ORDER BY sequence DESC LIMIT 1",
+        _CHECKED, name,
     )  # fmt: skip
+    return None if found is None else str(json.loads(str(found[0]))["problem"])
+
+
+def write_file_check(execute: Execute, name: str, worker: str, problem: str, began: int) -> None:
+    """Keep what a worker found, if it is news, with the time at which its look began.
+
+    How long a look takes follows from the file's length, which records decide.
+    """
+    if last_file_problem(execute, name) != problem:
+        at = time_text(began, "milliseconds")
+        write_event(execute, _CHECKED, name, worker, {"problem": problem}, at=at)
+
+
+def unavailable_since(execute: Execute, name: str, moment: int) -> str:
+    """Say that the newest answer about a data set's records could not be given; empty if it could.
+
+    Only what is visible at this moment counts, so that it shows no running time.
+    """
+    found = one(
+        execute,
+        "SELECT code FROM service_requests WHERE dataset = ? AND dummy = 0 AND visible > 0 "
+        "AND visible <= ? AND state IN ('done', 'lost', 'refused') "
+        "ORDER BY visible DESC, id LIMIT 1",
+        name, moment,
+    )  # fmt: skip
+    codes = {"schema": "its columns", "ledger": "its file or its budget", "records": "its records"}
+    about = codes.get("" if found is None else str(found[0]), "")
+    return f"the last answer could not be given, because of {about}" if about else ""
+
+
+def unchecked_datasets(execute: Execute) -> list[Dataset]:
+    """Return the open data sets that no worker has found to be as declared."""
+    return [
+        found
+        for found in list_datasets(execute)
+        if not found.closed and last_file_problem(execute, found.name) != ""
+    ]
 
 
 def _open_account(execute: Execute, new: Dataset, population: Population) -> None:

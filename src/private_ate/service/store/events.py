@@ -1,33 +1,31 @@
 """The service's history: who did what, in a chain like the ledger's.
 
 The ledger records what was spent; events record who approved it, who held which token,
-what became of a request. They carry no secret and no record.
+what became of a request. They carry no secret and no record. A table can be changed by whoever
+took over a process that writes it; events are never changed, so they say who is still there and
+who may be one person with another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from itertools import combinations
+from typing import Any, Final
 
-from private_ate.errors import LedgerError
-from private_ate.ledger.chain import GENESIS, canonical, digest
-from private_ate.ledger.store import Execute
+from private_ate.ledger.chain import Link, canonical, verify_chain
+from private_ate.ledger.store import Execute, last_hash, one, read_rows, write_row
 
-__all__ = [
-    "Event",
-    "events_about",
-    "last_event",
-    "read_events",
-    "time_text",
-    "verify_events",
-    "write_event",
-]
+REVOKED: Final = "revoke user"  # kinds of events
+CLOSED: Final = "close"
+_TABLE: Final = "service_events"
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(Link):
     """One line of the history: ``actor`` did something of a ``kind`` to a ``subject``."""
 
     sequence: int
@@ -39,14 +37,10 @@ class Event:
     previous: str
     hash: str = ""
 
-    def seal(self) -> str:
-        """Return the hash that the event must carry."""
-        content = [getattr(self, field.name) for field in fields(self) if field.name != "hash"]
-        return digest(content)
 
-
-_NAMES = ", ".join(field.name for field in fields(Event))
-_PLACES = ", ".join("?" for _ in fields(Event))
+def now() -> int:
+    """Return the time in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 def time_text(moment: int, precision: str = "seconds") -> str:
@@ -67,53 +61,67 @@ def write_event(  # who did what to whom, and when
     sequence, previous = last_event(execute)
     at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
     draft = Event(sequence + 1, kind, subject, actor, canonical(body or {}), at, previous)
-    event = replace(draft, hash=draft.seal())
-    execute(
-        f"INSERT INTO service_events ({_NAMES}) VALUES ({_PLACES})",  # noqa: S608  # constants
-        [getattr(event, field.name) for field in fields(Event)],
-    )
+    write_row(execute, _TABLE, replace(draft, hash=draft.seal()))
 
 
 def last_event(execute: Execute) -> tuple[int, str]:
     """Return the number and the hash of the last event."""
-    rows = execute(
-        "SELECT sequence, hash FROM service_events ORDER BY sequence DESC LIMIT 1", ()
-    ).rows
-    return (int(rows[0][0]), str(rows[0][1])) if rows else (0, GENESIS)
+    return last_hash(execute, _TABLE)
 
 
 def read_events(execute: Execute, last: int | None = None, skip: int = 0) -> list[Event]:
     """Return the history in order: all of it, or its last entries but those to skip."""
     end = last_event(execute)[0] - skip
     after = 0 if last is None else end - last
-    rows = execute(
-        f"SELECT {_NAMES} FROM service_events "  # noqa: S608  # constants
-        "WHERE sequence > ? AND sequence <= ? ORDER BY sequence",
-        (after, end),
-    ).rows
-    return [Event(*row) for row in rows]
+    rest = "FROM service_events WHERE sequence > ? AND sequence <= ? ORDER BY sequence"
+    return read_rows(execute, Event, rest, after, end)
 
 
 def events_about(execute: Execute, subject: str) -> list[Event]:
     """Return what happened to one subject, in order."""
-    rows = execute(
-        f"SELECT {_NAMES} FROM service_events WHERE subject = ? ORDER BY sequence",  # noqa: S608  # constants
-        (subject,),
-    ).rows
-    return [Event(*row) for row in rows]
+    rest = "FROM service_events WHERE subject = ? ORDER BY sequence"
+    return read_rows(execute, Event, rest, subject)
 
 
 def verify_events(events: Sequence[Event], head: str | None = None) -> str:
     """Check every link and return the last hash; ``head`` must be the hash of an event."""
-    for place, (event, previous) in enumerate(zip(events, _previous(events), strict=True), 1):
-        if event.sequence != place or event.previous != previous or event.seal() != event.hash:
-            msg = f"the service's history does not verify at event {place}: it was altered"
-            raise LedgerError(msg)
-    if head is not None and head not in {event.hash for event in events}:
-        msg = f"no event has the hash {head[:64]!r}: the end of the history is missing"
-        raise LedgerError(msg)
-    return events[-1].hash if events else GENESIS
+    return verify_chain(events, head, "service", "event")
 
 
-def _previous(events: Sequence[Event]) -> Iterator[str]:
-    yield from (GENESIS, *(event.hash for event in events[:-1]))[: len(events)]
+def is_there(execute: Execute, name: str) -> bool:
+    """Say whether a user is known and has never been revoked, by the table and by the history."""
+    known = one(
+        execute,
+        "SELECT 1 FROM service_users u WHERE u.name = ? AND u.revoked = 0 AND NOT EXISTS "
+        "(SELECT 1 FROM service_events e WHERE e.kind = ? AND e.subject = u.name)",
+        name, REVOKED,
+    )  # fmt: skip
+    return known is not None
+
+
+def are_two_persons(execute: Execute, names: Collection[str]) -> bool:
+    """Say whether two of these curators are certainly two persons.
+
+    Who issues an account or a token of a curator has seen its secret and can act in that name, and
+    so can whoever can act in the issuer's. Two curators are two persons if nobody can act for
+    both. What was issued on the machine itself was issued by no curator.
+    """
+    found = execute("SELECT name FROM service_users WHERE role = 'curator'", ()).rows
+    curators = {str(name) for (name,) in found}
+    issuers: dict[str, set[str]] = {}
+    issued = "FROM service_events WHERE kind IN ('user', 'token')"
+    for event in read_rows(execute, Event, issued):
+        owner = event.subject if event.kind == "user" else str(json.loads(event.body)["owner"])
+        if owner in curators and event.actor in curators:
+            issuers.setdefault(owner, set()).add(event.actor)
+    hands = [_can_act_for(name, issuers) for name in dict.fromkeys(names)]
+    return any(first.isdisjoint(second) for first, second in combinations(hands, 2))
+
+
+def _can_act_for(name: str, issuers: Mapping[str, set[str]]) -> set[str]:
+    """Return a curator with all who issued to this curator, or to one of them."""
+    found, fresh = {name}, {name}
+    while fresh:
+        fresh = {issuer for one_of_them in fresh for issuer in issuers.get(one_of_them, ())} - found
+        found |= fresh
+    return found

@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar, cast
 from private_ate.errors import PrivateAteError
 from private_ate.ledger.store import Execute, Store
 
-__all__ = ["Group"]
-
 Value = TypeVar("Value")
 _LONGEST: Final = 0.02  # seconds that a group waits for more, once several came at a time
 

@@ -7,9 +7,8 @@ be a second look for one price. The stores refuse every other step by a trigger.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal
-
-__all__ = ["FINAL", "MOVES", "State", "state_words"]
 
 State = Literal[
     "draft", "planned", "waiting", "approved", "queued", "charged", "done", "lost", "refused",
@@ -40,3 +39,12 @@ _WORDS: Final[dict[str, str]] = {
 def state_words(state: str) -> str:
     """Return the words for a state; most states, and those of a newer service, are their own."""
     return _WORDS.get(state, state)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many requests an analyst has under way, waiting for a curator, and made in a day."""
+
+    under_way: int
+    waiting: int
+    a_day: int

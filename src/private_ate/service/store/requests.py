@@ -1,43 +1,32 @@
 """Requests as they are kept: every change is a conditional update, with an event.
 
-The steps of a worker are no events yet: `service.store.worker_events` writes them when they are
-public.
+When a worker claims, charges and ends a request may depend on records, and so does an event's place
+among others: its steps are written into the history together, when the answer appears.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any, Final, cast
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from private_ate.errors import LedgerError
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.store import Execute
+from private_ate.ledger.store import Execute, one, read_rows, write_row
+from private_ate.service.policy import Dataset, Wish
 from private_ate.service.question import Question
 from private_ate.service.refusals import Missing
-from private_ate.service.store.events import write_event
-from private_ate.service.store.request_states import FINAL, MOVES, State
-from private_ate.service.store.tables import one, rows_of
-from private_ate.service.store.users import is_there
-
-__all__ = [
-    "FINAL",
-    "MOVES",
-    "Counts",
-    "RequestRow",
-    "State",
-    "approvers_of",
-    "asked_in_a_day",
-    "asked_in_a_month",
-    "count_requests",
-    "end_with",
-    "find_request",
-    "insert_request",
-    "list_requests",
-    "move",
-    "spent_and_reserved",
-    "write_approval",
-]
+from private_ate.service.release_times import Pending, due_time, take_turns
+from private_ate.service.store.events import (
+    CLOSED,
+    Event,
+    events_about,
+    is_there,
+    time_text,
+    write_event,
+)
+from private_ate.service.store.request_states import FINAL, MOVES, Counts, State
 
 _DAY: Final = 24 * 3600 * 1000
 _MONTH: Final = 30 * _DAY
@@ -100,16 +89,9 @@ class RequestRow:
         return self.state
 
 
-_NAMES: Final = ", ".join(field.name for field in fields(RequestRow))
-
-
 def insert_request(execute: Execute, row: RequestRow) -> None:
     """Keep a new request."""
-    places = ", ".join("?" for _ in fields(RequestRow))
-    execute(
-        f"INSERT INTO service_requests ({_NAMES}) VALUES ({places})",  # noqa: S608  # constants
-        [getattr(row, field.name) for field in fields(RequestRow)],
-    )
+    write_row(execute, "service_requests", row)
     facts = {
         "dataset": row.dataset, "plan": row.plan, "question": json.loads(row.question),
         "epsilon": row.cost.epsilon_text, "delta": row.cost.delta_text,
@@ -119,15 +101,11 @@ def insert_request(execute: Execute, row: RequestRow) -> None:
 
 def find_request(execute: Execute, name: str) -> RequestRow:
     """Return a request by its id."""
-    found = one(
-        execute,
-        f"SELECT {_NAMES} FROM service_requests WHERE id = ?",  # noqa: S608  # constants
-        name,
-    )
-    if found is None:
+    found = read_rows(execute, RequestRow, "FROM service_requests WHERE id = ?", name)
+    if not found:
         msg = "there is no such request"
         raise Missing(msg)
-    return RequestRow(*cast("Any", found))
+    return found[0]
 
 
 def list_requests(
@@ -144,13 +122,9 @@ def list_requests(
     if wanted:
         conditions.append(f"state IN ({', '.join('?' for _ in wanted)})")
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    found = rows_of(
-        execute,
-        f"SELECT {_NAMES} FROM service_requests {where}"  # noqa: S608  # constants
-        "ORDER BY submitted DESC, id LIMIT ? OFFSET ?",
-        *((analyst,) if analyst else ()), *wanted, last, skip,
-    )  # fmt: skip
-    return [RequestRow(*cast("Any", row)) for row in found]
+    rest = f"FROM service_requests {where}ORDER BY submitted DESC, id LIMIT ? OFFSET ?"
+    whose = (analyst,) if analyst else ()
+    return read_rows(execute, RequestRow, rest, *whose, *wanted, last, skip)
 
 
 def move(  # the step, who makes it and what it writes
@@ -186,15 +160,6 @@ def move(  # the step, who makes it and what it writes
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many requests an analyst has under way, waiting for a curator, and made in a day."""
-
-    under_way: int
-    waiting: int
-    a_day: int
-
-
 def count_requests(execute: Execute, analyst: str, *, dummy: bool, moment: int) -> Counts:
     """Count an analyst's requests by what may be known at this moment."""
     found = one(
@@ -206,7 +171,7 @@ def count_requests(execute: Execute, analyst: str, *, dummy: bool, moment: int) 
         "FROM service_requests WHERE analyst = ? AND dummy = ?",
         moment, moment - _DAY, analyst, int(dummy),
     )  # fmt: skip
-    return Counts(*(int(str(count)) for count in found or (0, 0, 0)))
+    return Counts(*map(int, found or (0, 0, 0)))
 
 
 def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
@@ -222,7 +187,7 @@ def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: in
         "AND r.id <> ? AND NOT (r.state IN ('refused', 'cancelled') AND r.visible <= ?)",
         analyst, population, moment - _MONTH, moment, but, moment,
     )  # fmt: skip
-    return int(str(found[0])) if found else 0
+    return int(found[0]) if found else 0
 
 
 def asked_in_a_day(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
@@ -239,7 +204,20 @@ def asked_in_a_day(execute: Execute, analyst: str, population: str, moment: int,
         "AND r.submitted <= ? AND r.id <> ?",
         analyst, population, moment - _DAY, last, but,
     )  # fmt: skip
-    return int(str(found[0])) if found else 0
+    return int(found[0]) if found else 0
+
+
+def objections_to(  # what is asked, by whom, of what, and when
+    execute: Execute, analyst: str, dataset: Dataset, asks: Wish, moment: int, but: str = ""
+) -> tuple[str, ...]:
+    """Say what a data set's policy has against a question; follows public facts alone."""
+    population = dataset.population
+    wish = replace(
+        asks,
+        month=asked_in_a_month(execute, analyst, population, moment, but),
+        today=asked_in_a_day(execute, analyst, population, moment, but),
+    )
+    return dataset.policy.objections(wish)
 
 
 def write_approval(execute: Execute, row: RequestRow, approver: str) -> None:
@@ -252,13 +230,12 @@ def write_approval(execute: Execute, row: RequestRow, approver: str) -> None:
 
 def approvers_of(execute: Execute, row: RequestRow) -> tuple[str, ...]:
     """Return the curators who approved the plan of a request and have not been revoked since."""
-    found = rows_of(
-        execute,
+    found = execute(
         "SELECT a.approver FROM service_approvals a JOIN service_users u ON u.name = a.approver "
         "WHERE a.request = ? AND a.plan = ? AND u.role = 'curator' ORDER BY a.approver",
-        row.id, row.plan,
-    )  # fmt: skip
-    return tuple(str(name) for (name,) in found if is_there(execute, str(name)))
+        (row.id, row.plan),
+    ).rows
+    return tuple(name for (name,) in found if is_there(execute, name))
 
 
 def end_with(execute: Execute, name: str, actor: str, moment: int) -> list[RequestRow]:
@@ -272,34 +249,136 @@ def end_with(execute: Execute, name: str, actor: str, moment: int) -> list[Reque
         if row.state == "waiting" or moment < row.start:
             move(execute, row.id, row.state, "cancelled", actor, visible=moment)
             ended.append(row)
-    approved = rows_of(execute, "SELECT request FROM service_approvals WHERE approver = ?", name)
+    approved = execute("SELECT request FROM service_approvals WHERE approver = ?", (name,)).rows
     for (request,) in approved:
-        row = find_request(execute, str(request))
+        row = find_request(execute, request)
         if row.state == "waiting":
             left = json.dumps(approvers_of(execute, row))
             execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (left, row.id))
     return ended
 
 
+def spent_of(execute: Execute, population: str) -> BudgetUnits:
+    """Return what a population's data sets have spent, as the ledger says."""
+    spent = one(
+        execute,
+        "SELECT COALESCE(SUM(a.epsilon_spent), 0), COALESCE(SUM(a.delta_spent), 0) FROM accounts a "
+        "JOIN service_datasets d ON d.name = a.dataset WHERE a.analyst = '' AND d.population = ?",
+        population,
+    )
+    return BudgetUnits(*map(int, spent or ()))
+
+
 def spent_and_reserved(execute: Execute, population: str, now: int) -> BudgetUnits:
     """Return what a population's data sets have spent, and what requests under way will.
 
-    What is spent is what the ledger says. What ended without a charge counts until it may be shown,
-    so that neither a balance nor a refusal moves while work goes on.
+    What ended without a charge counts until it may be shown, so that neither a balance nor a
+    refusal moves while work goes on.
     """
-    datasets = "SELECT name FROM service_datasets WHERE population = ?"
-    spent = one(
-        execute,
-        "SELECT COALESCE(SUM(epsilon_spent), 0), COALESCE(SUM(delta_spent), 0) FROM accounts "  # noqa: S608
-        f"WHERE analyst = '' AND dataset IN ({datasets})",
-        population,
-    )
     waiting = one(
         execute,
-        "SELECT COALESCE(SUM(epsilon), 0), COALESCE(SUM(delta), 0) FROM service_requests "  # noqa: S608
-        f"WHERE dummy = 0 AND dataset IN ({datasets}) AND (state IN ('approved', 'queued') "
-        "OR (state IN ('refused', 'cancelled') AND visible > ?))",
+        "SELECT COALESCE(SUM(r.epsilon), 0), COALESCE(SUM(r.delta), 0) FROM service_requests r "
+        "JOIN service_datasets d ON d.name = r.dataset WHERE r.dummy = 0 AND d.population = ? "
+        "AND (r.state IN ('approved', 'queued') "
+        "OR (r.state IN ('refused', 'cancelled') AND r.visible > ?))",
         population, now,
     )  # fmt: skip
-    first, second = cast("tuple[int, int]", spent), cast("tuple[int, int]", waiting)
-    return BudgetUnits(int(first[0]) + int(second[0]), int(first[1]) + int(second[1]))
+    return spent_of(execute, population) + BudgetUnits(*map(int, waiting or ()))
+
+
+def state_of_events(events: Iterable[Event]) -> State | None:
+    """Return the state to which a request's events lead, None if there are none.
+
+    Events that no request can have one after the other are an error.
+    """
+    state: State | None = None
+    for event in events:
+        if event.kind not in MOVES:
+            continue
+        if state is not None and event.kind not in MOVES[state]:
+            msg = f"the history says that request {event.subject} was {event.kind} after {state}"
+            raise LedgerError(msg)
+        state = event.kind
+    return state
+
+
+def require_queued(execute: Execute, name: str, dataset: str) -> None:
+    """Refuse a request of which the history does not say that it is queued, and was in time.
+
+    A table can be changed by whoever took over a process that writes it; events are never changed.
+    """
+    events = [event for event in events_about(execute, name) if event.kind in MOVES]
+    if any(event.seal() != event.hash for event in events) or state_of_events(events) != "queued":
+        msg = f"the history does not say that request {name} is queued; nothing was spent"
+        raise LedgerError(msg)
+    closed = [event for event in events_about(execute, dataset) if event.kind == CLOSED]
+    if closed and closed[0].sequence < events[0].sequence:
+        msg = f"request {name} was made after its data set was closed; nothing was spent"
+        raise LedgerError(msg)
+
+
+def unpublished(execute: Execute, since: int, moment: int) -> list[str]:
+    """Return requests that a worker ended, visible after ``since``, whose end no event states."""
+    ends = ", ".join(f"'{state}'" for state in sorted(FINAL))
+    found = execute(
+        "SELECT r.id FROM service_requests r WHERE r.claim <> '' AND r.visible > ? "  # noqa: S608
+        f"AND r.visible <= ? AND r.state IN ({ends}) AND NOT EXISTS (SELECT 1 FROM service_events "
+        "e WHERE e.subject = r.id AND e.kind = r.state) ORDER BY r.visible, r.id",
+        (since, moment),
+    ).rows
+    return [name for (name,) in found]
+
+
+def publish_steps(execute: Execute, since: int, moment: int) -> None:
+    """Write the worker's steps of requests that are visible now and were not a moment ago."""
+    for name in unpublished(execute, since, moment):
+        row = find_request(execute, name)
+        known = {event.kind for event in events_about(execute, name)}
+        at = time_text(row.visible, "milliseconds")
+        for kind, facts in _steps(row):
+            if kind not in known:  # earlier versions wrote each step when it was made
+                write_event(execute, kind, name, row.worker, facts, at=at)
+
+
+def _steps(row: RequestRow) -> list[tuple[str, dict[str, str]]]:
+    """Return the steps that a worker made with a request, and the facts of each."""
+    paid = row.state in ("done", "lost") and not row.dummy
+    charged = [("charged", {"plan": row.plan})] if paid else []
+    why = {"why": row.code} if row.state == "refused" else {}
+    return [("claim", {}), *charged, (row.state, why)]
+
+
+def assign_slots(execute: Execute, row: RequestRow, moment: int, grace: float, tick: float) -> None:
+    """Give every request of one lane whose slot has not begun its slot and its due time.
+
+    Slots that have begun stay. What was cancelled takes no time, and a slot that is over delays
+    nothing.
+    """
+    which = (row.dataset, row.dummy)
+    begun = execute(
+        "SELECT analyst, MAX(start), MAX(ends) FROM service_requests WHERE dataset = ? "
+        "AND dummy = ? AND start > ? AND state IN ('queued', 'charged', 'done', 'lost', 'refused') "
+        "AND (start <= ? OR claim <> '') GROUP BY analyst",
+        (*which, moment - _DAY, moment),
+    ).rows
+    rest = (
+        "FROM service_requests WHERE dataset = ? AND dummy = ? AND start > ? "
+        "AND state = 'queued' AND claim = ''"
+    )
+    waiting = {each.id: each for each in read_rows(execute, RequestRow, rest, *which, moment)}
+    patience = round(1000 * grace)
+    pending = [
+        Pending(each.id, each.analyst, each.queued + patience, each.ends - each.start)
+        for each in waiting.values()
+    ]
+    free = max([moment, *(ends for _, _, ends in begun)])
+    served = {analyst: start for analyst, start, _ in begun}
+    for name, begin in take_turns(pending, free, served).items():
+        old = waiting[name]
+        end = begin + old.ends - old.start
+        new = (begin, end, due_time(old.queued, (end - old.queued) / 1000, tick))
+        if new != (old.start, old.ends, old.due):
+            execute(
+                "UPDATE service_requests SET start = ?, ends = ?, due = ? WHERE id = ?",
+                (*new, name),
+            )

@@ -3,23 +3,26 @@
 They live in the ledger's own database, so that a charge and the state of its request change in one
 transaction. Every change writes an event, events form one chain, and a chain has one end: writers
 queue at the ledger's write lock, which also makes every claim and every state exclusive.
+
+With a role of its own in PostgreSQL the web process reads everything that the service keeps, which
+holds no records and no secrets, and writes what users do by pages. It can write no entry, account
+or binding of the ledger, no population, data set or policy, and no approval; the worker charges a
+request only if the policy allows it or approvals of its plan are there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from private_ate.errors import LedgerError
+from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.ledger import store_for
-from private_ate.ledger.store import TABLES, Execute, Store
+from private_ate.ledger.store import TABLES, Store, one
 from private_ate.service.store.request_states import FINAL, MOVES
-
-__all__ = ["DECOY", "connect", "create", "one", "rows_of"]
-
-DECOY: Final = "z" * 12  # after every token's id, which is hexadecimal
+from private_ate.service.store.users import DECOY
 
 _SERVICE: Final = (
     (
@@ -133,6 +136,22 @@ _POSTGRES: Final = (
 )
 
 
+_READ: Final = (
+    "entries", "accounts", "bindings", "service_users", "service_tokens", "service_sessions",
+    "service_populations", "service_datasets", "service_requests", "service_events",
+    "service_workers", "service_approvals",
+)  # fmt: skip
+_CHANGED: Final = "state, code, reason, queued, start, ends, due, visible, approvers"
+_WRITE: Final = (
+    "INSERT ON service_users, service_tokens, service_sessions, service_requests, service_events",
+    "UPDATE (revoked) ON service_users, service_tokens",
+    "DELETE ON service_sessions",
+    "UPDATE (closed) ON service_datasets",
+    f"UPDATE ({_CHANGED}) ON service_requests",
+)
+_ROLE: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
 def create(location: str | Path) -> Store:
     """Make the tables where they are not there yet, the ledger's among them."""
     store = store_for(location, must_exist=False)
@@ -158,17 +177,6 @@ def connect(location: str | Path) -> Iterator[Store]:
         yield store
     finally:
         store.close()
-
-
-def rows_of(execute: Execute, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """Return the rows of a query."""
-    return execute(statement, values).rows
-
-
-def one(execute: Execute, statement: str, *values: object) -> tuple[object, ...] | None:
-    """Return the first row of a query, None if there is none."""
-    rows = execute(statement, values).rows
-    return rows[0] if rows else None
 
 
 def _is_postgres(location: str | Path) -> bool:
@@ -201,3 +209,19 @@ def _upgrade(store: Store, location: str | Path) -> None:
 
 def _absent() -> LedgerError:
     return LedgerError("this database has no service; make one with serve init")
+
+
+def grant_web(store: Store, role: str) -> None:
+    """Give a role that exists the rights of the web process, and take all others from it."""
+    if not _ROLE.fullmatch(role):
+        msg = "a role is named by small letters, digits and underscores"
+        raise ArgumentError(msg)
+    with store.transaction() as execute:
+        if one(execute, "SELECT 1 FROM pg_roles WHERE rolname = ?", role) is None:
+            msg = f"there is no role {role!r} in the database; make it first: CREATE ROLE … LOGIN"
+            raise ArgumentError(msg)
+        for table in _READ:
+            execute(f"REVOKE ALL ON {table} FROM {role}", ())
+        execute(f"GRANT SELECT ON {', '.join(_READ)} TO {role}", ())
+        for right in _WRITE:
+            execute(f"GRANT {right} TO {role}", ())

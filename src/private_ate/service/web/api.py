@@ -2,87 +2,55 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
-from itertools import islice
-from typing import Annotated, Any, Final
+from dataclasses import replace
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import HTMLResponse
 
-from private_ate.domain import Domain
-from private_ate.ledger.chain import Entry
-from private_ate.ledger.store import read_entries
-from private_ate.methods.registry import AUTO
-from private_ate.planning import PlanRow
-from private_ate.release import Release
-from private_ate.report.markup import STYLE
-from private_ate.service.chain_heads import first_hidden, holds_head, visible_heads
-from private_ate.service.operations import Balance, Service
-from private_ate.service.policy import Policy
-from private_ate.service.question import Question, plan_question
-from private_ate.service.store.catalogue import (
-    Dataset,
-    add_dataset,
-    add_population,
-    close_dataset,
-    set_policy,
-)
-from private_ate.service.store.events import Event, read_events, time_text
+from private_ate.ledger.cost import BudgetUnits
+from private_ate.service.histories import Head, holds_head, visible_heads
+from private_ate.service.operations import Service
+from private_ate.service.policy import Balance, Dataset
+from private_ate.service.settling import Planned
+from private_ate.service.store.events import time_text
 from private_ate.service.store.requests import RequestRow
-from private_ate.service.store.users import (
-    Actor,
-    add_user,
-    issue_token,
-    list_tokens,
-    list_users,
-    revoke_token,
-)
+from private_ate.service.store.users import Token, User
 from private_ate.service.web.authentication import (
     CurrentActor,
-    CurrentService,
     anybody,
     health_check,
+    service_of,
 )
 from private_ate.service.web.models import (
     ApprovalBody,
-    BudgetOut,
     CloseOut,
+    Csv,
     DatasetBody,
     DatasetName,
     DatasetOut,
-    ExpectedOut,
-    HeadOut,
     HealthOut,
+    Lines,
     PlanBody,
-    PlanOut,
     PolicyModel,
     QuestionBody,
     RefusalBody,
+    ReleaseJson,
     RequestName,
     RequestOut,
     TokenBody,
     TokenIssued,
     TokenName,
-    TokenOut,
-    UserOut,
     VerifyOut,
+    audit_lines,
+    dummy_csv,
+    release_page,
 )
-
-__all__ = [
-    "audit_lines",
-    "dataset_from",
-    "dummy_csv",
-    "plan_out",
-    "release_page",
-    "router",
-]
 
 router = APIRouter(prefix="/v1")
 
+CurrentService = Annotated[Service, Depends(service_of)]
 UserName = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f/]{1,200}$")]
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 HeadHash = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
@@ -105,7 +73,7 @@ def dataset(name: DatasetName, actor: CurrentActor, service: CurrentService) -> 
     return dataset_out(*service.dataset(name))
 
 
-@router.get("/datasets/{name}/dummy.csv", response_class=Response)
+@router.get("/datasets/{name}/dummy.csv", response_class=Csv)
 def dummy(
     name: DatasetName,
     actor: CurrentActor,
@@ -114,30 +82,21 @@ def dummy(
 ) -> Response:
     """Draw made-up data from the declared domain alone, with a known effect."""
     actor.require("analyst", "curator", "auditor")
-    return dummy_csv(actor, service, name, rows)
+    return dummy_csv(service.draw_dummy(actor, name, rows))
 
 
 @router.post("/datasets", status_code=201)
 def add(body: DatasetBody, actor: CurrentActor, service: CurrentService) -> DatasetOut:
     """Register a data set, and its population if a budget is given."""
-    actor.require("curator", write=True)
-    service.require_management()
-    new = dataset_from(body)
-    with service.store.transaction() as execute:
-        if body.epsilon is not None:
-            add_population(
-                execute, body.population, body.level, body.epsilon, body.delta, actor.name
-            )
-        add_dataset(execute, new, actor.name)
+    service.require_management(actor)
+    service.add_dataset(actor, body.dataset(body.policy.policy()), body.epsilon, body.delta)
     return dataset_out(*service.dataset(body.name))
 
 
 @router.post("/datasets/{name}/close")
 def close(name: DatasetName, actor: CurrentActor, service: CurrentService) -> CloseOut:
     """Take no more requests for a data set."""
-    actor.require("curator", write=True)
-    with service.store.transaction() as execute:
-        close_dataset(execute, name, actor.name, service.clock())
+    service.close_dataset(actor, name)
     return CloseOut(name=name, closed=True)
 
 
@@ -149,13 +108,11 @@ def policy(
 
     Where two persons decide, a looser policy is proposed until another curator sends the same.
     """
-    actor.require("curator", write=True)
-    service.require_management()
-    new = Policy.read(body.model_dump())
-    with service.store.transaction() as execute:
-        is_held = set_policy(execute, name, new, actor.name)
+    service.require_management(actor)
+    new = body.policy()
+    is_held = service.set_policy(actor, name, new)
     out = dataset_out(*service.dataset(name))
-    return out if is_held else out.model_copy(update={"proposed_policy": body})
+    return out if is_held else replace(out, proposed_policy=new)
 
 
 @router.delete("/users/{name}", status_code=204, response_class=Response)
@@ -166,12 +123,10 @@ def revoke_person(name: UserName, actor: CurrentActor, service: CurrentService) 
 
 
 @router.post("/plans")
-def plan(body: PlanBody, actor: CurrentActor, service: CurrentService) -> PlanOut:
+def plan(body: PlanBody, actor: CurrentActor, service: CurrentService) -> Planned:
     """Say what a question would cost and what to expect of its answer; spends nothing."""
     actor.require("analyst", "curator")
-    plain = body.model_dump()
-    half_width = plain.pop("half_width")
-    return plan_out(actor, service, Question.read(plain), half_width)
+    return service.plan(actor, body.question(), body.half_width)
 
 
 @router.get("/requests")
@@ -196,7 +151,7 @@ def submit(
     body: QuestionBody, key: Key, actor: CurrentActor, service: CurrentService, response: Response
 ) -> RequestOut:
     """Ask; the same key and plan give the same request, another plan is a conflict."""
-    row = service.submit(actor, Question.read(body.model_dump()), key)
+    row = service.submit(actor, body.question(), key)
     response.headers["Location"] = f"/v1/requests/{row.id}"
     return _waiting(row, service, response)
 
@@ -231,65 +186,41 @@ def refuse(
     return request_out(service.refuse(actor, name, body.reason), service)
 
 
-@router.get("/releases/{name}.html", response_class=Response)
+@router.get("/releases/{name}.html", response_class=HTMLResponse)
 def release_html(name: RequestName, actor: CurrentActor, service: CurrentService) -> Response:
     """Return a release as its self-contained page."""
     return release_page(service.release(actor, name))
 
 
-@router.get("/releases/{name}", response_class=Response)
-@router.get("/releases/{name}.json", response_class=Response)  # the lower one is found first
+@router.get("/releases/{name}", response_class=ReleaseJson)
+@router.get("/releases/{name}.json", response_class=ReleaseJson)  # the lower one is found first
 def release(name: RequestName, actor: CurrentActor, service: CurrentService) -> Response:
     """Return a release as JSON; the ledger keeps it, so it is the same each time."""
-    return Response(service.release(actor, name), media_type="application/json")
+    return ReleaseJson(service.release(actor, name))
 
 
 @router.post("/tokens", status_code=201)
 def token(body: TokenBody, actor: CurrentActor, service: CurrentService) -> TokenIssued:
     """Issue a token; it is shown here and never again."""
-    actor.require("curator", write=True)
-    with service.store.transaction() as execute:
-        moment = service.clock()
-        add_user(execute, body.owner, body.role, actor.name, moment)
-        made = issue_token(
-            execute, body.owner, actor.name, moment, days=body.days, scope=body.scope
-        )
-    return TokenIssued(token=made)
+    return TokenIssued(service.issue_token(actor, body.owner, body.role, body.scope, body.days))
 
 
 @router.get("/users")
-def users(actor: CurrentActor, service: CurrentService) -> list[UserOut]:
+def users(actor: CurrentActor, service: CurrentService) -> list[User]:
     """List users, those who were revoked too."""
-    actor.require("curator")
-    with service.store.snapshot() as execute:
-        found = list_users(execute, service.clock())
-    return [
-        UserOut(name=item.name, role=item.role, revoked=bool(item.revoked), tokens=item.tokens)
-        for item in found
-    ]
+    return service.users(actor)
 
 
 @router.get("/tokens")
-def tokens(actor: CurrentActor, service: CurrentService) -> list[TokenOut]:
+def tokens(actor: CurrentActor, service: CurrentService) -> list[Token]:
     """List tokens without their secrets."""
-    actor.require("curator")
-    with service.store.snapshot() as execute:
-        found = list_tokens(execute)
-    return [
-        TokenOut(
-            id=item.id, owner=item.owner, role=item.role, scope=item.scope,
-            expires=time_text(item.expires), revoked=bool(item.revoked),
-        )
-        for item in found
-    ]  # fmt: skip
+    return service.tokens(actor)
 
 
 @router.delete("/tokens/{name}", status_code=204, response_class=Response)
 def revoke(name: TokenName, actor: CurrentActor, service: CurrentService) -> Response:
     """Revoke a token with its sessions."""
-    actor.require("curator", write=True)
-    with service.store.transaction() as execute:
-        revoke_token(execute, name, actor.name, service.clock())
+    service.revoke_token(actor, name)
     return Response(status_code=204)
 
 
@@ -311,18 +242,16 @@ def verify(actor: CurrentActor, service: CurrentService, head: HeadHash = None) 
     )
 
 
-@router.get("/audit.ndjson", response_class=Response)
+@router.get("/audit.ndjson", response_class=Lines)
 def audit(actor: CurrentActor, service: CurrentService) -> Response:
     """Export ledger and events, a JSON object a line; no records and no secrets."""
-    actor.require("curator", "auditor")
-    return audit_lines(service)
+    return audit_lines(*service.histories(actor))
 
 
 @router.get("/heads", dependencies=[Depends(anybody)])
-def heads(service: CurrentService) -> list[HeadOut]:
+def heads(service: CurrentService) -> list[Head]:
     """Publish the ends of the ledger's history as far as answers are visible; for everybody."""
-    found = visible_heads(service.store, service.clock())
-    return [HeadOut(at=head.at, entries=head.entries, hash=head.hash) for head in found]
+    return visible_heads(service.store, service.clock())
 
 
 @router.get("/healthz", dependencies=[Depends(health_check)])
@@ -333,82 +262,12 @@ def healthz(service: CurrentService) -> HealthOut:
     return HealthOut(status="ok")
 
 
-def release_page(text: str) -> Response:
-    """Return the self-contained page of a release: its own style by its hash, and no more."""
-    mark = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{mark}'; frame-ancestors 'none'; sandbox"
-    page = Release.from_json(text).to_html()
-    return Response(page, media_type="text/html", headers={"Content-Security-Policy": policy})
-
-
-def dummy_csv(actor: Actor, service: Service, name: str, rows: int) -> Response:
-    """Return made-up data as a file, drawn in the actor's turn."""
-    from private_ate.datasets.dummy import draw_dummy
-
-    found, _ = service.dataset(name)
-    with service.shares.turn(actor.name):
-        study = draw_dummy(found.domain, rows)
-        text = study.frame.write_csv()
-    headers = {"X-Known-Effect": f"{study.effect:g}"}
-    return Response(text, headers=headers, media_type="text/csv")
-
-
 def dataset_out(found: Dataset, balance: Balance) -> DatasetOut:
     """Format a data set."""
-    typical = found.policy.epsilon_per_request
-    usable = typical if typical not in ("0", "") else "0.1"
+    typical = found.policy.typical or BudgetUnits.limit("0.1")
     return DatasetOut(
-        name=found.name, level=found.level, rows=found.size,
-        rows_per_person=found.rows_per_person, closed=found.closed,
-        budget=_budget(found, balance), typical_epsilon=usable,
-        answers_left=balance.answers(usable), domain=found.domain.to_toml(),
-        policy=PolicyModel(**found.policy.plain),
-    )  # fmt: skip
-
-
-def dataset_from(body: DatasetBody, policy: Policy | None = None) -> Dataset:
-    """Read a data set from what a curator wrote, with a policy if the form has none."""
-    return Dataset(
-        body.name, body.population, body.level, Domain.from_toml(body.domain),
-        tuple(body.columns), body.rows, body.rows_per_person, body.source, "", False,
-        policy or Policy.read(body.policy.model_dump()),
-    )  # fmt: skip
-
-
-def plan_out(
-    actor: Actor, service: Service, question: Question, half_width: float | None
-) -> PlanOut:
-    """Format a plan."""
-    found, settled = service.settle(question)
-    with service.shares.turn(actor.name):
-        plan = plan_question(question, found, settled, half_width)
-    objections = service.objections(actor, found, question)
-    _, balance = service.dataset(found.name)
-    cost = settled.bill.cost
-    rows = () if plan is None else plan.rows
-    arms = found.domain.treatment
-    headline = next((row for row in rows if row.arm == arms.treated), rows[0] if rows else None)
-    planned = ", ".join(AUTO[settled.request.level])
-    return PlanOut(
-        plan=settled.bill.plan, method=settled.method.name, epsilon=cost.epsilon_text,
-        delta=cost.delta_text, answer="" if plan is None else plan.answer,
-        epsilon_needed=None if plan is None else plan.epsilon_needed,
-        caveat=f"methods {planned} can be planned; {settled.method.name!r} cannot"
-        if plan is None else plan.caveat,
-        automatic=not objections, objections=list(objections),
-        budget=_budget(found, balance), answers_left=max(balance.left.epsilon, 0) // cost.epsilon,
-        expected=None if headline is None else _expected(headline),
-        contrasts=[_expected(row) for row in rows if arms.size > 2],
-        affordable=cost.fits(balance.left),
-    )  # fmt: skip
-
-
-def _expected(row: PlanRow) -> ExpectedOut:
-    return ExpectedOut(
-        error=row.expected_error, noise_error=row.noise_error,
-        sampling_error=row.sampling_error, half_width=row.half_width,
-        detectable_effect=row.detectable_effect, adjusted=row.adjusted, note=row.note,
-        arm=row.arm, against=row.against,
+        found.name, found.level, found.size, found.rows_per_person, found.closed, balance.budget,
+        typical.epsilon_text, balance.answers(typical), found.domain.to_toml(), found.policy,
     )  # fmt: skip
 
 
@@ -436,32 +295,3 @@ def _waiting(row: RequestRow, service: Service, response: Response) -> RequestOu
     elif shown.state == "waiting":
         response.headers["Retry-After"] = "60"
     return shown
-
-
-def _budget(found: Dataset, balance: Balance) -> BudgetOut:
-    return BudgetOut(
-        population=found.population, epsilon=balance.total.epsilon_text,
-        left=balance.left.epsilon_text, delta=balance.total.delta_text,
-        delta_left=balance.left.delta_text,
-    )  # fmt: skip
-
-
-def audit_lines(service: Service) -> StreamingResponse:
-    """Return the public part of ledger and events, a JSON object a line."""
-    with service.store.snapshot() as execute:
-        events, end = read_events(execute), first_hidden(execute, service.clock())
-        entries = [entry for entry in read_entries(execute) if entry.sequence < end]
-    return StreamingResponse(_chunks(_lines(entries, events)), media_type="application/x-ndjson")
-
-
-def _chunks(lines: Iterator[str]) -> Iterator[str]:
-    """Join lines by the thousand: each chunk is a step of a thread."""
-    while chunk := "".join(islice(lines, 1000)):
-        yield chunk
-
-
-def _lines(entries: list[Entry], events: list[Event]) -> Iterator[str]:
-    for name, items in (("ledger", entries), ("event", events)):
-        for item in items:
-            plain: dict[str, Any] = {"chain": name, **asdict(item)}
-            yield json.dumps(plain, ensure_ascii=True) + "\n"

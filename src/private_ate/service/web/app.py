@@ -23,23 +23,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from private_ate._version import VERSION
 from private_ate.errors import PrivateAteError
 from private_ate.service.operations import Service
-from private_ate.service.pages import (
-    analyst,
-    curator,
-    layout,
-    policies,
-    questions,
-    sessions,
-    users,
-)
+from private_ate.service.pages import analyst, curator, layout, policies, users
 from private_ate.service.refusals import ServiceRefusal
 from private_ate.service.web.api import router
 from private_ate.service.web.authentication import WebSettings
 from private_ate.service.web.models import Problem
-
-__all__ = [
-    "make_app",
-]
 
 _HEADERS: Final = {
     "Content-Security-Policy": (
@@ -85,7 +73,7 @@ def make_app(service: Service, settings: WebSettings | None = None) -> FastAPI:
     chosen = settings or WebSettings()
     app.state.service, app.state.settings = service, chosen
     app.include_router(router)
-    for pages in (sessions, layout, questions, analyst, curator, users, policies):
+    for pages in (layout, analyst, curator, users, policies):
         app.include_router(pages.router)
     add_handlers(app, layout.error_page)
     app.add_middleware(
@@ -114,24 +102,8 @@ def _described(app: FastAPI) -> dict[str, Any]:
             for status, text in _PROBLEMS.items():
                 answer = {"description": text, "content": content}
                 operation["responses"][str(status)] = answer
-    _name_contents(described)
     app.openapi_schema = described
     return described
-
-
-def _name_contents(described: dict[str, Any]) -> None:
-    """Say what the answers that are no JSON model hold."""
-    kinds = {
-        "/v1/datasets/{name}/dummy.csv": "text/csv",
-        "/v1/releases/{name}.html": "text/html",
-        "/v1/releases/{name}.json": "application/json",
-        "/v1/releases/{name}": "application/json",
-        "/v1/audit.ndjson": "application/x-ndjson",
-    }
-    for path, kind in kinds.items():
-        answer = described["paths"][path]["get"]["responses"]["200"]
-        schema = {} if kind == "application/json" else {"type": "string"}
-        answer["content"] = {kind: {"schema": schema}}
 
 
 def problem(

@@ -3,37 +3,27 @@
 A proxy in front may say who somebody is (after OIDC, for example). Its header counts only if the
 connection comes from a configured address and carries a shared secret; otherwise it is dropped, and
 the log says so. The proxy knows users by a cookie, which browsers send with what a page of another
-site asks for: what changes something with the proxy's header must come from our own pages.
+site asks for: what changes something with the proxy's header must come from our own pages. A
+browser that showed a token has a cookie that no script can read, and forms with its session's text.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import logging
 import threading
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, cast
+from typing import Annotated, Any, Final, Protocol, cast
+from urllib.parse import parse_qs
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 
-from private_ate.service.operations import Service
-from private_ate.service.refusals import Forbidden, TooMany, Unauthorized
-from private_ate.service.store.users import Actor, find_user, read_token
-
-__all__ = [
-    "Buckets",
-    "CurrentActor",
-    "CurrentService",
-    "Proxy",
-    "WebSettings",
-    "anybody",
-    "health_check",
-    "require_origin",
-    "service_of",
-    "settings_of",
-    "trusted_user",
-]
+from private_ate.ledger.store import Store
+from private_ate.service.refusals import Actor, Forbidden, Session, TooMany, Unauthorized
+from private_ate.service.store.users import SESSION, find_session, find_user, read_token
 
 log = logging.getLogger("private_ate.service.web")
 
@@ -41,6 +31,7 @@ USER: Final = "x-private-ate-user"
 SECRET: Final = "x-private-ate-secret"  # noqa: S105  # the name of a header
 _SAFE: Final = ("GET", "HEAD")
 _MOST_CALLERS: Final = 10_000
+_MOST_FIELDS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +86,16 @@ class WebSettings:
         return self.origin.startswith("https://")
 
 
-def service_of(request: Request) -> Service:
+class Backend(Protocol):
+    """What is asked of a service to know who asks: its store, and what time it is."""
+
+    store: Store
+    clock: Callable[[], int]
+
+
+def service_of(request: Request) -> Any:  # noqa: ANN401  # Service, which need not be known here
     """Return the service of the application."""
-    return cast("Service", request.app.state.service)
+    return request.app.state.service
 
 
 def settings_of(request: Request) -> WebSettings:
@@ -107,7 +105,7 @@ def settings_of(request: Request) -> WebSettings:
 
 def actor_of(request: Request) -> Actor:
     """Return who asks, by token or by a trusted proxy; others wait before they try again."""
-    settings, service = settings_of(request), service_of(request)
+    settings, service = settings_of(request), cast("Backend", service_of(request))
     mark, _, token = request.headers.get("authorization", "").partition(" ")
     try:
         with service.store.snapshot() as execute:
@@ -166,5 +164,80 @@ def _address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
+def cookie_name(request: Request) -> str:
+    """Return the cookie's name; over TLS it is bound to the host."""
+    return "__Host-pate" if settings_of(request).is_secure else "pate"
+
+
+def session_of(request: Request) -> Session:
+    """Return the session of a browser, or of the user whom a trusted proxy names.
+
+    A proxy says who it is with every request, so nothing is kept for it; the text of its forms
+    follows from the shared secret.
+    """
+    service, settings = cast("Backend", service_of(request)), settings_of(request)
+    name = trusted_user(request)
+    secret = request.cookies.get(cookie_name(request), "")
+    with service.store.snapshot() as execute:
+        if name:
+            found: Session | None = Session(find_user(execute, name), _form_text(settings, name))
+        else:
+            found = find_session(execute, secret, service.clock()) if secret else None
+    if found is None:
+        msg = "show a token first"
+        raise Unauthorized(msg)
+    settings.users.take(found.actor.name)
+    return found
+
+
+def _form_text(settings: WebSettings, name: str) -> str:
+    key = settings.proxy.secret.encode()
+    return hmac.new(key, f"form of {name}".encode(), hashlib.sha256).hexdigest()
+
+
+async def read_form(request: Request) -> Mapping[str, str]:
+    """Return the fields of a form, each once."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        msg = "a form is sent as application/x-www-form-urlencoded"
+        raise Forbidden(msg)
+    try:
+        text = (await request.body()).decode("ascii")
+        fields = parse_qs(
+            text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+        )
+    except ValueError as cause:
+        msg = "this form cannot be read"
+        raise Forbidden(msg) from cause
+    if any("\0" in value for values in fields.values() for value in values):
+        msg = "this form cannot be read"
+        raise Forbidden(msg)
+    return {name: values[0].strip() for name, values in fields.items()}
+
+
+def filled_form(
+    request: Request,
+    session: Annotated[Session, Depends(session_of)],
+    fields: Annotated[Mapping[str, str], Depends(read_form)],
+) -> Mapping[str, str]:
+    """Return a form of this session from this site, or refuse."""
+    require_origin(request)
+    shown = fields.get("form", "").encode("utf-8", "surrogatepass")
+    if not hmac.compare_digest(shown, session.form.encode()):
+        msg = "this form is not of your session; go back and load the page again"
+        raise Forbidden(msg)
+    return fields
+
+
+def set_cookie(request: Request, response: Response, secret: str) -> None:
+    """Hand a session to the browser."""
+    response.set_cookie(
+        cookie_name(request), secret, max_age=SESSION // 1000, path="/", httponly=True,
+        secure=settings_of(request).is_secure, samesite="strict",
+    )  # fmt: skip
+
+
 CurrentActor = Annotated[Actor, Depends(actor_of)]
-CurrentService = Annotated[Service, Depends(service_of)]
+CurrentSession = Annotated[Session, Depends(session_of)]
+SubmittedForm = Annotated[Mapping[str, str], Depends(filled_form)]
+UncheckedForm = Annotated[Mapping[str, str], Depends(read_form)]

@@ -1,42 +1,39 @@
-"""What goes in and out of the interface for programs, as OpenAPI describes it."""
+"""What goes in and out of the interface for programs, as OpenAPI describes it.
+
+What a dataclass of the service says goes out as it is; what comes in has limits beside.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from itertools import islice
 from typing import Annotated, Any, Literal
 
-from fastapi import Path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from fastapi import Path, Response
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-__all__ = [
-    "ApprovalBody",
-    "BudgetOut",
-    "CloseOut",
-    "DatasetBody",
-    "DatasetName",
-    "DatasetOut",
-    "ExpectedOut",
-    "HeadOut",
-    "HealthOut",
-    "PlanBody",
-    "PlanOut",
-    "PolicyModel",
-    "Problem",
-    "QuestionBody",
-    "RefusalBody",
-    "RequestName",
-    "RequestOut",
-    "TokenBody",
-    "TokenIssued",
-    "TokenName",
-    "TokenOut",
-    "UserOut",
-    "VerifyOut",
-]
+from private_ate.datasets.dummy import DummyStudy
+from private_ate.domain import Domain
+from private_ate.ledger.chain import Entry
+from private_ate.parameters import Design, Estimand, Target
+from private_ate.privacy.levels import Level
+from private_ate.release import Release
+from private_ate.report.markup import STYLE
+from private_ate.service.policy import Budget, Dataset, Policy
+from private_ate.service.question import LONGEST_PURPOSE, Question
+from private_ate.service.refusals import Role, Scope
+from private_ate.service.store.events import Event
 
-DatasetName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+_WORD = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+DatasetName = Annotated[str, Path(pattern=_WORD)]
 RequestName = Annotated[str, Path(pattern=r"^r[0-9a-f]{31}$")]
 TokenName = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Name = Annotated[str, Field(pattern=_WORD)]
 Plain = bool | int | float | str | None
 
 
@@ -54,86 +51,79 @@ class _In(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class QuestionBody(_In):
+def _model_of(kind: type, limits: Mapping[str, Any]) -> Any:  # noqa: ANN401  # a model
+    """Return a dataclass as a model: its names and defaults, and limits on what is sent."""
+    made: dict[str, Any] = {}
+    for item in fields(kind):
+        usual = ... if item.default is MISSING else item.default
+        if isinstance(usual, tuple):  # a list, as JSON has it
+            usual = list(usual)
+        if item.default_factory is not MISSING:
+            usual = Field(default_factory=item.default_factory)
+        made[item.name] = (limits.get(item.name, bool), usual)
+    return create_model(kind.__name__, __base__=_In, **made)
+
+
+_Columns = list[Annotated[str, Field(max_length=200)]]
+_Chance = Annotated[float, Field(gt=0, lt=1)] | Annotated[str, Field(max_length=200)]
+_Positive = Annotated[float, Field(gt=0, lt=1e150)]
+_Coverage = Annotated[float, Field(ge=0.5, le=0.9999)]
+_Question = _model_of(
+    Question,
+    {
+        "dataset": Name,
+        "epsilon": Annotated[Exact, Field(examples=["0.3"])],
+        "method": Annotated[str, Field(max_length=40)],
+        "estimand": Estimand,
+        "among": Annotated[str, Field(max_length=200)] | None,
+        "target": Target,
+        "design": Design,
+        "probability": _Chance | None,
+        "by": Annotated[_Columns, Field(max_length=20, examples=[["sex", "age<65"]])],
+        "confidence": _Coverage | None,
+        "neighbors": Annotated[int, Field(ge=1, le=1000)],
+        "covariates": Annotated[_Columns, Field(max_length=1000)] | None,
+        "outcome_sd": _Positive | None,
+        "options": Annotated[dict[str, Plain | list[Plain]], Field(max_length=40)],
+        "purpose": Annotated[str, Field(max_length=LONGEST_PURPOSE)],
+    },
+)
+_Policy = _model_of(
+    Policy,
+    {
+        "methods": Annotated[list[str], Field(max_length=40)],
+        "estimands": Annotated[list[str], Field(max_length=10)],
+        "outcomes": Annotated[_Columns, Field(max_length=1000)] | None,
+        "subgroups": Annotated[_Columns, Field(max_length=1000)] | None,
+        "epsilon_per_request": Exact,
+        "epsilon_per_month": Exact,
+        "epsilon_at_least": Exact,
+        "requests_per_day": Annotated[int, Field(ge=0, le=10**6)],
+        "confidence_at_least": _Coverage,
+    },
+)
+
+
+class QuestionBody(_Question):  # type: ignore[misc]  # made from the fields
     """What an analyst asks; ``epsilon`` is a decimal text, and is kept exactly."""
 
-    dataset: Name
-    epsilon: Exact = Field(examples=["0.3"])
-    method: str = Field(default="auto", max_length=40)
-    estimand: Literal["ate", "att", "atc", "ato"] = "ate"
-    among: str | None = Field(default=None, max_length=200)
-    target: Literal["balance", "track"] = "balance"
-    design: Literal["unknown", "observational", "randomized"] = "unknown"
-    probability: (
-        Annotated[float, Field(gt=0, lt=1)] | Annotated[str, Field(max_length=200)] | None
-    ) = None
-    by: list[Annotated[str, Field(max_length=200)]] = Field(
-        default_factory=list, max_length=20, examples=[["sex", "age<65"]]
-    )
-    overall: bool = False
-    confidence: float | None = Field(default=0.95, ge=0.5, le=0.9999)
-    neighbors: int = Field(default=5, ge=1, le=1000)
-    covariates: list[Annotated[str, Field(max_length=200)]] | None = Field(
-        default=None, max_length=1000
-    )
-    outcome_sd: float | None = Field(default=None, gt=0, lt=1e150)
-    leave_out_undeclared: bool = False
-    options: dict[str, Plain | list[Plain]] = Field(default_factory=dict, max_length=40)
-    dummy: bool = False
-    purpose: str = Field(default="", max_length=300)
+    def question(self) -> Question:
+        """Return the question, read with the checks of the library."""
+        return Question.read(self.model_dump(include={item.name for item in fields(Question)}))
 
 
 class PlanBody(QuestionBody):
     """A question, and a half-width that is wanted."""
 
-    half_width: float | None = Field(default=None, gt=0, lt=1e150)
+    half_width: _Positive | None = None
 
 
-class BudgetOut(BaseModel):
-    """A population's budget: what it is, and what is left of it."""
-
-    population: str
-    epsilon: str
-    left: str
-    delta: str
-    delta_left: str
-
-
-class PolicyModel(_In):
+class PolicyModel(_Policy):  # type: ignore[misc]  # made from the fields
     """What a data set's policy approves by itself."""
 
-    automatic: bool = True
-    methods: list[str] = Field(default=["calibrated", "blocks"], max_length=40)
-    estimands: list[str] = Field(default=["ate", "att", "atc", "ato"], max_length=10)
-    outcomes: list[Annotated[str, Field(max_length=200)]] | None = Field(
-        default=None, max_length=1000
-    )
-    subgroups: list[Annotated[str, Field(max_length=200)]] | None = Field(
-        default=None, max_length=1000
-    )
-    epsilon_per_request: Exact = "0.5"
-    epsilon_per_month: Exact = "1"
-    epsilon_at_least: Exact = "0.01"
-    requests_per_day: int = Field(default=50, ge=0, le=10**6)
-    needs_interval: bool = False
-    confidence_at_least: float = Field(default=0.9, ge=0.5, le=0.9999)
-    two_persons: bool = False
-
-
-class DatasetOut(BaseModel):
-    """A data set as far as it is public."""
-
-    name: str
-    level: str
-    rows: int
-    rows_per_person: int
-    closed: bool
-    budget: BudgetOut
-    typical_epsilon: str
-    answers_left: int
-    domain: str
-    policy: PolicyModel
-    proposed_policy: PolicyModel | None = None  # waits for a second person
+    def policy(self) -> Policy:
+        """Return the policy, checked."""
+        return Policy.read(self.model_dump())
 
 
 class DatasetBody(_In):
@@ -141,67 +131,22 @@ class DatasetBody(_In):
 
     name: Name
     population: Name
-    level: Literal["label", "sample"]
+    level: Level
     epsilon: Exact | None = None
     delta: Exact = "0"
     domain: str = Field(max_length=60_000)
-    columns: list[Annotated[str, Field(max_length=200)]] = Field(min_length=1, max_length=5000)
+    columns: _Columns = Field(min_length=1, max_length=5000)
     rows: int = Field(ge=2, le=1 << 40)
     rows_per_person: int = Field(default=1, ge=1, le=10**6)
     source: str = Field(max_length=500)
     policy: PolicyModel = Field(default_factory=PolicyModel)
 
-
-class ExpectedOut(BaseModel):
-    """What to expect of an answer, in units of the outcome."""
-
-    error: float
-    noise_error: float
-    sampling_error: float
-    half_width: float
-    detectable_effect: float
-    adjusted: bool
-    note: str
-    arm: str | None = None
-    against: str | None = None
-
-
-class PlanOut(BaseModel):
-    """A plan: its hash, its cost, what to expect of it, and who would decide."""
-
-    plan: str
-    method: str
-    epsilon: str
-    delta: str
-    expected: ExpectedOut | None
-    contrasts: list[ExpectedOut]
-    answer: str
-    epsilon_needed: float | None
-    caveat: str
-    automatic: bool
-    objections: list[str]
-    budget: BudgetOut
-    answers_left: int
-    affordable: bool
-
-
-class RequestOut(BaseModel):
-    """A request as it may be shown: from the queue on nothing more, until its tick."""
-
-    id: str
-    dataset: str
-    analyst: str
-    plan: str
-    epsilon: str
-    delta: str
-    dummy: bool
-    state: str
-    code: str
-    reason: str
-    approved_by: list[str]
-    submitted: str
-    due: str | None
-    question: dict[str, Any]
+    def dataset(self, policy: Policy) -> Dataset:
+        """Return the data set, with this policy."""
+        return Dataset(
+            self.name, self.population, self.level, Domain.from_toml(self.domain),
+            tuple(self.columns), self.rows, self.rows_per_person, self.source, "", False, policy,
+        )  # fmt: skip
 
 
 class ApprovalBody(_In):
@@ -220,45 +165,65 @@ class TokenBody(_In):
     """A new token, of a new user or of one that is there."""
 
     owner: str = Field(max_length=200)
-    role: Literal["analyst", "curator", "auditor"]
-    scope: Literal["full", "read"] = "full"
+    role: Role
+    scope: Scope = "full"
     days: int = Field(default=90, ge=1, le=366)
 
 
-class TokenIssued(BaseModel):
+@dataclass(frozen=True, slots=True)
+class DatasetOut:
+    """A data set as far as it is public."""
+
+    name: str
+    level: str
+    rows: int
+    rows_per_person: int
+    closed: bool
+    budget: Budget
+    typical_epsilon: str
+    answers_left: int
+    domain: str
+    policy: Policy
+    proposed_policy: Policy | None = None  # waits for a second person
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOut:
+    """A request as it may be shown: from the queue on nothing more, until its tick."""
+
+    id: str
+    dataset: str
+    analyst: str
+    plan: str
+    epsilon: str
+    delta: str
+    dummy: bool
+    state: str
+    code: str
+    reason: str
+    approved_by: list[str]
+    submitted: str
+    due: str | None
+    question: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIssued:
     """The token, shown once."""
 
     token: str
 
 
-class TokenOut(BaseModel):
-    """A token without its secret."""
-
-    id: str
-    owner: str
-    role: str
-    scope: str
-    expires: str
-    revoked: bool
-
-
-class UserOut(BaseModel):
-    """A user, and how many valid tokens it has."""
-
-    name: str
-    role: str
-    revoked: bool
-    tokens: int
-
-
-class CloseOut(BaseModel):
+@dataclass(frozen=True, slots=True)
+class CloseOut:
     """A data set that takes no more requests."""
 
     name: str
     closed: bool
 
 
-class VerifyOut(BaseModel):
+@dataclass(frozen=True, slots=True)
+class VerifyOut:
     """Whether both histories verify, and the ledger's end as far as answers are visible."""
 
     verified: bool
@@ -268,15 +233,8 @@ class VerifyOut(BaseModel):
     checked: str
 
 
-class HeadOut(BaseModel):
-    """An end of the ledger's history."""
-
-    at: str
-    entries: int
-    hash: str
-
-
-class HealthOut(BaseModel):
+@dataclass(frozen=True, slots=True)
+class HealthOut:
     """Whether the service answers."""
 
     status: Literal["ok"]
@@ -291,3 +249,55 @@ class Problem(BaseModel):
     detail: str
     code: str
     instance: str = ""
+
+
+class Csv(Response):
+    """A table."""
+
+    media_type = "text/csv"
+
+
+class ReleaseJson(JSONResponse):
+    """A release as JSON, as the ledger keeps it."""
+
+    def render(self, content: str) -> bytes:
+        """Return the text as it is."""
+        return content.encode()
+
+
+class Lines(StreamingResponse):
+    """A JSON object a line."""
+
+    media_type = "application/x-ndjson"
+
+
+def release_page(text: str) -> HTMLResponse:
+    """Return the self-contained page of a release: its own style by its hash, and no more."""
+    mark = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{mark}'; frame-ancestors 'none'; sandbox"
+    page = Release.from_json(text).to_html()
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+
+def dummy_csv(study: DummyStudy) -> Csv:
+    """Return made-up data as a file."""
+    headers = {"X-Known-Effect": f"{study.effect:g}"}
+    return Csv(study.frame.write_csv(), headers=headers)
+
+
+def audit_lines(entries: list[Entry], events: list[Event]) -> Lines:
+    """Return the public part of ledger and events, a JSON object a line."""
+    return Lines(_chunks(_lines(entries, events)))
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[str]:
+    """Join lines by the thousand: each chunk is a step of a thread."""
+    while chunk := "".join(islice(lines, 1000)):
+        yield chunk
+
+
+def _lines(entries: list[Entry], events: list[Event]) -> Iterator[str]:
+    for name, items in (("ledger", entries), ("event", events)):
+        for item in items:
+            plain: dict[str, Any] = {"chain": name, **asdict(item)}
+            yield json.dumps(plain, ensure_ascii=True) + "\n"

@@ -23,23 +23,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO, cast
 
-from private_ate.ledger.store import Execute, Store
-from private_ate.service.chain_heads import publish_heads
-from private_ate.service.operations import now
+from private_ate.ledger.store import Execute, Store, one
+from private_ate.service.histories import publish_heads
 from private_ate.service.release_times import job_seconds, visible_time
 from private_ate.service.sources import open_source
-from private_ate.service.store.catalogue import find_dataset
-from private_ate.service.store.requests import RequestRow, find_request, move
-from private_ate.service.store.tables import one, rows_of
-from private_ate.service.store.worker_events import (
+from private_ate.service.store.catalogue import find_dataset, unchecked_datasets, write_file_check
+from private_ate.service.store.events import now
+from private_ate.service.store.requests import (
+    RequestRow,
+    find_request,
+    move,
     publish_steps,
-    unchecked_datasets,
     unpublished,
-    write_file_check,
 )
-from private_ate.service.worker.job import UNAVAILABLE, Aim, Order, Report
-
-__all__ = ["Worker", "WorkerSettings"]
+from private_ate.service.worker.order import UNAVAILABLE, Aim, Order, Report
 
 log = logging.getLogger("private_ate.service.worker")
 
@@ -174,25 +171,23 @@ class Worker:
             return
         with self.store.transaction() as execute:
             self._beat(execute)
-            dead = rows_of(
-                execute,
+            dead = execute(
                 "SELECT DISTINCT r.worker FROM service_requests r LEFT JOIN service_workers w "
                 "ON w.name = r.worker WHERE r.claim <> '' AND r.state IN ('queued', 'charged') "
                 "AND r.worker <> ? AND COALESCE(w.beat, 0) < ?",
-                self.name, moment - LEASE,
-            )  # fmt: skip
+                (self.name, moment - LEASE),
+            ).rows
         for (name,) in dead:
             self.abandon_claims(str(name))
 
     def abandon_claims(self, worker: str) -> None:
         """Give up what a worker that is gone had claimed: charged, and lost."""
         with self.store.snapshot() as execute:
-            left = rows_of(
-                execute,
+            left = execute(
                 "SELECT id FROM service_requests WHERE worker = ? AND claim <> '' "
                 "AND state IN ('queued', 'charged')",
-                worker,
-            )
+                (worker,),
+            ).rows
         for (name,) in left:
             row = self._take_over(str(name), worker)
             if row is not None:

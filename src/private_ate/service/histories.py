@@ -1,4 +1,4 @@
-"""Published heads: the ends of both histories, kept outside the database they are about.
+"""Both histories, the ledger's and the service's: their published ends, and whether they verify.
 
 A backup that is restored gives budget back, and its chains are valid. So a worker writes the newest
 heads to a file of its own after each job, and neither process starts on a store that lacks them.
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from private_ate.errors import LedgerError
-from private_ate.ledger.store import Execute, Store, last_hash
-from private_ate.service.store.events import last_event, time_text
-from private_ate.service.store.tables import one, rows_of
+from private_ate.ledger.ledger import Ledger
+from private_ate.ledger.store import Execute, Store, last_hash, one
+from private_ate.service.store.events import last_event, read_events, time_text, verify_events
 
-__all__ = ["Head", "first_hidden", "holds_head", "publish_heads", "require_heads", "visible_heads"]
+_HOLDS: Final = 60_000  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def first_hidden(execute: Execute, moment: int) -> int:
         "(r.state IN ('done', 'lost', 'refused', 'cancelled') AND r.visible <= ?)",
         moment,
     )
-    return 1 << 60 if found is None or found[0] is None else int(str(found[0]))
+    return 1 << 60 if found is None or found[0] is None else int(found[0])
 
 
 def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
@@ -89,15 +92,14 @@ def visible_heads(store: Store, moment: int, last: int = 100) -> list[Head]:
     """
     with store.snapshot() as execute:
         end = first_hidden(execute, moment)
-        rows = rows_of(
-            execute,
+        rows = execute(
             "SELECT e.sequence, e.hash, e.at, r.visible FROM entries e "
             "LEFT JOIN service_requests r ON r.id = e.request AND e.kind IN ('charge', 'release') "
             "WHERE e.sequence < ? ORDER BY e.sequence DESC LIMIT ?",
-            end, last,
-        )  # fmt: skip
+            (end, last),
+        ).rows
     return [
-        Head(str(at) if not visible else time_text(int(str(visible))), int(str(number)), str(hash_))
+        Head(time_text(visible) if visible else at, number, hash_)
         for number, hash_, at, visible in rows
     ]
 
@@ -109,3 +111,40 @@ def holds_head(store: Store, head: str, entries: int) -> bool:
             execute, "SELECT 1 FROM entries WHERE hash = ? AND sequence <= ?", head, entries
         )
     return found is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How both histories were found, and when; ``problem`` is empty if they verify."""
+
+    events: int
+    problem: str
+    at: int
+
+
+@dataclass(slots=True)
+class RecentCheck:
+    """Makes checks of a store, and remembers the last."""
+
+    store: Store
+    clock: Callable[[], int]
+    _last: Check | None = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def newest(self) -> Check:
+        """Return a check that is a minute old at most."""
+        with self._lock:  # one at a time: who comes meanwhile gets the same
+            moment, known = self.clock(), self._last
+            if known is None or not 0 <= moment - known.at < _HOLDS:
+                known = self._last = self._check(moment)
+            return known
+
+    def _check(self, moment: int) -> Check:
+        with self.store.snapshot() as execute:
+            events = read_events(execute)
+        try:
+            Ledger(self.store).verify()
+            verify_events(events)
+        except LedgerError as error:
+            return Check(len(events), str(error), moment)
+        return Check(len(events), "", moment)
