@@ -13,8 +13,8 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.binding import Charge
+from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.ledger import Ledger
 
 _ROUNDS = 5

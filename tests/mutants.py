@@ -477,9 +477,9 @@ MUTANTS = (
     ),
     Mutant(
         "a pooled effect forgets the noise of its sites",
-        "sites/input.py",
-        "return self.sampling + self.noise",
-        "return self.sampling",
+        "sites/combine.py",
+        "v = np.array([one.sampling_variance + one.noise_variance for one in read])",
+        "v = np.array([one.sampling_variance for one in read])",
         "tests/unit/sites/test_combine.py",
     ),
     Mutant(
@@ -604,8 +604,8 @@ MUTANTS = (
     Mutant(
         "the outcome of a row that takes no part is added to the comparison",
         "methods/blocks/compare.py",
-        "away = (_outcomes(block) - centre) * block.shares",
-        "away = _outcomes(block) - centre",
+        "away = (outcomes_of(block) - centre) * block.shares",
+        "away = outcomes_of(block) - centre",
         "tests/properties/test_missing_replay.py",
     ),
     Mutant(

@@ -35,11 +35,11 @@ def plan(
     )
     from private_ate.planning import plan_ate  # as above
 
-    declared = None
+    source: Any
     if data is None:
         source, known, declared = _planned_study(given)
     else:
-        source, known = described(data, given), declared_domain(given)
+        source, known, declared = described(data, given), declared_domain(given), None
     settings = [*(given["settings"] or []), *["means=true"] * given["means"]]
     chosen = method_options("auto", given["level"], settings)
     with watch("planning", quiet=given["quiet"] or given["json"]) as progress:

@@ -168,7 +168,8 @@ class _Subgroups:
         return PlannedRow(
             errors,
             sum(self.counts[place] for place in held),
-            *((labels[row.arm], labels[row.against]) if labels else ()),
+            labels[row.arm] if labels else None,
+            labels[row.against] if labels else None,
             subgroup=row.subgroup,
         )
 

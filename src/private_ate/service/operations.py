@@ -37,9 +37,9 @@ from private_ate.service.store import catalogue, users
 from private_ate.service.store.catalogue import find_dataset, find_population
 from private_ate.service.store.events import Event, are_two_persons, now, read_events
 from private_ate.service.store.group_commit import Group
+from private_ate.service.store.request_states import State
 from private_ate.service.store.requests import (
     RequestRow,
-    State,
     approvers_of,
     assign_slots,
     count_requests,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def _coverage(named: Mapping[str, Release], confidence: float | str | None) -> f
 
 
 def _site(name: str, release: Release) -> Site:
-    own = {"name": name, "population": release.facts.population}
+    own: dict[str, Any] = {"name": name, "population": release.facts.population}
     held = {item.name: getattr(release, item.name) for item in fields(Site) if item.name not in own}
     return Site(**own, **held)
 

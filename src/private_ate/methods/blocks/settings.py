@@ -41,9 +41,10 @@ class ReleasedWeights:
     worth: float
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, of which two bases may not both have any
-class BlocksSettings(Settings):
-    """Settings of the blocks method.
+# Without slots of its own: the class for several arms inherits those of `ArmsSettings`.
+@dataclass(frozen=True, kw_only=True)
+class _Blocks(Settings):
+    """What a release says of blocks, for any number of arms.
 
     With three arms or more the spread, the flags and the noise quantile belong to single contrasts
     and are absent.
@@ -80,9 +81,6 @@ class BlocksSettings(Settings):
         one model or one cut is then left out.
     """
 
-    methods: ClassVar[tuple[str, ...]] = ("blocks",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
-
     adjusted: bool
     model: str | Absent = ABSENT
     blocks: int | Absent = ABSENT
@@ -110,7 +108,21 @@ class BlocksSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlocksArmsSettings(BlocksSettings, ArmsSettings):
+class BlocksSettings(_Blocks):
+    """Settings of the blocks method for two arms.
+
+    Attributes
+    ----------
+    interval_covers : str
+        What the interval covers, and what not; only where one was asked for.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("blocks",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksArmsSettings(_Blocks, ArmsSettings):
     """Settings of the blocks method for three arms or more.
 
     Attributes
@@ -118,3 +130,6 @@ class BlocksArmsSettings(BlocksSettings, ArmsSettings):
     interval_covers : str
         What the intervals cover, and what not; only where they were asked for.
     """
+
+    methods: ClassVar[tuple[str, ...]] = ("blocks",)
+    levels: ClassVar[tuple[str, ...]] = ("sample",)

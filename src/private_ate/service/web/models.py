@@ -68,7 +68,7 @@ _Columns = list[Annotated[str, Field(max_length=200)]]
 _Chance = Annotated[float, Field(gt=0, lt=1)] | Annotated[str, Field(max_length=200)]
 _Positive = Annotated[float, Field(gt=0, lt=1e150)]
 _Coverage = Annotated[float, Field(ge=0.5, le=0.9999)]
-_Question = _model_of(
+_Question: Any = _model_of(
     Question,
     {
         "dataset": Name,
@@ -88,7 +88,7 @@ _Question = _model_of(
         "purpose": Annotated[str, Field(max_length=LONGEST_PURPOSE)],
     },
 )
-_Policy = _model_of(
+_Policy: Any = _model_of(
     Policy,
     {
         "methods": Annotated[list[str], Field(max_length=40)],
