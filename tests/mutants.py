@@ -183,8 +183,8 @@ MUTANTS = (
     ),
     Mutant(
         "the weights' rounding is not paid for",
-        "methods/published/regression.py",
-        "sensitivity=math.ceil(Fraction(sensitivity) / grid) + dimension",
+        "methods/published/matching.py",
+        "sensitivity=math.ceil(Fraction(sensitivity) / grid) + weights.size",
         "sensitivity=math.ceil(Fraction(sensitivity) / grid)",
         "tests/attacks/test_rounding.py",
     ),
@@ -197,7 +197,7 @@ MUTANTS = (
     ),
     Mutant(
         "the rounding of several arms' scores is not paid for",
-        "methods/published/regression.py",
+        "methods/published/matching.py",
         "(2 << self.bits) + self.arms",
         "(2 << self.bits)",
         "tests/attacks/test_rounding.py",
@@ -225,7 +225,7 @@ MUTANTS = (
     ),
     Mutant(
         "an arm may be used too seldom to stand for all",
-        "methods/published/limits.py",
+        "methods/published/effect.py",
         "return max(-(-(arms.total - size) // size), round(smallest * arms.smaller / size))",
         "return max(1, round(smallest * arms.smaller / size))",
         "tests/properties/test_several_arms_matching.py",
