@@ -386,7 +386,7 @@ MUTANTS = (
     ),
     Mutant(
         "extra passes of the private solver are announced",
-        "models/private_logistic.py",
+        "models/private_score.py",
         "quiet = self.study.unannounced()",
         "quiet = self.study",
         "tests/attacks/test_progress.py",

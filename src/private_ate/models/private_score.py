@@ -1,26 +1,35 @@
-"""Logistic regression under objective perturbation, by folds over the rows.
+"""Models of the treatment under objective perturbation, by folds over the rows.
 
-The model is one of treatment on standardised covariates. The walk to the minimum also serves
-balancing weights.
+With f = z·w and p = σ(f), the derivatives of a treated and of a control row's loss are
+
+    ATE: −1/p and 1/(1 − p)        ATT: −1 and p/(1 − p)        ATC: −(1 − p)/p and 1,
+
+so that the gradient vanishes exactly where the weighted sums of z agree in both arms. Beyond
+|f| = log((1 − η)/η) these losses go on along their tangent: they stay convex, and one row's slope
+and curvature are bounded. The loss whose weights are those of the ATO, 1 − p and p, is the logistic
+one and needs no tangent. Proofs: docs/proofs/orthogonal.md for the logistic loss, section 12 of
+docs/proofs/baselines.md for the others.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Bits, Floats
 from private_ate.models.folds import LossSums, by_chunks
+from private_ate.models.standardization import Scaling
+from private_ate.parameters import Estimand
 from private_ate.privacy.objective import LOGISTIC, LossBounds, Perturbation
 from private_ate.study import Block, Study
 
-__all__ = ["LogisticObjective", "PrivateFit", "RowFeatures"]
+__all__ = ["RowLoss", "ScoreObjective", "loss_bounds_of", "row_losses"]
 
 _START_ROWS = 20_000
 _START_PASSES = 15  # over the rows of the start
@@ -31,15 +40,48 @@ _NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
 
 
-class RowFeatures(Protocol):
-    """What a model sees of a row, by the row's own values alone."""
+@dataclass(frozen=True, slots=True)
+class RowLoss:
+    """Loss, slope and curvature of rows by their predictors, shape (m,) each."""
 
-    @property
-    def columns(self) -> int:
-        """The number of features (p), the constant among them."""
+    value: Floats
+    slope: Floats
+    curvature: Floats
 
-    def features(self, block: Block) -> Floats:
-        """Return the features of a block, all in [−1, 1], the constant first; shape (p, m)."""
+
+def loss_bounds_of(estimand: Estimand, truncation: float) -> LossBounds:
+    """Return bounds on one row's loss: its Lipschitz constant is 1/η (ATE) or (1 − η)/η."""
+    if estimand == "ato":
+        return LOGISTIC
+    least = Fraction(truncation)
+    odds = (1 - least) / least
+    return LossBounds(math.ceil(1 + odds if estimand == "ate" else odds), odds, None)
+
+
+def row_losses(estimand: Estimand, predictors: Floats, treated: Bits, truncation: float) -> RowLoss:
+    """Return the loss of each row with its derivatives, along the tangent beyond the knots."""
+    if estimand == "ato":
+        small = np.exp(-np.abs(predictors))
+        chance = np.where(predictors >= 0, 1.0, small) / (1.0 + small)
+        value = np.log1p(small) + np.maximum(predictors, 0.0) - treated * predictors
+        return RowLoss(value, chance - treated, chance * (1.0 - chance))
+    knot = math.log((1 - truncation) / truncation)
+    inside = np.clip(predictors, -knot, knot)
+    sign = np.where(treated, -1.0, 1.0)
+    growing = np.exp(sign * inside)  # (1 − p)/p of a treated row, p/(1 − p) of a control
+    match estimand:
+        case "ate":
+            curved, straight = np.ones_like(growing), np.ones_like(growing)
+        case "att":
+            curved, straight = (~treated).astype(np.float64), treated.astype(np.float64)
+        case "atc":
+            curved, straight = treated.astype(np.float64), (~treated).astype(np.float64)
+        case _:
+            assert_never(estimand)
+    slope = sign * (curved * growing + straight)
+    value = curved * growing + straight * sign * inside + slope * (predictors - inside)
+    curvature = curved * growing * (np.abs(predictors) <= knot)
+    return RowLoss(value, slope, curvature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +119,18 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateFit(ABC):
+class ScoreObjective:
     """A loss over rows of scaled covariates that is minimised under a perturbation.
 
     A row that takes no part adds nothing to the loss, one with a sampling weight its share.
+    Weights by the fitted score suit the ``estimand``; they are bounded by the ``truncation`` (η),
+    which the logistic loss, that of the ATO, does without.
     """
 
     study: Study = field(repr=False)
-    scaling: RowFeatures = field(repr=False)
+    scaling: Scaling = field(repr=False)
+    estimand: Estimand = "ato"
+    truncation: float = 0.0
 
     @property
     def dimension(self) -> int:
@@ -98,12 +144,13 @@ class PrivateFit(ABC):
 
     @property
     def loss_bounds(self) -> LossBounds:
-        """Bounds on the slope and the curvature of one row's loss: those of the logistic loss."""
-        return LOGISTIC
+        """Bounds on the slope and the curvature of one row's loss."""
+        return loss_bounds_of(self.estimand, self.truncation)
 
-    @abstractmethod
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
         """Return sums over rows of the loss and its derivatives; the Hessian only if asked for."""
+        kernel = by_chunks(_kernel(self, point, curved=curved))
+        return rows.fold(kernel, title="model of the treatment")
 
     def reach(self, direction: Floats) -> float:
         """Return the L1 norm, which bounds ``|z·direction|``."""
@@ -206,31 +253,18 @@ class PrivateFit(ABC):
         return _State(point, loss, gradient, hessian, direction, self.reach(direction))
 
 
-@dataclass(frozen=True, slots=True)
-class LogisticObjective(PrivateFit):
-    """The logistic loss of a model of treatment on scaled covariates."""
-
-    def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
-        """Return sums over rows of the loss and its derivatives."""
-        kernel = by_chunks(_kernel(self, point, curved=curved))
-        return rows.fold(kernel, title="model of the treatment")
-
-
 def _kernel(
-    objective: LogisticObjective, point: Floats, *, curved: bool
+    objective: ScoreObjective, point: Floats, *, curved: bool
 ) -> Callable[[Block], LossSums]:
+    scaling, estimand, truncation = objective.scaling, objective.estimand, objective.truncation
+
     def kernel(block: Block) -> LossSums:
-        features = objective.scaling.features(block)
-        linear = point @ features
-        treated, counted = block.treatment.astype(np.float64), block.shares
-        small = np.exp(-np.abs(linear))
-        probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
-        loss = (np.log1p(small) + np.maximum(linear, 0.0) - treated * linear) @ counted
-        gradient = features @ ((probability - treated) * counted)
+        features, counted = scaling.features(block), block.shares
+        found = row_losses(estimand, point @ features, block.treatment, truncation)
+        loss, gradient = float(found.value @ counted), features @ (found.slope * counted)
         if not curved:
-            return LossSums(treated.size, float(loss), gradient, _NO_HESSIAN)
-        # In place: no second large array.
-        features *= np.sqrt(probability * (1.0 - probability) * counted)
-        return LossSums(treated.size, float(loss), gradient, features @ features.T)
+            return LossSums(block.arm.size, loss, gradient, _NO_HESSIAN)
+        features *= np.sqrt(found.curvature * counted)  # in place: no second large array
+        return LossSums(block.arm.size, loss, gradient, features @ features.T)
 
     return kernel
