@@ -3,55 +3,75 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, get_args
 
+from private_ate.arguments import one_of, real_number
 from private_ate.errors import ArgumentError
 from private_ate.planning.plan import Plan, Planner, PlanRow, Reach
+from private_ate.privacy.budget import parse_epsilon
 from private_ate.request import Request
 
-__all__ = ["Solve", "make_plan"]
+__all__ = ["Solve", "Wanted", "make_plan"]
 
 Solve = Literal["epsilon", "rows"]
 
 LARGEST: Final = 64.0  # beyond this ε a wanted precision counts as unreachable
 MOST_ROWS: Final = 10**9
-_SMALLEST: Final = 1e-3
-_FEWEST: Final = 16
+# From where to where a search goes, and to which relative precision.
+_EPSILONS: Final = (1e-3, LARGEST, 1e-4)
+_ROWS: Final = (16.0, float(MOST_ROWS), 4e-3)
 _STEPS: Final = 48
 
 
-def make_plan(
-    planner: Planner,
-    request: Request,
-    budgets: list[float],
-    *,
-    wanted: float | None,
-    solve: Solve | None,
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which budgets to tabulate, which half-width to reach, and by which number."""
+
+    budgets: tuple[float, ...]
+    half_width: float | None
+    solve: Solve | None
+
+    @classmethod
+    def of(cls, epsilons: object, half_width: float | None, solve: Solve | None) -> Wanted:
+        """Check what a caller wants."""
+        if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Iterable):
+            msg = "epsilons is a list of budgets such as ['0.5', '1']"
+            raise ArgumentError(msg)
+        budgets = tuple(float(parse_epsilon(epsilon)) for epsilon in epsilons)
+        if half_width is not None:
+            half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
+        if solve is not None:
+            one_of("solve", solve, get_args(Solve))
+        return cls(budgets, half_width, solve)
+
+
+def make_plan(planner: Planner, request: Request, asked: Wanted) -> Plan:
     """Tabulate the budgets and search for what was asked."""
-    size = planner.size
-    if solve == "rows" or (solve is None and size is None):
+    size, wanted = planner.size, asked.half_width
+    plan = Plan(
+        request.level, (), wanted, None, "", planner.caveat, None, planner.method, request.coverage
+    )
+    if asked.solve == "rows" or (asked.solve is None and size is None):
         if wanted is None:
             msg = "to solve for the number of rows, say which half-width is wanted"
             raise ArgumentError(msg, parameter="half-width")
-        return _for_rows(planner, request, budgets, wanted)
+        return _for_rows(plan, planner, request, asked.budgets, wanted)
     if size is None:
         msg = "to solve for ε, say how many rows there are"
         raise ArgumentError(msg, parameter="rows")
-    rows = tuple(row for epsilon in budgets for row in planner.plan_rows(size, epsilon))
+    rows = tuple(row for epsilon in asked.budgets for row in planner.plan_rows(size, epsilon))
     if wanted is None:
-        return _plan(planner, request, rows)
+        return replace(plan, rows=rows)
     found = _as_designed(answer_with_epsilon(planner, size, wanted), request)
-    return _plan(
-        planner, request, rows,
-        half_width=wanted, epsilon_needed=found.adjusting or found.least,
-        answer=_epsilon_text(f"{wanted:g}{planner.whose}", found),
-    )  # fmt: skip
+    answer = _epsilon_text(f"{wanted:g}{planner.whose}", found)
+    return replace(plan, rows=rows, epsilon_needed=found.adjusting or found.least, answer=answer)
 
 
-def _for_rows(planner: Planner, request: Request, budgets: list[float], wanted: float) -> Plan:
+def _for_rows(
+    plan: Plan, planner: Planner, request: Request, budgets: Sequence[float], wanted: float
+) -> Plan:
     """Search for the rows at each budget; a row of the plan is about as many as were found."""
     needed: list[int | None] = []
     rows: list[PlanRow] = []
@@ -62,27 +82,8 @@ def _for_rows(planner: Planner, request: Request, budgets: list[float], wanted: 
         needed.append(None if size is None else int(size))
         rows += planner.plan_rows(MOST_ROWS if size is None else int(size), epsilon)
         texts.append(_rows_text(epsilon, found))
-    return _plan(
-        planner, request, tuple(rows),
-        half_width=wanted, rows_needed=tuple(needed),
-        answer=f"a half-width of {wanted:g}{planner.whose} needs " + "; ".join(texts),
-    )  # fmt: skip
-
-
-def _plan(
-    planner: Planner,
-    request: Request,
-    rows: tuple[PlanRow, ...],
-    *,
-    half_width: float | None = None,
-    epsilon_needed: float | None = None,
-    rows_needed: tuple[int | None, ...] | None = None,
-    answer: str = "",
-) -> Plan:
-    return Plan(
-        request.level, rows, half_width, epsilon_needed, answer, planner.caveat, rows_needed,
-        planner.method, request.coverage,
-    )  # fmt: skip
+    answer = f"a half-width of {wanted:g}{planner.whose} needs " + "; ".join(texts)
+    return replace(plan, rows=tuple(rows), rows_needed=tuple(needed), answer=answer)
 
 
 def _as_designed(found: Solution, request: Request) -> Solution:
@@ -134,38 +135,26 @@ class Solution:
 
 def answer_with_epsilon(planner: Planner, size: int, wanted: float) -> Solution:
     """Return the least ε whose half-width is as wanted, None if none up to 64 suffices."""
-
-    def at(epsilon: float) -> Reach:
-        return planner.reach(size, epsilon)
-
-    return _answer(at, wanted, _Range(_SMALLEST, LARGEST, 1e-4), lambda x: float(f"{x:.3g}"))
+    return _answer(
+        lambda epsilon: planner.reach(size, epsilon), wanted, _EPSILONS,
+        lambda x: float(f"{x:.3g}"),
+    )  # fmt: skip
 
 
 def answer_with_rows(planner: Planner, epsilon: float, wanted: float) -> Solution:
     """Return the least number of rows whose half-width is as wanted, None if 10⁹ are too few."""
-
-    def at(rows: float) -> Reach:
-        return planner.reach(max(round(rows), 1), epsilon)
-
-    return _answer(at, wanted, _Range(_FEWEST, MOST_ROWS, 4e-3), _rounded_up)
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Where to search, and to which relative precision."""
-
-    lowest: float
-    highest: float
-    precision: float
+    return _answer(
+        lambda rows: planner.reach(max(round(rows), 1), epsilon), wanted, _ROWS, _rounded_up
+    )
 
 
 def _answer(
     at: Callable[[float], Reach],
     wanted: float,
-    within: _Range,
+    within: tuple[float, float, float],
     shown: Callable[[float], float],
 ) -> Solution:
-    least = _search(lambda x: at(x).half_width <= wanted, within)
+    least = _search(lambda x: at(x).half_width <= wanted, *within)
     if least is None:
         return Solution(None, None)
     if at(shown(least)).adjusted:
@@ -175,22 +164,24 @@ def _answer(
         row = at(x)
         return row.adjusted and row.half_width <= wanted
 
-    adjusting = _search(adjusts, within)
+    adjusting = _search(adjusts, *within)
     return Solution(shown(least), None if adjusting is None else shown(adjusting))
 
 
-def _search(suffices: Callable[[float], bool], within: _Range) -> float | None:
+def _search(
+    suffices: Callable[[float], bool], lowest: float, highest: float, precision: float
+) -> float | None:
     """Return the least number that suffices, by a coarse grid and then by halving.
 
     The grid comes first: where a method switches to adjusting, width may rise with ε.
     """
-    step = math.log(within.highest / within.lowest) / _STEPS
-    grid = [math.log(within.lowest) + index * step for index in range(_STEPS + 1)]
+    step = math.log(highest / lowest) / _STEPS
+    grid = [math.log(lowest) + index * step for index in range(_STEPS + 1)]
     high = next((x for x in grid if suffices(math.exp(x))), None)
     if high is None or high == grid[0]:
-        return None if high is None else within.lowest
+        return None if high is None else lowest
     low = high - step
-    while high - low > within.precision:
+    while high - low > precision:
         middle = (low + high) / 2
         if suffices(math.exp(middle)):
             high = middle
