@@ -36,14 +36,14 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a row that changes its cell is paid for as one move",
-        "methods/survival/label.py",
+        "methods/survival/first_step.py",
         "moves=2 * request.rows_per_person",
         "moves=request.rows_per_person",
         "tests/attacks/test_survival.py",
     ),
     Mutant(
         "a pseudo-value moves its sum by half the range of the table",
-        "methods/survival/label.py",
+        "methods/survival/method.py",
         "largest * int(width)",
         "largest * int(width) // 2",
         "tests/attacks/test_survival.py",
@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "curves without an event tell no variance",
         "methods/survival/first_step.py",
-        "one.with_least_risk(least)",
-        "one",
+        "one.hazards.with_least_risk(least)",
+        "one.hazards",
         "tests/attacks/test_survival.py",
     ),
     Mutant(
