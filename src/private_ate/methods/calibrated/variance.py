@@ -1,6 +1,7 @@
 """The private variance behind intervals: squared differences of like pairs, and its share of ε.
 
-Rows of one arm that are near to each other in the covariates are like draws from one distribution, so half the squared difference of their outcomes estimates the variance of either.
+Rows of one arm that are near to each other in the covariates are like draws from one distribution,
+so half the squared difference of their outcomes estimates the variance of either.
 Covariates are public: which rows are compared costs nothing.
 """
 
