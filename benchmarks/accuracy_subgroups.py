@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from families import Study, make_study
+from families import make_study
 from scipy.special import softmax
 
 from private_ate import Domain, Interval, Release, Treatment, estimate_ate
