@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, WEIGHT_BITS

@@ -20,7 +20,6 @@ from private_ate.arrays import Codes, Integers
 from private_ate.domain import Survival
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
-from private_ate.facts import with_notes
 from private_ate.methods.calibrated.clipping import DECLARED_RANGE, outcomes_of
 from private_ate.methods.calibrated.design import Design, pose
 from private_ate.methods.calibrated.effects import estimate_quantities
@@ -56,7 +55,7 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import WEIGHT_BITS
 from private_ate.request import Request
-from private_ate.settings import ABSENT
+from private_ate.settings import ABSENT, with_notes
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["estimate_survival"]
