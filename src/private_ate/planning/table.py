@@ -138,12 +138,11 @@ def plan_subgroups(
             held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
             note = within[held[0]][-1].note if len(held) == 1 else f"{len(held)} cells"
             likely = erring.likely(row.weights), shown.likely(row.weights)
+            named = (labels[row.arm], labels[row.against]) if len(labels) > 2 else (None, None)
             return PlannedRow(
                 PredictedRow(erring.noises(row.weights), *likely, note=note),
-                sum(counts[place] for place in held),
-                *((labels[row.arm], labels[row.against]) if len(labels) > 2 else (None, None)),
-                subgroup=row.subgroup,
-            )
+                sum(counts[place] for place in held), *named, None, row.subgroup,
+            )  # fmt: skip
 
         return [planned(row) for row in rows]
 
