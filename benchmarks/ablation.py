@@ -112,11 +112,17 @@ def lines(family: str, epsilon: str, asked: argparse.Namespace) -> Iterator[dict
     seeds = range(asked.first_seed, asked.first_seed + asked.studies)
     studies = [make_study(family, asked.size, asked.dimension, None, seed) for seed in seeds]
     whole = None
+    kept: list[Cut] = []
     for part in ["", *filter(None, asked.parts.split(","))]:
         line = Line()
         with without(part):
-            for study, seed in zip(studies, seeds, strict=True):
-                add(line, study, cut(study, float(epsilon), seed, asked.partitions), part)
+            for place, (study, seed) in enumerate(zip(studies, seeds, strict=True)):
+                if part in ("", "flags") and place < len(kept):  # flags only widen intervals
+                    found = kept[place]
+                else:
+                    found = cut(study, float(epsilon), seed, asked.partitions)
+                kept += [found] if part == "" else []
+                add(line, study, found, part)
         whole = line.rmse if whole is None else whole
         yield {
             "family": family, "n": asked.size, "epsilon": epsilon, "studies": asked.studies,
