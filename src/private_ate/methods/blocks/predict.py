@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
+from private_ate.effects.estimate import Quantity
 from private_ate.effects.predictions import Prediction
-from private_ate.effects.quantities import Quantity
 from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.blocks.centres import GRID, Replay, half_width, joint_rule, quantity_of
 from private_ate.methods.blocks.compare import Forms, lifted_square
