@@ -470,7 +470,7 @@ MUTANTS = (
     ),
     Mutant(
         "several sites promise the smallest epsilon among them",
-        "sites/guarantee.py",
+        "sites/compatibility.py",
         "epsilon = max(one.epsilon for one in releases)",
         "epsilon = min(one.epsilon for one in releases)",
         "tests/unit/sites/test_combine.py",
