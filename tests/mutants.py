@@ -78,8 +78,8 @@ MUTANTS = (
     ),
     Mutant(
         "all units that are paid for include subgroups without an effect",
-        "methods/subgroups/rows.py",
-        "tuple(used), rows_compared(study, cells, found))",
+        "methods/subgroups.py",
+        "tuple(used), _rows_compared(study, cells, found))",
         "tuple(used), study)",
         "tests/unit/methods/test_subgroups.py",
     ),
@@ -92,7 +92,7 @@ MUTANTS = (
     ),
     Mutant(
         "subgroups count heads where sampling weights are declared",
-        "methods/subgroups/rows.py",
+        "methods/subgroups.py",
         "float(block.weights[counted(block)].sum())",
         "float(counted(block).sum())",
         "tests/unit/methods/test_subgroups.py",

@@ -20,7 +20,7 @@ from private_ate.release.metadata import Pair
 from private_ate.study import ArmSizes, Block, MatchingStudy, Rows, RowWeights, Study
 
 __all__ = [
-    "ArmBalance", "FoundArms", "count_arms", "greatest_over_pairs", "measure_arms",
+    "ArmBalance", "FoundArms", "count_arms", "found_arms", "greatest_over_pairs", "measure_arms",
     "note_few_units", "pair_model", "warn_of_overlap",
 ]  # fmt: skip
 
@@ -71,7 +71,7 @@ class FoundArms:
 
 def count_arms(public: Study) -> FoundArms:
     """Count the arms of public rows; refuse one without units, outcomes or sampling weights."""
-    found = public.fold(_count, title="arms")
+    found = public.fold(found_arms, title="arms")
     counted = (found.everyone.counts, found.observed.counts, found.members.counts)
     sizes = zip(*counted, strict=True)
     labels = public.domain.treatment.coded
@@ -99,7 +99,8 @@ def count_arms(public: Study) -> FoundArms:
     return found
 
 
-def _count(block: Block) -> FoundArms:
+def found_arms(block: Block) -> FoundArms:
+    """Return the counts of a block; a kernel."""
     members = block.observed & (block.weights > 0)
     return FoundArms(
         ArmSizes.count(block.arm, block.arms),

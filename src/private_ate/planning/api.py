@@ -25,7 +25,7 @@ from private_ate.methods.assumptions import Assumptions
 from private_ate.methods.calibrated.clipping import WIDE_DEVIATIONS
 from private_ate.methods.composition import method_for, refuse_gaps
 from private_ate.methods.options import with_outcome_sd
-from private_ate.methods.outcomes.method import request_for
+from private_ate.methods.outcomes import request_for
 from private_ate.methods.probability import probability_of
 from private_ate.methods.registry import Method
 from private_ate.parameters import Design, Estimand, SurvivalQuantity, Target

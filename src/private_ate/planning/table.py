@@ -19,8 +19,12 @@ from private_ate.effects.table import TableRow, pairs_in_order, table_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.registry import Method
-from private_ate.methods.subgroups.method import learned_for_subgroups, overlap_of_subgroup
-from private_ate.methods.subgroups.rows import ComparedSubgroups, groups_of
+from private_ate.methods.subgroups import (
+    ComparedSubgroups,
+    groups_of,
+    learned_for_subgroups,
+    overlap_of_subgroup,
+)
 from private_ate.planning.plan import PlannedRow, Planner
 from private_ate.planning.rows import rows_like
 from private_ate.privacy.levels import has_public_covariates
@@ -138,11 +142,13 @@ def plan_subgroups(
             held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
             note = within[held[0]][-1].note if len(held) == 1 else f"{len(held)} cells"
             likely = erring.likely(row.weights), shown.likely(row.weights)
-            named = (labels[row.arm], labels[row.against]) if len(labels) > 2 else (None, None)
             return PlannedRow(
                 PredictedRow(erring.noises(row.weights), *likely, note=note),
-                sum(counts[place] for place in held), *named, None, row.subgroup,
-            )  # fmt: skip
+                sum(counts[place] for place in held),
+                labels[row.arm] if len(labels) > 2 else None,
+                labels[row.against] if len(labels) > 2 else None,
+                subgroup=row.subgroup,
+            )
 
         return [planned(row) for row in rows]
 
@@ -159,7 +165,7 @@ def _scaled(part: int, size: int, whole: int) -> int:
 def _advice(compared: ComparedSubgroups, request: Request) -> str:
     """Say which cells have no row, and that many cells are better paid for together too."""
     lacking = [
-        cell.name for cell in compared.found if cell.everyone.total and not cell.is_comparable
+        cell.name for cell in compared.found if cell.arms.everyone.total and not cell.is_comparable
     ]
     text = f"; no effect in {'; '.join(lacking)}: an arm is missing there" if lacking else ""
     used = compared.used

@@ -37,7 +37,7 @@ from private_ate.methods.calibrated.private import (
 from private_ate.methods.calibrated.weights import PublicWeights, weigh
 from private_ate.methods.composition import options_of
 from private_ate.methods.registry import Method
-from private_ate.methods.subgroups.method import estimate_subgroups
+from private_ate.methods.subgroups import estimate_subgroups
 from private_ate.methods.survival.curves import LABEL_SHARE, SAMPLE_SHARE
 from private_ate.methods.survival.first_step import (
     FirstStep,
