@@ -372,14 +372,14 @@ MUTANTS = (
     ),
     Mutant(
         "the planner recommends twice the ε",
-        "planning/solve.py",
+        "planning/plan.py",
         'lambda x: float(f"{x:.3g}")',
         'lambda x: float(f"{2 * x:.3g}")',
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
         "the planner names rows at which nothing is adjusted for",
-        "planning/solve.py",
+        "planning/plan.py",
         "size = found.adjusting or found.least",
         "size = found.least",
         "tests/unit/test_planning.py",

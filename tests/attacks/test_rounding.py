@@ -14,8 +14,7 @@ from studies import make_study
 from private_ate.baselines.perturbation import Budget, release_vector
 from private_ate.methods.published import matching
 from private_ate.methods.published.matching import ScoreNoise, release_model
-from private_ate.models.newton import SOLVER_GRADIENT
-from private_ate.models.propensity import PropensityModel
+from private_ate.models.propensity import SOLVER_GRADIENT, PropensityModel
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration

@@ -16,8 +16,7 @@ from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Recording
 from private_ate.baselines.estimand_weights import balancing_weights
 from private_ate.engines.local import LocalStudy
-from private_ate.models.private_score import ScoreObjective, loss_bounds_of, row_losses
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective, loss_bounds_of, row_losses
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 from private_ate.request import Request
 from replaced_records import assert_promises_hold

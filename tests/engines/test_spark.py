@@ -28,8 +28,8 @@ from private_ate.engines.spark import SparkStudy, _add_up
 from private_ate.engines.spark_columns import SparkColumns, is_spark_frame
 from private_ate.errors import RecordsError
 from private_ate.models.folds import Total
+from private_ate.models.private_score import _moments
 from private_ate.models.propensity import fit_propensity
-from private_ate.models.standardization import _moments
 
 ROWS = 20_000
 SAME_FIT = 1e-10  # both fits stop at a gradient of 1e-10; order of additions does the rest

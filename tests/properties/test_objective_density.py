@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.models.private_score import ScoreObjective
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 
 DIMENSION = 3

@@ -20,8 +20,7 @@ from private_ate.arrays import Floats, Integers
 from private_ate.baselines.estimand_weights import POPULATIONS, balancing_weights
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
-from private_ate.models.private_score import ScoreObjective
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective
 from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (

@@ -32,8 +32,7 @@ from private_ate.baselines.strata import (
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
-from private_ate.models.private_score import ScoreObjective
-from private_ate.models.standardization import release_scaling
+from private_ate.models.private_score import ScoreObjective, release_scaling
 from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
 from private_ate.release.metadata import Pair

@@ -23,8 +23,7 @@ from private_ate.baselines.row_splits import RowSplit, all_rows, split_rows
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
-from private_ate.models.newton import SOLVER_GRADIENT
-from private_ate.models.propensity import fit_propensity_obliviously
+from private_ate.models.propensity import SOLVER_GRADIENT, fit_propensity_obliviously
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (

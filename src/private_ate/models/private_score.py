@@ -7,7 +7,10 @@ With f = z·w and p = σ(f), the derivatives of a treated and of a control row's
 so that the gradient vanishes exactly where the weighted sums of z agree in both arms. Beyond
 |f| = log((1 − η)/η) these losses go on along their tangent: they stay convex, and one row's slope
 and curvature are bounded. The loss whose weights are those of the ATO, 1 − p and p, is the logistic
-one and needs no tangent. Proofs: docs/proofs/orthogonal.md for the logistic loss, section 12 of
+one and needs no tangent.
+
+Declared bounds are usually loose: released means and variances may bring every covariate to a scale
+on which a penalised model can see it, clipped to [−1, 1] again. Proofs: docs/proofs/orthogonal.md for the logistic loss, section 12 of
 docs/proofs/baselines.md for the others.
 """
 
@@ -24,12 +27,15 @@ import numpy as np
 
 from private_ate.arrays import Bits, Floats
 from private_ate.models.folds import LossSums, by_chunks
-from private_ate.models.standardization import Scaling
 from private_ate.parameters import Estimand
+from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import LOGISTIC, LossBounds, Perturbation
+from private_ate.privacy.quantization import noise_bits
 from private_ate.study import Block, Study
 
-__all__ = ["RowLoss", "ScoreObjective", "loss_bounds_of", "row_losses"]
+__all__ = [
+    "RowLoss", "Scaling", "ScoreObjective", "loss_bounds_of", "release_scaling", "row_losses",
+]  # fmt: skip
 
 _START_ROWS = 20_000
 _START_PASSES = 15  # over the rows of the start
@@ -38,6 +44,78 @@ _RENEWED = (0, 1, 2)  # which of them compute second derivatives anew; the other
 _EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
 _NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
+_LARGEST_SPREAD = 0.5
+_SMALLEST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """An affine map of every encoded covariate, followed by clipping; shape (d,) each."""
+
+    slope: Floats
+    shift: Floats
+
+    @property
+    def columns(self) -> int:
+        """The number of features (p): one per covariate and the constant."""
+        return self.slope.size + 1
+
+    def features(self, block: Block) -> Floats:
+        """Return a constant and the scaled covariates, all in [−1, 1]; shape (d + 1, m)."""
+        features = np.empty((self.slope.size + 1, block.arm.size))
+        features[0] = 1.0
+        scaled = features[1:]
+        np.multiply(block.covariates.T, self.slope[:, None], out=scaled)
+        scaled += self.shift[:, None]
+        np.clip(scaled, -1.0, 1.0, out=scaled)
+        return features
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Sums over rows of 2x − 1 and of 2(2x − 1)² − 1, in grid steps."""
+
+    steps: tuple[int, ...]
+
+    def __add__(self, other: _Moments) -> _Moments:
+        return _Moments(tuple(a + b for a, b in zip(self.steps, other.steps, strict=True)))
+
+
+def release_scaling(
+    study: Study, noise: Noise, *, epsilon: Fraction, changes: int, stretch: float
+) -> Scaling:
+    """Release the means and mean squares of all covariates and scale by them.
+
+    Neighbours: ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every
+    coordinate of the sum adds values in [−1, 1], rounded to the grid one by one; a row that takes
+    no part adds zero, one with a sampling weight something between. Cost: ε, by the L∞ mechanism.
+    Proof: docs/proofs/orthogonal.md.
+    """
+    bits = noise_bits(2 * changes, epsilon)
+    sums = study.fold(lambda block: _moments(block, bits), title="standardisation")
+    noisy = noise.cube(
+        "standardisation", sums.steps, sensitivity=2 * changes << bits, epsilon=epsilon
+    )
+    unit = study.size << (bits + 1)
+    released = np.array([value / unit for value in noisy]).reshape(2, study.dimension)
+    mean = np.clip(released[0], -1.0, 1.0)
+    square = np.clip((released[1] + 1) / 2, 0.0, 1.0)
+    noise_scale = changes / float(epsilon) / study.size
+    floor = max(8 * study.dimension * noise_scale / math.sqrt(3), _SMALLEST_SPREAD)
+    spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+    spread = np.minimum(np.maximum(spread, floor), _LARGEST_SPREAD)
+    width = np.minimum(stretch * spread, 1 + np.abs(mean))
+    return Scaling(2 / width, (-1 - mean) / width)
+
+
+def _moments(block: Block, bits: int) -> _Moments:
+    grid = float(1 << bits)
+    counted = block.shares
+    centred = 2 * block.covariates.T - 1
+    first = np.rint(np.rint(centred * grid) * counted).astype(np.int64).sum(axis=1)
+    np.square(centred, out=centred)
+    second = np.rint(np.rint((2 * centred - 1) * grid) * counted).astype(np.int64).sum(axis=1)
+    return _Moments(tuple(int(step) for step in (*first, *second)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,10 @@ minimiser's vectors add up to zero, so the fit works in coordinates V with ``W =
 there are K − 1 for every column. Of two arms V is ``w_1 − w_0``, the log odds of treatment, and J
 the logistic loss with ``(λ/2)‖V‖²``; of more B has orthonormal rows. Rows of B have the squared
 length c, one half or one, so that ``λ‖W‖² = cλ‖V‖²``.
+
+For public columns the walk to the minimum is damped Newton, which near the minimum makes do with
+one Hessian of all rows, corrected by a few that are at hand. For private ones it is a schedule that
+follows public numbers only.
 """
 
 from __future__ import annotations
@@ -13,23 +17,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.models.folds import Folds, LossSums, few_rows
-from private_ate.models.newton import (
-    PUBLIC_GRADIENT,
-    Derivatives,
-    Schedule,
-    minimize,
-    minimize_obliviously,
-)
 from private_ate.study import Block, Rows, Study
 
 __all__ = [
+    "SOLVER_GRADIENT",
     "PropensityModel",
+    "Schedule",
     "contrast_basis",
     "convexity",
     "fit_propensity",
@@ -43,6 +42,11 @@ __all__ = [
 _FEW: Final = 6_000
 _FEW_PER_WEIGHT: Final = 300
 _MOST_FEW: Final = 60_000
+SOLVER_GRADIENT: Final = 1e-9  # γ: the gradient norm that an oblivious fit provably reaches
+_PUBLIC_GRADIENT: Final = 1e-10  # the gradient norm that a fit of public columns reaches
+_CLOSE: Final = 1e-2  # squared Newton decrement below which full steps contract
+_STEPS: Final = 100
+_NEWTON_STEPS: Final = 6
 _TITLE: Final = "propensity model"
 _NO_HESSIAN: Final[Floats] = np.zeros((0, 0))
 
@@ -152,8 +156,8 @@ def fit_propensity(study: Study, ridge: float) -> PropensityModel:
     few = None
     if stride > 1:
         few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge, arms)
-        start = minimize(few, None, start, tolerance=1e-6).point
-    found = minimize(_Loss(study, ridge, arms), few, start, tolerance=PUBLIC_GRADIENT)
+        start = _minimize(few, None, start, tolerance=1e-6).point
+    found = _minimize(_Loss(study, ridge, arms), few, start, tolerance=_PUBLIC_GRADIENT)
     return PropensityModel.from_coordinates(found.point, arms, found.gradient_norm)
 
 
@@ -165,7 +169,7 @@ def fit_propensity_obliviously(rows: Rows, ridge: float, arms: int) -> Propensit
     """
     columns = rows.dimension + 1
     schedule = schedule_of(columns, ridge, arms)
-    found = minimize_obliviously(_Loss(rows, ridge, arms), (arms - 1) * columns, schedule)
+    found = _minimize_obliviously(_Loss(rows, ridge, arms), (arms - 1) * columns, schedule)
     return PropensityModel.from_coordinates(found.point, arms, found.gradient_norm)
 
 
@@ -177,14 +181,14 @@ class _Loss:
     ridge: float
     arms: int
 
-    def derivatives(self, point: Floats) -> Derivatives:
+    def derivatives(self, point: Floats) -> _Derivatives:
         """Return gradient, Hessian and value at some coordinates."""
         sums, penalty = self._fold(point, curved=True), convexity(self.ridge, self.arms)
         gradient = sums.gradient / sums.rows + penalty * point
         hessian = sums.hessian / sums.rows
         hessian[np.diag_indices(point.size)] += penalty
         loss = float(sums.loss / sums.rows + penalty / 2 * point @ point)
-        return Derivatives(gradient, hessian, loss)
+        return _Derivatives(gradient, hessian, loss)
 
     def gradient(self, point: Floats) -> Floats:
         """Return the gradient alone."""
@@ -244,3 +248,137 @@ def _linear(coefficients: Floats, covariates: Floats) -> Floats:
     linear: Floats = coefficients[:, 1:] @ covariates.T
     linear += coefficients[:, :1]
     return linear
+
+
+class _Derivatives(NamedTuple):
+    """A mean loss with its ridge at one point: gradient, Hessian and value."""
+
+    gradient: Floats
+    hessian: Floats
+    loss: float
+
+
+class _Minimum(NamedTuple):
+    """Where the walk ended, and the norm of the gradient when it was last measured."""
+
+    point: Floats
+    gradient_norm: float
+
+
+def _minimize(loss: _Loss, few: _Loss | None, start: Floats, *, tolerance: float) -> _Minimum:
+    """Run damped Newton; near the minimum, steps with a Hessian that was not computed anew.
+
+    ``few`` is the same loss over a few of the rows, or None.
+    """
+    current = start
+    gradient, hessian, value = loss.derivatives(current)
+    for _ in range(_STEPS):
+        if np.linalg.norm(gradient) <= tolerance:
+            # The last step needs no pass, and leaves a small part of the error measured.
+            last = np.linalg.solve(hessian, gradient)
+            return _Minimum(current - last, float(np.linalg.norm(gradient)))
+        step = np.linalg.solve(hessian, gradient).astype(np.float64)
+        reached = _Point(current, gradient)
+        if float(gradient @ step) <= _CLOSE:
+            reached = _polish(loss, few, reached, hessian, tolerance=tolerance)
+        if reached.point is current:  # far away, or near by the mean of a loss that is not
+            current, (gradient, hessian, value) = _descend(loss, current, step, value)
+            continue
+        current, gradient = reached
+        if np.linalg.norm(gradient) > tolerance:
+            gradient, hessian, value = loss.derivatives(current)
+    return _Minimum(current, float(np.linalg.norm(gradient)))
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What is known of a loss for every data set in the domain, and the steps that follow.
+
+    Attributes
+    ----------
+    smoothness, convexity : float
+        Bounds on the eigenvalues of the Hessian, from above (L) and from below (μ).
+    start : float
+        The loss at zero, which also bounds the penalty of the minimiser.
+    steepness : float
+        R²: along v a third derivative is at most R‖v‖ times the second.
+    """
+
+    smoothness: float
+    convexity: float
+    start: float
+    steepness: float
+
+    @property
+    def momentum(self) -> float:
+        """The constant momentum of Nesterov's method."""
+        ends = math.sqrt(self.smoothness), math.sqrt(self.convexity)
+        return (ends[0] - ends[1]) / (ends[0] + ends[1])
+
+    @property
+    def gradient_steps(self) -> int:
+        """The number of accelerated steps after which Newton's method squares its error."""
+        reduction = 2 * self.smoothness * 2 * self.start * 4 * self.steepness / self.convexity**2
+        shrinking = -math.log1p(-math.sqrt(self.convexity / self.smoothness))
+        return math.ceil(math.log(reduction) / shrinking)
+
+
+def _minimize_obliviously(loss: _Loss, size: int, schedule: Schedule) -> _Minimum:
+    """Walk from zero in a number of passes that follows public numbers, whatever the rows are.
+
+    Accelerated gradient steps reach the region where Newton's method squares its error, for every
+    data set in the domain; six Newton steps then bring the gradient norm below γ = 1e-9.
+    Proof: docs/proofs/propensity.md.
+    """
+    previous = current = np.zeros(size)
+    momentum = schedule.momentum
+    for _ in range(schedule.gradient_steps):
+        ahead = current + momentum * (current - previous)
+        previous, current = current, ahead - loss.gradient(ahead) / schedule.smoothness
+    for _ in range(_NEWTON_STEPS):
+        gradient, hessian, _ = loss.derivatives(current)
+        current = current - np.linalg.solve(hessian, gradient)
+    return _Minimum(current, float(np.linalg.norm(loss.gradient(current))))
+
+
+def _descend(
+    loss: _Loss, current: Floats, step: Floats, value: float
+) -> tuple[Floats, _Derivatives]:
+    """Go along a Newton step, half as far until the loss falls."""
+    size = 1.0
+    while True:
+        candidate = current - size * step
+        derivatives = loss.derivatives(candidate)
+        if derivatives.loss < value or size < 1e-6:
+            return candidate, derivatives
+        size /= 2
+
+
+class _Point(NamedTuple):
+    point: Floats
+    gradient: Floats
+
+
+def _polish(
+    loss: _Loss, few: _Loss | None, reached: _Point, hessian: Floats, *, tolerance: float
+) -> _Point:
+    """Repeat steps with one Hessian, while each shortens the gradient eightfold; keep no other.
+
+    If a few rows are at hand, the change of their Hessian since the first point is added to it:
+    its sampling error shrinks with the distance, so that steps are nearly Newton's own.
+    """
+    before = None
+    norm = float(np.linalg.norm(reached.gradient))
+    while norm > tolerance:
+        curvature = hessian
+        if few is not None:
+            now = few.derivatives(reached.point).hessian
+            before = now if before is None else before
+            curvature = hessian + (now - before)
+        ahead = reached.point - np.linalg.solve(curvature, reached.gradient)
+        gradient = loss.gradient(ahead)
+        shorter = float(np.linalg.norm(gradient))
+        if shorter > norm / 8:
+            break
+        reached, norm = _Point(ahead, gradient), shorter
+    return reached

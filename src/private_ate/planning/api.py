@@ -34,13 +34,14 @@ from private_ate.planning.assumptions import (
     OverlapGuess,
     StudySizes,
     describe_shares,
+    describe_weights,
+    made_up_rows,
     read_shares,
+    rows_like,
     settle_shares,
     spread_of,
 )
-from private_ate.planning.plan import Plan, Planner
-from private_ate.planning.rows import describe_weights, made_up_rows, rows_like
-from private_ate.planning.solve import Solve, Wanted, make_plan
+from private_ate.planning.plan import Plan, Planner, Solve, Wanted, make_plan
 from private_ate.planning.survival import foresee
 from private_ate.planning.table import plan_contrasts, plan_subgroups, plan_together
 from private_ate.privacy.levels import Level, has_public_covariates

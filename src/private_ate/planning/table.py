@@ -25,8 +25,8 @@ from private_ate.methods.subgroups import (
     learned_for_subgroups,
     overlap_of_subgroup,
 )
+from private_ate.planning.assumptions import rows_like
 from private_ate.planning.plan import PlannedRow, Planner
-from private_ate.planning.rows import rows_like
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.request import Request
 from private_ate.study import MatchingStudy

@@ -9,8 +9,7 @@ import pytest
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.published.matching import ScoreNoise, release_model
-from private_ate.models.newton import SOLVER_GRADIENT
-from private_ate.models.propensity import fit_propensity_obliviously
+from private_ate.models.propensity import SOLVER_GRADIENT, fit_propensity_obliviously
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from replay import Recording, broken_promises

@@ -11,8 +11,8 @@ from scipy import optimize
 from private_ate.domain import Domain, Interval
 from private_ate.engines import local
 from private_ate.engines.local import LocalStudy
-from private_ate.models.newton import SOLVER_GRADIENT
 from private_ate.models.propensity import (
+    SOLVER_GRADIENT,
     fit_propensity,
     fit_propensity_obliviously,
     schedule_of,

@@ -11,8 +11,8 @@ from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines import local
 from private_ate.engines.local import LocalStudy
 from private_ate.models import propensity
-from private_ate.models.newton import SOLVER_GRADIENT
 from private_ate.models.propensity import (
+    SOLVER_GRADIENT,
     PropensityModel,
     contrast_basis,
     fit_propensity,
@@ -193,7 +193,7 @@ def test_the_oblivious_fit_reaches_its_bound_on_adversarial_data(name, ridge):
 def test_the_accelerated_steps_alone_reach_the_region_where_newton_squares_its_error(
     name, monkeypatch
 ):
-    monkeypatch.setattr("private_ate.models.newton._NEWTON_STEPS", 0)
+    monkeypatch.setattr("private_ate.models.propensity._NEWTON_STEPS", 0)
     study = ADVERSARIAL[name]
     columns = study.dimension + 1
 

@@ -8,8 +8,7 @@ from scipy import stats
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.models.private_score import ScoreObjective
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration, proved_radius, radius_tail

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.models.newton import SOLVER_GRADIENT
 from private_ate.models.propensity import (
+    SOLVER_GRADIENT,
     PropensityModel,
     convexity,
     fit_propensity,
