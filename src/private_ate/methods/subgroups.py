@@ -165,7 +165,7 @@ class SubgroupRows:
         """What a release says of this subgroup."""
         domain, members = self.study.domain, self.arms.members
         sizes = dict(zip(domain.treatment.coded, members.counts, strict=True))
-        weight = ABSENT
+        weight: float | Absent = ABSENT
         if domain.weights is not None and self.study.size:
             weight = domain.weights.high * self.arms.weight
         return SubgroupNote(self.name, self.arms.everyone.total, sizes, self.is_comparable, weight)

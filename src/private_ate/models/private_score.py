@@ -10,8 +10,8 @@ and curvature are bounded. The loss whose weights are those of the ATO, 1 − p 
 one and needs no tangent.
 
 Declared bounds are usually loose: released means and variances may bring every covariate to a scale
-on which a penalised model can see it, clipped to [−1, 1] again. Proofs: docs/proofs/orthogonal.md for the logistic loss, section 12 of
-docs/proofs/baselines.md for the others.
+on which a penalised model can see it, clipped to [−1, 1] again. Proofs: docs/proofs/orthogonal.md
+for the logistic loss, section 12 of docs/proofs/baselines.md for the others.
 """
 
 from __future__ import annotations
