@@ -13,31 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from private_ate.arguments import check_name
 from private_ate.datasets.dummy import DummyStudy, draw_dummy
 from private_ate.errors import ArgumentError, LedgerError
+from private_ate.ledger.accounts import find_entry, one, read_entries
 from private_ate.ledger.chain import Entry, canonical
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.names import check_name
-from private_ate.ledger.store import Execute, Store, find_entry, one, read_entries
+from private_ate.ledger.stores import Execute, Store
 from private_ate.service.histories import RecentCheck, first_hidden
-from private_ate.service.limits import Limits, Shares
-from private_ate.service.policy import Balance, Dataset, Policy, Population
-from private_ate.service.question import Question
-from private_ate.service.refusals import (
-    Actor,
-    BudgetRefusal,
-    Conflict,
-    Forbidden,
-    Missing,
-    NotReady,
-)
+from private_ate.service.policy import Balance, Dataset, Limits, Policy, Population, Question
 from private_ate.service.release_times import dummy_bound, running_bound
 from private_ate.service.settling import Planned, Settled, job_size, plan_question, settle_question
+from private_ate.service.sharing import Group, Shares
 from private_ate.service.store import catalogue, users
 from private_ate.service.store.catalogue import find_dataset, find_population
 from private_ate.service.store.events import Event, are_two_persons, now, read_events
-from private_ate.service.store.group_commit import Group
-from private_ate.service.store.request_states import State
 from private_ate.service.store.requests import (
     RequestRow,
     approvers_of,
@@ -51,6 +41,15 @@ from private_ate.service.store.requests import (
     objections_to,
     spent_and_reserved,
     write_approval,
+)
+from private_ate.service.vocabulary import (
+    Actor,
+    BudgetRefusal,
+    Conflict,
+    Forbidden,
+    Missing,
+    NotReady,
+    State,
 )
 
 # A curator chooses a reason: a text of their own could reveal what they saw.

@@ -1,4 +1,4 @@
-"""Populations and data sets as they are declared, and what a data set's policy approves by itself.
+"""What is declared of a data set, asked of it, and approved by itself: plain values, read once.
 
 A population owns a budget; everything that a policy does not approve waits for a curator.
 """
@@ -6,19 +6,28 @@ A population owns a budget; everything that a policy does not approve waits for 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Final, cast
 
-from private_ate.arguments import exact_number, real_number, settle, truth_value, whole_number
+from private_ate.arguments import (
+    check_name,
+    exact_number,
+    real_number,
+    settle,
+    truth_value,
+    whole_number,
+)
 from private_ate.codec import DECIMAL, decode, encode
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.names import check_name
 from private_ate.methods.registry import METHODS, known_estimands
+from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level
+from private_ate.service.vocabulary import TooMany
 
 _Decimal = Annotated[str, DECIMAL]
 _NANO: Final = 10**9
@@ -279,3 +288,122 @@ def _columns(name: str, value: object) -> tuple[str, ...] | None:
 def _beyond(asked: tuple[str, ...], allowed: tuple[str, ...] | None) -> list[str]:
     """Return what is asked and not allowed."""
     return [] if allowed is None else [repr(name) for name in asked if name not in allowed]
+
+
+LONGEST_PURPOSE: Final = 300
+_MOST_COVARIATES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request as its analyst words it; ``dummy`` asks simulated data instead.
+
+    ``purpose`` says what the answer is for: curators read it, nothing is decided by it.
+    ``by`` may come as one text and is kept as a list.
+    Sampling weights are no part of it: those that a data set's domain declares are in force.
+    """
+
+    dataset: str
+    epsilon: Annotated[str, DECIMAL]
+    method: str = "auto"
+    estimand: str = "ate"
+    among: str | None = None
+    target: str = "balance"
+    design: str = "unknown"
+    probability: float | str | None = None
+    by: tuple[str, ...] | str = ()
+    overall: bool = False
+    confidence: float | None = 0.95
+    neighbors: int = 5
+    covariates: tuple[str, ...] | None = None
+    outcome_sd: float | None = None
+    leave_out_undeclared: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dummy: bool = False
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        parse_epsilon(self.epsilon)
+        settle(self, epsilon=str(self.epsilon).strip(), purpose=_purpose(self.purpose))
+        settle(self, by=(self.by,) if isinstance(self.by, str) else tuple(self.by))
+        names = self.covariates
+        if names is not None and not 0 < len(set(names)) == len(names) <= _MOST_COVARIATES:
+            msg = (
+                "covariates are a list of different column names, or null for all that are declared"
+            )
+            raise ArgumentError(msg)
+
+    @classmethod
+    def read(cls, plain: object) -> Question:
+        """Read a question from plain values; whatever is not known is refused."""
+        return decode(cls, plain, "a request")
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The question as plain JSON values."""
+        return cast("dict[str, Any]", encode(self))
+
+
+def _purpose(value: str) -> str:
+    """Read a line of text; what does not print could be shown as something else."""
+    text = value.strip()
+    if len(text) > LONGEST_PURPOSE or not text.isprintable():
+        msg = f"purpose is one line of text of at most {LONGEST_PURPOSE} characters"
+        raise ArgumentError(msg)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many requests an analyst has under way, waiting for a curator, and made in a day."""
+
+    under_way: int
+    waiting: int
+    a_day: int
+
+
+_MOST: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most requests of one analyst: under way, waiting for a curator, and in a day.
+
+    Requests for made-up data are counted by themselves, with the same limits. What was cancelled
+    counts in its day.
+    """
+
+    under_way: int = 10
+    waiting: int = 10
+    a_day: int = 100
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            settle(self, **{item.name: whole_number(item.name, getattr(self, item.name), 1, _MOST)})
+
+    @classmethod
+    def read(cls, plain: object) -> Limits:
+        """Build limits from plain values, as TOML gives them."""
+        return decode(cls, plain, "[limits]", "service.toml")
+
+    def require_room(self, found: Counts, *, dummy: bool) -> None:
+        """Refuse one more request of an analyst."""
+        about = "for made-up data " if dummy else ""
+        if found.a_day >= self.a_day:
+            msg = f"you may make {self.a_day} requests {about}in a day; ask again later"
+            raise TooMany(msg)
+        if found.under_way >= self.under_way:
+            msg = (
+                f"you have {found.under_way} requests {about}under way, the most that one analyst "
+                "may; wait for an answer or cancel one"
+            )
+            raise TooMany(msg)
+
+    def require_room_to_wait(self, found: Counts) -> None:
+        """Refuse one more request that would wait for a curator."""
+        if found.waiting >= self.waiting:
+            msg = (
+                f"you have {found.waiting} requests that wait for a curator, the most that one "
+                "analyst may; wait for a decision or cancel one"
+            )
+            raise TooMany(msg)

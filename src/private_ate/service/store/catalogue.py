@@ -10,23 +10,82 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import Final, cast, get_args
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+from urllib.parse import parse_qsl, urlencode
 
-from private_ate.arguments import one_of, whole_number
+from private_ate.arguments import check_name, one_of, whole_number
 from private_ate.charging import binding_of
+from private_ate.data.files import SUFFIXES, DataFile, described_file
 from private_ate.domain import Domain, require_one_outcome
 from private_ate.errors import ArgumentError
+from private_ate.ledger.accounts import one, read_rows
 from private_ate.ledger.chain import canonical
 from private_ate.ledger.cost import Amount, BudgetUnits
 from private_ate.ledger.ledger import grant_dataset
-from private_ate.ledger.names import check_name
 from private_ate.ledger.roles import Roles, declared_roles
-from private_ate.ledger.store import Execute, one, read_rows
+from private_ate.ledger.stores import Execute
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.service.policy import Dataset, Policy, Population
-from private_ate.service.refusals import Conflict, Missing
-from private_ate.service.sources import check_source, name_of
 from private_ate.service.store.events import CLOSED, are_two_persons, time_text, write_event
+from private_ate.service.vocabulary import Conflict, Missing
+
+_NAME: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}){0,4}"
+)
+READING: Final = ("sep", "decimal", "encoding", "header_row", "skip_rows", "sheet")
+_NUMBERS: Final = ("header_row", "skip_rows")
+_LONGEST: Final = 500
+
+
+def check_source(source: object) -> str:
+    """Return a source: plain words, no way out of the worker's folder, a reading that is known."""
+    name, _, reading = source.partition("?") if isinstance(source, str) else ("", "", "")
+    is_plain = _NAME.fullmatch(name) and ".." not in name and len(str(source)) <= _LONGEST
+    if not is_plain or not name.lower().endswith(SUFFIXES):
+        msg = (
+            f"the source is the name of a file ({', '.join(SUFFIXES)}) below the worker's folder, "
+            "of letters, digits, spaces, dots, hyphens and underscores, such as 2026/clinic.csv"
+        )
+        raise ArgumentError(msg)
+    if reading:
+        _read_as(Path(name), reading)
+    return str(source)
+
+
+def write_source(name: str, **reading: str | int | None) -> str:
+    """Return the source of a file, with what its reading has of its own; nothing says the usual."""
+    said = urlencode(
+        {key: one for key, one in reading.items() if one not in (None, "")}, safe=";,|:"
+    )
+    return check_source(f"{name}?{said}" if said else name)
+
+
+def name_of(source: str) -> str:
+    """Return the file's name without how it is read."""
+    return source.partition("?")[0]
+
+
+def open_source(folder: Path, source: str) -> DataFile | None:
+    """Return a file of the worker's folder as the library reads it; None if it is not there."""
+    name, _, reading = check_source(source).partition("?")
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()) or not path.is_file():
+        return None
+    return _read_as(path, reading) if reading else path
+
+
+def _read_as(path: Path, reading: str) -> DataFile:
+    said: dict[str, Any] = dict(parse_qsl(reading, keep_blank_values=True, separator="&"))
+    if not set(said) <= set(READING):
+        msg = f"behind its name a source says {', '.join(READING)} and nothing else"
+        raise ArgumentError(msg)
+    for key in set(_NUMBERS) & set(said):
+        if re.fullmatch("[0-9]{1,9}", said[key]):  # any other is refused as no number
+            said[key] = int(said[key])
+    found = described_file(path, **said)
+    return Path(found) if isinstance(found, str) else found
+
 
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_COLUMNS: Final = 5000

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from private_ate.errors import LedgerError
+from private_ate.ledger.accounts import one, read_rows, write_row
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.store import Execute, one, read_rows, write_row
-from private_ate.service.policy import Dataset, Wish
-from private_ate.service.question import Question
-from private_ate.service.refusals import Missing
+from private_ate.ledger.stores import Execute
+from private_ate.service.policy import Counts, Dataset, Question, Wish
 from private_ate.service.release_times import Pending, due_time, take_turns
 from private_ate.service.store.events import (
     CLOSED,
@@ -26,7 +25,7 @@ from private_ate.service.store.events import (
     time_text,
     write_event,
 )
-from private_ate.service.store.request_states import FINAL, MOVES, Counts, State
+from private_ate.service.vocabulary import FINAL, MOVES, Missing, State
 
 _DAY: Final = 24 * 3600 * 1000
 _MONTH: Final = 30 * _DAY

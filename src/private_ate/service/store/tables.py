@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.ledger.ledger import store_for
-from private_ate.ledger.store import TABLES, Store, one
-from private_ate.service.store.request_states import FINAL, MOVES
+from private_ate.ledger.accounts import GUARDS, TABLES, one
+from private_ate.ledger.stores import Guard, Store, append_only, store_for
 from private_ate.service.store.users import DECOY
+from private_ate.service.vocabulary import FINAL, MOVES
 
 _SERVICE: Final = (
     (
@@ -97,42 +97,11 @@ _WRONG_STEP: Final = (
 )
 _NO_STEP: Final = "a request that has ended stays as it is, and no state has a way back"
 _NEWEST: Final = "service_requests_never_go_back"  # a database without it is of an earlier version
-_SQLITE: Final = (
-    *(
-        f"CREATE TRIGGER IF NOT EXISTS service_events_never_{word} BEFORE {change} ON "
-        "service_events BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
-        for word, change in (("change", "UPDATE"), ("go", "DELETE"))
-    ),
-    (
-        "CREATE TRIGGER IF NOT EXISTS service_requests_stay BEFORE DELETE ON service_requests "
-        f"BEGIN SELECT RAISE(ABORT, '{_NO_STEP}'); END"
-    ),
-    (
-        f"CREATE TRIGGER IF NOT EXISTS {_NEWEST} BEFORE UPDATE ON service_requests "
-        f"WHEN {_WRONG_STEP} BEGIN SELECT RAISE(ABORT, '{_NO_STEP}'); END"
-    ),
-)
-_POSTGRES: Final = (
-    (
-        "CREATE OR REPLACE FUNCTION private_ate_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN RAISE EXCEPTION 'the history is append-only'; END $$"
-    ),
-    (
-        "CREATE OR REPLACE TRIGGER service_events_never_change BEFORE UPDATE OR DELETE OR "
-        "TRUNCATE ON service_events FOR EACH STATEMENT EXECUTE FUNCTION private_ate_append_only()"
-    ),
-    (
-        "CREATE OR REPLACE FUNCTION private_ate_no_way_back() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{_NO_STEP}'; END $$"
-    ),
-    (
-        "CREATE OR REPLACE TRIGGER service_requests_stay BEFORE DELETE OR TRUNCATE ON "
-        "service_requests FOR EACH STATEMENT EXECUTE FUNCTION private_ate_no_way_back()"
-    ),
-    (
-        f"CREATE OR REPLACE TRIGGER {_NEWEST} BEFORE UPDATE ON service_requests FOR EACH ROW "
-        f"WHEN ({_WRONG_STEP}) EXECUTE FUNCTION private_ate_no_way_back()"
-    ),
+_GUARDS: Final = (
+    *GUARDS,
+    *append_only("service_events"),
+    Guard("service_requests_stay", "service_requests", "DELETE", _NO_STEP),
+    Guard(_NEWEST, "service_requests", "UPDATE", _NO_STEP, _WRONG_STEP),
 )
 
 
@@ -155,7 +124,7 @@ _ROLE: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 def create(location: str | Path) -> Store:
     """Make the tables where they are not there yet, the ledger's among them."""
     store = store_for(location, must_exist=False)
-    _initialize(store, location)
+    store.initialize((*TABLES, *_SERVICE), _GUARDS)
     return store
 
 
@@ -167,38 +136,22 @@ def connect(location: str | Path) -> Iterator[Store]:
         try:
             with store.snapshot() as execute:
                 execute("SELECT COUNT(*) FROM service_approvals", ())
-                is_newest = one(execute, _catalogue(location), _NEWEST) is not None
+                is_newest = store.has_guard(execute, _NEWEST)
         except LedgerError as cause:
             if "service_approvals" in str(cause):  # both stores name the table that is not there
                 raise _absent() from cause
             raise
         if not is_newest:
-            _upgrade(store, location)
+            _upgrade(store)
         yield store
     finally:
         store.close()
 
 
-def _is_postgres(location: str | Path) -> bool:
-    return str(location).startswith(("postgresql://", "postgres://"))
-
-
-def _catalogue(location: str | Path) -> str:
-    """Return the query that finds a trigger by its name."""
-    if _is_postgres(location):
-        return "SELECT 1 FROM pg_trigger WHERE tgname = ?"
-    return "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = ?"
-
-
-def _initialize(store: Store, location: str | Path) -> None:
-    own = _POSTGRES if _is_postgres(location) else _SQLITE
-    store.initialize((*TABLES, *_SERVICE, *own))
-
-
-def _upgrade(store: Store, location: str | Path) -> None:
+def _upgrade(store: Store) -> None:
     """Make what a database of an earlier version lacks; the web's own role may not."""
     try:
-        _initialize(store, location)
+        store.initialize((*TABLES, *_SERVICE), _GUARDS)
     except LedgerError as cause:
         msg = (
             "this database is of an earlier version; open it once on the worker's side, with "

@@ -14,10 +14,11 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, cast, get_args
 
-from private_ate.arguments import one_of, whole_number
-from private_ate.ledger.names import check_analyst, fold_name
-from private_ate.ledger.store import Execute, one, read_rows
-from private_ate.service.refusals import (
+from private_ate.arguments import check_analyst, fold_name, one_of, whole_number
+from private_ate.ledger.accounts import one, read_rows
+from private_ate.ledger.stores import Execute
+from private_ate.service.store.events import REVOKED, time_text, write_event
+from private_ate.service.vocabulary import (
     Actor,
     Conflict,
     Missing,
@@ -27,7 +28,6 @@ from private_ate.service.refusals import (
     Unauthorized,
     with_article,
 )
-from private_ate.service.store.events import REVOKED, time_text, write_event
 
 _TOKEN: Final = re.compile(r"[0-9a-f]{12}")
 _NO_TOKEN: Final = "0" * 12

@@ -21,9 +21,9 @@ from urllib.parse import parse_qs
 
 from fastapi import Depends, Request, Response
 
-from private_ate.ledger.store import Store
-from private_ate.service.refusals import Actor, Forbidden, Session, TooMany, Unauthorized
+from private_ate.ledger.stores import Store
 from private_ate.service.store.users import SESSION, find_session, find_user, read_token
+from private_ate.service.vocabulary import Actor, Forbidden, Session, TooMany, Unauthorized
 
 log = logging.getLogger("private_ate.service.web")
 

@@ -12,7 +12,9 @@ from private_ate.errors import PrivateAteError
 from private_ate.methods.composition import takes
 from private_ate.methods.registry import AUTO, METHODS
 from private_ate.report.markup import Markup, element, join
-from private_ate.service.pages.layout import (
+from private_ate.service.policy import LONGEST_PURPOSE, Dataset, Question
+from private_ate.service.settling import Planned
+from private_ate.service.web.layout import (
     Fault,
     Field,
     button,
@@ -27,9 +29,6 @@ from private_ate.service.pages.layout import (
     show_fields,
     show_table,
 )
-from private_ate.service.policy import Dataset
-from private_ate.service.question import LONGEST_PURPOSE, Question
-from private_ate.service.settling import Planned
 
 
 def _read_probability(name: str, text: str) -> object:

@@ -14,7 +14,12 @@ from private_ate.errors import ArgumentError, DomainError
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.report.markup import Markup, element, join
 from private_ate.service.operations import Service
-from private_ate.service.pages.layout import (
+from private_ate.service.policy import Balance, Dataset, Policy, Question
+from private_ate.service.store.events import time_text
+from private_ate.service.store.requests import RequestRow
+from private_ate.service.vocabulary import Session, state_words
+from private_ate.service.web.authentication import CurrentSession, SubmittedForm, service_of
+from private_ate.service.web.layout import (
     Skip,
     alert,
     budget_bar,
@@ -30,7 +35,14 @@ from private_ate.service.pages.layout import (
     turn_pages,
     warning,
 )
-from private_ate.service.pages.questions import (
+from private_ate.service.web.models import (
+    DatasetName,
+    ReleaseJson,
+    RequestName,
+    dummy_csv,
+    release_page,
+)
+from private_ate.service.web.questions import (
     FIELDS,
     ask_plainly,
     compared,
@@ -39,20 +51,6 @@ from private_ate.service.pages.questions import (
     price,
     question_form,
     question_text,
-)
-from private_ate.service.policy import Balance, Dataset, Policy
-from private_ate.service.question import Question
-from private_ate.service.refusals import Session
-from private_ate.service.store.events import time_text
-from private_ate.service.store.request_states import state_words
-from private_ate.service.store.requests import RequestRow
-from private_ate.service.web.authentication import CurrentSession, SubmittedForm, service_of
-from private_ate.service.web.models import (
-    DatasetName,
-    ReleaseJson,
-    RequestName,
-    dummy_csv,
-    release_page,
 )
 
 router = APIRouter(include_in_schema=False)

@@ -1,19 +1,63 @@
-"""Group commit: what comes in while a transaction is written waits, and is written together.
+"""How threads of the web process share a processor and a disk: turns, and group commit.
 
-A durable commit waits for the disk, whatever it holds. Each piece of work has a savepoint of its
-own, so that a refusal undoes that piece alone; success is reported only when all is on disk.
+A durable commit waits for the disk, whatever it holds: what comes in while a transaction is written
+waits, and is written together. Each piece of work has a savepoint of its own, so that a refusal
+undoes that piece alone; success is reported only when all is on disk.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
 from private_ate.errors import PrivateAteError
-from private_ate.ledger.store import Execute, Store
+from private_ate.ledger.stores import Execute, Store
+from private_ate.service.vocabulary import TooMany
+
+
+@dataclass(slots=True)
+class Shares:
+    """Runs a few computations at a time, one for each user; some more wait for their turn.
+
+    A user has two places, and one when half of them are taken: so it takes as many users as half
+    the places to keep somebody else out.
+    """
+
+    at_once: int = 2  # a plan takes a second of a core
+    places: int = 12  # more threads that wait would hold up everything else
+    _held: Counter[str] = field(default_factory=Counter, repr=False)
+    _running: set[str] = field(default_factory=set, repr=False)
+    _news: threading.Condition = field(default_factory=threading.Condition, repr=False)
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[None]:
+        """Wait for a turn and keep it; refuse who has a full share, and everybody when full."""
+        with self._news:
+            taken = self._held.total()
+            share = 1 if 2 * taken >= self.places else 2
+            if taken >= self.places or self._held[name] >= share:
+                msg = "more plans and made-up data are asked for than can be made; wait a moment"
+                raise TooMany(msg)
+            self._held[name] += 1
+            self._news.wait_for(lambda: self._may_run(name))
+            self._running.add(name)
+        try:
+            yield
+        finally:
+            with self._news:
+                self._running.remove(name)
+                self._held[name] -= 1
+                self._held += Counter()  # drops users who hold nothing
+                self._news.notify_all()
+
+    def _may_run(self, name: str) -> bool:
+        return name not in self._running and len(self._running) < self.at_once
+
 
 Value = TypeVar("Value")
 _LONGEST: Final = 0.02  # seconds that a group waits for more, once several came at a time

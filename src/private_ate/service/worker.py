@@ -23,11 +23,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO, cast
 
-from private_ate.ledger.store import Execute, Store, one
+from private_ate.ledger.accounts import one
+from private_ate.ledger.stores import Execute, Store
 from private_ate.service.histories import publish_heads
+from private_ate.service.job import UNAVAILABLE, Aim, Order, Report
 from private_ate.service.release_times import job_seconds, visible_time
-from private_ate.service.sources import open_source
-from private_ate.service.store.catalogue import find_dataset, unchecked_datasets, write_file_check
+from private_ate.service.store.catalogue import (
+    find_dataset,
+    open_source,
+    unchecked_datasets,
+    write_file_check,
+)
 from private_ate.service.store.events import now
 from private_ate.service.store.requests import (
     RequestRow,
@@ -36,7 +42,6 @@ from private_ate.service.store.requests import (
     publish_steps,
     unpublished,
 )
-from private_ate.service.worker.order import UNAVAILABLE, Aim, Order, Report
 
 log = logging.getLogger("private_ate.service.worker")
 
@@ -220,7 +225,7 @@ class Worker:
     def _start(self, order: Order) -> Report | None:
         read, write = os.pipe()
         job = subprocess.Popen(  # noqa: S603  # our own module
-            [sys.executable, "-m", "private_ate.service.worker.job", str(write)],
+            [sys.executable, "-m", "private_ate.service.job", str(write)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             pass_fds=(write,), text=True,
         )  # fmt: skip

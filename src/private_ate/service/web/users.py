@@ -9,7 +9,25 @@ from fastapi.responses import HTMLResponse, Response
 
 from private_ate.report.markup import element
 from private_ate.service.operations import Service
-from private_ate.service.pages.layout import (
+from private_ate.service.store.users import (
+    Token,
+    User,
+    close_session,
+    open_session,
+    read_token,
+)
+from private_ate.service.vocabulary import Session, Unauthorized
+from private_ate.service.web.authentication import (
+    CurrentSession,
+    SubmittedForm,
+    UncheckedForm,
+    cookie_name,
+    require_origin,
+    service_of,
+    set_cookie,
+    settings_of,
+)
+from private_ate.service.web.layout import (
     Field,
     alert,
     button,
@@ -21,24 +39,6 @@ from private_ate.service.pages.layout import (
     respond,
     show_fields,
     show_table,
-)
-from private_ate.service.refusals import Session, Unauthorized
-from private_ate.service.store.users import (
-    Token,
-    User,
-    close_session,
-    open_session,
-    read_token,
-)
-from private_ate.service.web.authentication import (
-    CurrentSession,
-    SubmittedForm,
-    UncheckedForm,
-    cookie_name,
-    require_origin,
-    service_of,
-    set_cookie,
-    settings_of,
 )
 from private_ate.service.web.models import TokenName
 

@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.report.markup import STYLE, Markup, element, join
 from private_ate.service.policy import Balance
-from private_ate.service.refusals import Session
+from private_ate.service.vocabulary import Session
 
 Skip = Annotated[int, Query(ge=0, le=10**9)]
 
