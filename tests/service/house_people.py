@@ -9,8 +9,9 @@ from pathlib import Path
 from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.ledger.ledger import Ledger
+from private_ate.service.limits import Limits
 from private_ate.service.operations import Service
-from private_ate.service.policy import Dataset, Limits, Policy, Question
+from private_ate.service.policy import Dataset, Policy, Question
 from private_ate.service.store.catalogue import add_dataset, add_population
 from private_ate.service.store.events import now
 from private_ate.service.store.tables import create

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from house_people import ALICE, BOB, CAROL, CLINIC, WIDE
 
-from private_ate.service.policy import Limits, Policy
+from private_ate.service.limits import Limits
+from private_ate.service.policy import Policy
 from private_ate.service.release_times import (
     JobSize,
     Pending,

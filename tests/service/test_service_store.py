@@ -532,3 +532,14 @@ def test_a_copy_that_is_made_while_the_service_runs_holds_all_of_it(small_house,
     with connect(copy) as restored:
         require_heads(restored, heads)
         assert verify_service(restored).requests == 1
+
+
+def test_a_store_that_cannot_be_used_is_an_error(small_house, monkeypatch):
+    def broken(_):
+        msg = "the disk is full"
+        raise LedgerError(msg)
+
+    monkeypatch.setattr(type(small_house.store), "transaction", broken)
+
+    with pytest.raises(LedgerError, match="the disk is full"):
+        small_house.ask()

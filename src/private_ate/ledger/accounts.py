@@ -8,10 +8,8 @@ grow with the history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from functools import cache
-from typing import Any, Final, NoReturn, TypeVar, cast
+from collections.abc import Sequence
+from typing import Final, NoReturn
 
 from private_ate.arguments import fold_name
 from private_ate.errors import BudgetError, LedgerError
@@ -31,9 +29,7 @@ from private_ate.ledger.chain import (
     verify_links,
 )
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.stores import Execute, append_only
-
-Row = TypeVar("Row")
+from private_ate.ledger.stores import Execute, append_only, one, read_one, read_rows
 
 TABLES: Final = (
     (
@@ -56,41 +52,6 @@ TABLES: Final = (
 GUARDS: Final = append_only("entries")
 
 
-def one(execute: Execute, statement: str, *values: object) -> tuple[Any, ...] | None:
-    """Return the first row of a query, None if there is none."""
-    rows = execute(statement, values).rows
-    return rows[0] if rows else None
-
-
-def read_rows(execute: Execute, kind: type[Row], rest: str, *values: object) -> list[Row]:
-    """Return rows as a dataclass whose fields name the columns; ``rest`` begins with FROM.
-
-    The metadata of a field may name its ``column`` in another way, and a function that reads it.
-    """
-    names, readers = _columns(cast("Any", kind))
-    found = execute(f"SELECT {names} {rest}", values).rows  # names of our own fields
-    return [kind(*(read(held) for read, held in zip(readers, row, strict=True))) for row in found]
-
-
-def write_row(execute: Execute, table: str, row: object) -> None:
-    """Add a dataclass, whose fields are columns, to a table."""
-    values = [getattr(row, item.name) for item in fields(cast("Any", row))]
-    names, _ = _columns(cast("Any", type(row)))
-    places = ", ".join("?" for _ in values)
-    execute(f"INSERT INTO {table} ({names}) VALUES ({places})", values)  # noqa: S608  # as above
-
-
-@cache
-def _columns(kind: type) -> tuple[str, tuple[Callable[[Any], Any], ...]]:
-    items = fields(kind)
-    names = ", ".join(item.metadata.get("column", item.name) for item in items)
-    return names, tuple(item.metadata.get("read", _as_it_is) for item in items)
-
-
-def _as_it_is(held: object) -> object:
-    return held
-
-
 def last_hash(execute: Execute, table: str = "entries") -> tuple[int, str]:
     """Return the number and the hash of the last entry of a chain."""
     found = one(execute, f"SELECT sequence, hash FROM {table} ORDER BY sequence DESC LIMIT 1")  # noqa: S608  # a name of our own
@@ -100,7 +61,7 @@ def last_hash(execute: Execute, table: str = "entries") -> tuple[int, str]:
 def find_entry(execute: Execute, dataset: str, request: str, kind: str) -> Entry | None:
     """Return the entry of a kind that a request has made, if any."""
     rest = "FROM entries WHERE dataset = ? AND request = ? AND kind = ?"
-    return next(iter(read_rows(execute, Entry, rest, dataset, request, kind)), None)
+    return read_one(execute, Entry, rest, dataset, request, kind)
 
 
 def read_entries(execute: Execute, dataset: str | None = None) -> list[Entry]:

@@ -30,7 +30,6 @@ from private_ate.ledger.accounts import (
     require_replayed,
     state_of,
     take,
-    write_row,
 )
 from private_ate.ledger.binding import Binding, Charge, Uncapped, replay_binding
 from private_ate.ledger.chain import (
@@ -44,7 +43,7 @@ from private_ate.ledger.chain import (
 )
 from private_ate.ledger.cost import NOTHING, Amount, BudgetUnits
 from private_ate.ledger.roles import UNBOUND, Roles, declared_gaps, declared_roles
-from private_ate.ledger.stores import Execute, Store, store_for
+from private_ate.ledger.stores import Execute, Store, insert, store_for, update, write_row
 from private_ate.privacy.levels import Level, has_public_covariates
 
 Also = Callable[[Execute], None]  # what is done in the same transaction as a charge
@@ -352,7 +351,7 @@ def grant_dataset(
         msg = f"the ledger has a data set {name!r} already; budgets are never raised"
         raise LedgerError(msg)
     require_intact(execute)
-    execute("INSERT INTO bindings (dataset, body) VALUES (?, ?)", (name, bound.text))
+    insert(execute, "bindings", dataset=name, body=bound.text)
     _grant(execute, "create", name, "", total, bound.plain)
     for analyst, limit in (limits or {}).items():
         _grant(execute, "cap", name, analyst, limit, {})
@@ -366,11 +365,10 @@ def _grant(
     limit: BudgetUnits,
     body: dict[str, Any],
 ) -> None:
-    execute(
-        "INSERT INTO accounts (dataset, analyst, epsilon_total, delta_total, epsilon_spent, "
-        "delta_spent) VALUES (?, ?, ?, ?, 0, 0)",
-        (dataset, analyst, limit.epsilon, limit.delta),
-    )
+    insert(
+        execute, "accounts", dataset=dataset, analyst=analyst, epsilon_total=limit.epsilon,
+        delta_total=limit.delta, epsilon_spent=0, delta_spent=0,
+    )  # fmt: skip
     _write(execute, kind, Charge(dataset, analyst, "", limit, analyst), body)
 
 
@@ -391,7 +389,7 @@ def _bound(execute: Execute, dataset: str) -> Binding:
 
 
 def _bind(execute: Execute, dataset: str, binding: Binding) -> None:
-    execute("UPDATE bindings SET body = ? WHERE dataset = ?", (binding.text, dataset))
+    update(execute, "bindings", "dataset = ?", dataset, body=binding.text)
 
 
 def _write(execute: Execute, kind: EntryKind, charge: Charge, body: dict[str, Any]) -> str:

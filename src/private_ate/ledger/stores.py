@@ -1,4 +1,4 @@
-"""Where a ledger is kept: one SQLite file, or a PostgreSQL database with the ``postgres`` extra.
+"""Where a ledger is kept: one SQLite file, or a PostgreSQL database; and rows of its tables.
 
 SQLite has a rollback journal, not a write-ahead log: after a commit the file itself holds
 everything, so a copy of that one file never shows budget that is spent.
@@ -14,9 +14,10 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar, cast
 
 from private_ate.errors import ArgumentError, LedgerError
 
@@ -36,6 +37,7 @@ class Answer:
 
 
 Execute = Callable[[str, Sequence[object]], Answer]
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,59 @@ class PostgresStore(Store):
             text = str(cause).strip().splitlines() or [type(cause).__name__]
             msg = f"the PostgreSQL ledger cannot be used: {text[0]}"
             raise LedgerError(msg) from None  # the driver's error may hold the connection string
+
+
+def one(execute: Execute, statement: str, *values: object) -> tuple[Any, ...] | None:
+    """Return the first row of a query, None if there is none."""
+    rows = execute(statement, values).rows
+    return rows[0] if rows else None
+
+
+def read_rows(execute: Execute, kind: type[Row], rest: str, *values: object) -> list[Row]:
+    """Return rows as a dataclass whose fields name the columns; ``rest`` begins with FROM.
+
+    The metadata of a field may name its ``column`` in another way, and a function that reads it.
+    """
+    names, readers = _columns(cast("Any", kind))
+    found = execute(f"SELECT {names} {rest}", values).rows  # names of our own fields
+    return [kind(*(read(held) for read, held in zip(readers, row, strict=True))) for row in found]
+
+
+def read_one(execute: Execute, kind: type[Row], rest: str, *values: object) -> Row | None:
+    """Return the first of such rows, None if there is none."""
+    return next(iter(read_rows(execute, kind, rest, *values)), None)
+
+
+def write_row(execute: Execute, table: str, row: object) -> None:
+    """Add a dataclass, whose fields are columns, to a table."""
+    insert(
+        execute, table, **{item.name: getattr(row, item.name) for item in fields(cast("Any", row))}
+    )
+
+
+def insert(execute: Execute, table: str, **values: object) -> None:
+    """Add a row to a table."""
+    places = ", ".join("?" for _ in values)
+    statement = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})"  # noqa: S608  # as above
+    execute(statement, tuple(values.values()))
+
+
+def update(execute: Execute, table: str, where: str, *held: object, **changes: object) -> int:
+    """Change columns of the rows that a condition holds for; return how many there were."""
+    columns = ", ".join(f"{name} = ?" for name in changes)
+    statement = f"UPDATE {table} SET {columns} WHERE {where}"  # noqa: S608  # as above
+    return execute(statement, (*changes.values(), *held)).changed
+
+
+@cache
+def _columns(kind: type) -> tuple[str, tuple[Callable[[Any], Any], ...]]:
+    items = fields(kind)
+    names = ", ".join(item.metadata.get("column", item.name) for item in items)
+    return names, tuple(item.metadata.get("read", _as_it_is) for item in items)
+
+
+def _as_it_is(held: object) -> object:
+    return held
 
 
 def is_postgres(location: str | Path) -> bool:

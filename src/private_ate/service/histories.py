@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from private_ate.errors import LedgerError
-from private_ate.ledger.accounts import last_hash, one, read_entries
+from private_ate.ledger.accounts import last_hash, read_entries
 from private_ate.ledger.chain import Entry
 from private_ate.ledger.cost import NOTHING, BudgetUnits
 from private_ate.ledger.ledger import Ledger
-from private_ate.ledger.stores import Execute, Store
+from private_ate.ledger.stores import Execute, Store, one
 from private_ate.service.store.catalogue import list_datasets, list_populations
 from private_ate.service.store.events import (
     CLOSED,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Final, cast
@@ -27,7 +27,6 @@ from private_ate.ledger.cost import BudgetUnits
 from private_ate.methods.registry import METHODS, known_estimands
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level
-from private_ate.service.vocabulary import TooMany
 
 _Decimal = Annotated[str, DECIMAL]
 _NANO: Final = 10**9
@@ -351,59 +350,3 @@ def _purpose(value: str) -> str:
         msg = f"purpose is one line of text of at most {LONGEST_PURPOSE} characters"
         raise ArgumentError(msg)
     return text
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many requests an analyst has under way, waiting for a curator, and made in a day."""
-
-    under_way: int
-    waiting: int
-    a_day: int
-
-
-_MOST: Final = 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The most requests of one analyst: under way, waiting for a curator, and in a day.
-
-    Requests for made-up data are counted by themselves, with the same limits. What was cancelled
-    counts in its day.
-    """
-
-    under_way: int = 10
-    waiting: int = 10
-    a_day: int = 100
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            settle(self, **{item.name: whole_number(item.name, getattr(self, item.name), 1, _MOST)})
-
-    @classmethod
-    def read(cls, plain: object) -> Limits:
-        """Build limits from plain values, as TOML gives them."""
-        return decode(cls, plain, "[limits]", "service.toml")
-
-    def require_room(self, found: Counts, *, dummy: bool) -> None:
-        """Refuse one more request of an analyst."""
-        about = "for made-up data " if dummy else ""
-        if found.a_day >= self.a_day:
-            msg = f"you may make {self.a_day} requests {about}in a day; ask again later"
-            raise TooMany(msg)
-        if found.under_way >= self.under_way:
-            msg = (
-                f"you have {found.under_way} requests {about}under way, the most that one analyst "
-                "may; wait for an answer or cancel one"
-            )
-            raise TooMany(msg)
-
-    def require_room_to_wait(self, found: Counts) -> None:
-        """Refuse one more request that would wait for a curator."""
-        if found.waiting >= self.waiting:
-            msg = (
-                f"you have {found.waiting} requests that wait for a curator, the most that one "
-                "analyst may; wait for a decision or cancel one"
-            )
-            raise TooMany(msg)

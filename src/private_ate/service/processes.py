@@ -28,8 +28,9 @@ from private_ate.domain import Domain
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.stores import Store
 from private_ate.service.histories import publish_heads, require_heads
+from private_ate.service.limits import Limits
 from private_ate.service.operations import Service
-from private_ate.service.policy import Dataset, Limits, Policy
+from private_ate.service.policy import Dataset, Policy
 from private_ate.service.store.catalogue import (
     add_dataset,
     add_population,

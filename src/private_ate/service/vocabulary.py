@@ -23,52 +23,36 @@ class ServiceRefusal(PrivateAteError):  # noqa: N818  # that is what it is
     code: ClassVar[str] = "refused"
     status: ClassVar[int] = 400
 
+    def __init_subclass__(cls, *, code: str, status: int) -> None:
+        cls.code, cls.status = code, status
 
-class Unauthorized(ServiceRefusal):
+
+class Unauthorized(ServiceRefusal, code="unauthorized", status=401):
     """Who asks did not show a token that is valid now."""
 
-    code: ClassVar[str] = "unauthorized"
-    status: ClassVar[int] = 401
 
-
-class Forbidden(ServiceRefusal):
+class Forbidden(ServiceRefusal, code="forbidden", status=403):
     """The role or scope of a token does not allow it."""
 
-    code: ClassVar[str] = "forbidden"
-    status: ClassVar[int] = 403
 
-
-class Missing(ServiceRefusal):
+class Missing(ServiceRefusal, code="missing", status=404):
     """There is no such thing, or not for who asks."""
 
-    code: ClassVar[str] = "missing"
-    status: ClassVar[int] = 404
 
-
-class Conflict(ServiceRefusal):
+class Conflict(ServiceRefusal, code="conflict", status=409):
     """The state of things does not allow it any more."""
 
-    code: ClassVar[str] = "conflict"
-    status: ClassVar[int] = 409
 
-
-class BudgetRefusal(Conflict):
+class BudgetRefusal(Conflict, code="budget", status=409):
     """The budget does not allow the request."""
 
-    code: ClassVar[str] = "budget"
 
-
-class NotReady(Conflict):
+class NotReady(Conflict, code="not-ready", status=409):
     """The answer is not visible yet."""
 
-    code: ClassVar[str] = "not-ready"
 
-
-class TooMany(ServiceRefusal):
+class TooMany(ServiceRefusal, code="too-many", status=429):
     """More was asked than the service takes in a while."""
-
-    code: ClassVar[str] = "too-many"
-    status: ClassVar[int] = 429
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,11 @@ from private_ate.charging import binding_of
 from private_ate.data.files import SUFFIXES, DataFile, described_file
 from private_ate.domain import Domain, require_one_outcome
 from private_ate.errors import ArgumentError
-from private_ate.ledger.accounts import one, read_rows
 from private_ate.ledger.chain import canonical
 from private_ate.ledger.cost import Amount, BudgetUnits
 from private_ate.ledger.ledger import grant_dataset
 from private_ate.ledger.roles import Roles, declared_roles
-from private_ate.ledger.stores import Execute
+from private_ate.ledger.stores import Execute, insert, one, read_one, read_rows, update
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.service.policy import Dataset, Policy, Population
 from private_ate.service.store.events import CLOSED, are_two_persons, time_text, write_event
@@ -106,10 +105,10 @@ def add_population(  # one value per decision
     if one(execute, "SELECT 1 FROM service_populations WHERE name = ?", name) is not None:
         msg = f"there is a population {name!r} already; budgets are never raised"
         raise Conflict(msg)
-    execute(
-        "INSERT INTO service_populations (name, level, epsilon, delta) VALUES (?, ?, ?, ?)",
-        (name, level, total.epsilon, total.delta),
-    )
+    insert(
+        execute, "service_populations", name=name, level=level, epsilon=total.epsilon,
+        delta=total.delta,
+    )  # fmt: skip
     facts = {"level": level, "epsilon": total.epsilon_text, "delta": total.delta_text}
     write_event(execute, "population", name, actor, facts)
     return Population(name, cast("Level", level), total)
@@ -136,13 +135,11 @@ def add_dataset(execute: Execute, new: Dataset, actor: str) -> None:
     _check_columns(new)
     whole_number("rows", new.size, 2, 1 << 40)
     whole_number("rows_per_person", new.rows_per_person, 1, 10**6)
-    execute(
-        "INSERT INTO service_datasets (name, population, domain, columns, size, "
-        "rows_per_person, source, digest, policy) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            new.name, new.population, new.domain.to_toml(), canonical(list(new.columns)),
-            new.size, new.rows_per_person, new.source, new.digest, canonical(new.policy.plain),
-        ),
+    insert(
+        execute, "service_datasets", name=new.name, population=new.population,
+        domain=new.domain.to_toml(), columns=canonical(list(new.columns)), size=new.size,
+        rows_per_person=new.rows_per_person, source=new.source, digest=new.digest,
+        policy=canonical(new.policy.plain),
     )  # fmt: skip
     facts = {
         "population": new.population, "rows": new.size, "policy": new.policy.plain,
@@ -154,11 +151,11 @@ def add_dataset(execute: Execute, new: Dataset, actor: str) -> None:
 
 def find_population(execute: Execute, name: str) -> Population:
     """Return a population by name."""
-    found = [item for item in list_populations(execute) if item.name == name]
-    if not found:
+    found = next((item for item in list_populations(execute) if item.name == name), None)
+    if found is None:
         msg = "there is no such population"
         raise Missing(msg)
-    return found[0]
+    return found
 
 
 def list_populations(execute: Execute) -> list[Population]:
@@ -171,11 +168,11 @@ def list_populations(execute: Execute) -> list[Population]:
 
 def find_dataset(execute: Execute, name: str) -> Dataset:
     """Return a data set by name."""
-    found = read_rows(execute, Dataset, f"{_FROM} WHERE d.name = ?", name)
-    if not found:
+    found = read_one(execute, Dataset, f"{_FROM} WHERE d.name = ?", name)
+    if found is None:
         msg = "there is no such data set"
         raise Missing(msg)
-    return found[0]
+    return found
 
 
 def list_datasets(execute: Execute) -> list[Dataset]:
@@ -186,10 +183,7 @@ def list_datasets(execute: Execute) -> list[Dataset]:
 def close_dataset(execute: Execute, name: str, actor: str, now: int) -> None:
     """Take no more requests for a data set; its history stays."""
     find_dataset(execute, name)
-    done = execute(
-        "UPDATE service_datasets SET closed = ? WHERE name = ? AND closed = 0", (now, name)
-    )
-    if done.changed != 1:
+    if update(execute, "service_datasets", "name = ? AND closed = 0", name, closed=now) != 1:
         msg = f"data set {name!r} is closed already"
         raise Conflict(msg)
     write_event(execute, CLOSED, name, actor)
@@ -210,9 +204,7 @@ def set_policy(execute: Execute, name: str, policy: Policy, actor: str) -> bool:
         if not are_two_persons(execute, (proposed[0], actor)):
             msg = f"{proposed[0]!r} has proposed this policy; another person confirms it"
             raise Conflict(msg)
-    execute(
-        "UPDATE service_datasets SET policy = ? WHERE name = ?", (canonical(policy.plain), name)
-    )
+    update(execute, "service_datasets", "name = ?", name, policy=canonical(policy.plain))
     write_event(execute, "policy", name, actor, policy.plain)
     return True
 
@@ -248,10 +240,7 @@ def pin_digest(execute: Execute, name: str, digest: str, actor: str, start: int)
     new = next(item for item in known if item.name == name)
     copies = [item for item in known if item.digest == digest and item.name != name]
     _refuse_mixed_roles(new, copies)
-    done = execute(
-        "UPDATE service_datasets SET digest = ? WHERE name = ? AND digest = ''", (digest, name)
-    )
-    if done.changed == 1:
+    if update(execute, "service_datasets", "name = ? AND digest = ''", name, digest=digest) == 1:
         at = time_text(start, "milliseconds")
         write_event(execute, "pin", name, actor, at=at)
 

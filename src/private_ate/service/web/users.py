@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from private_ate.report.markup import element
-from private_ate.service.operations import Service
-from private_ate.service.store.users import (
-    Token,
-    User,
-    close_session,
-    open_session,
-    read_token,
-)
-from private_ate.service.vocabulary import Session, Unauthorized
+from private_ate.report.markup import Markup, element
+from private_ate.service.store.users import close_session, open_session, read_token
+from private_ate.service.vocabulary import Unauthorized
+from private_ate.service.web import layout
 from private_ate.service.web.authentication import (
-    CurrentSession,
+    CurrentService,
+    CurrentVisit,
     SubmittedForm,
     UncheckedForm,
+    Visit,
     cookie_name,
     require_origin,
-    service_of,
     set_cookie,
     settings_of,
 )
-from private_ate.service.web.layout import (
-    Field,
-    alert,
-    button,
-    form,
-    promise,
-    read_fields,
-    read_whole,
-    redirect,
-    respond,
-    show_fields,
-    show_table,
-)
+from private_ate.service.web.layout import Field
 from private_ate.service.web.models import TokenName
 
 router = APIRouter(include_in_schema=False)
-CurrentService = Annotated[Service, Depends(service_of)]
-_REQUIRED: Final = {"required": "required"}
 _TOKEN: Final = Field(
-    "token", "Token", attributes={"type": "password", "autocomplete": "off", **_REQUIRED}
+    "token", "Token", attributes={"type": "password", "autocomplete": "off", **layout.REQUIRED}
 )
 _FIELDS: Final = (
-    Field("owner", "Whose", "A name; all its spellings are one.", attributes=_REQUIRED),
+    Field("owner", "Whose", "A name; all its spellings are one.", attributes=layout.REQUIRED),
     Field("role", "Role", options=[(role, role) for role in ("analyst", "curator", "auditor")]),
     Field("scope", "Scope", options=[("full", "full"), ("read", "read only")]),
-    Field("days", "Days until it ends", "", "90", read_whole, attributes={"inputmode": "numeric"}),
+    Field("days", "Days until it ends", "", "90", layout.read_whole, attributes=layout.WHOLE),
 )
 
 
@@ -60,132 +41,114 @@ _FIELDS: Final = (
 def login_page() -> HTMLResponse:
     """Ask for a token."""
     words = "Paste the token that your curator gave you. It is not kept in the browser."
-    entry = form(
-        "/login", None,
-        _TOKEN.show(""),
-        button("Enter"),
-    )  # fmt: skip
-    return respond("Enter", element("p", words), entry)
+    entry = layout.form("/login", None, _TOKEN.show(""), layout.button("Enter"))
+    return layout.respond("Enter", element("p", words), entry)
 
 
 @router.post("/login")
 def log_in(request: Request, fields: UncheckedForm, service: CurrentService) -> Response:
     """Turn a token into a session."""
     require_origin(request)
-    settings = settings_of(request)
     address = request.client.host if request.client else "unknown"
     try:
         with service.store.snapshot() as execute:
             actor = read_token(execute, fields.get("token", ""), service.clock())
     except Unauthorized:
-        settings.unauthenticated.take(address)
-        words = alert("This token is not valid, or not any more.")
-        again = element("p", element("a", "Try again", href="/login"))
-        return respond("Enter", words, again, status=401)
+        settings_of(request).unauthenticated.take(address)
+        words = layout.alert("This token is not valid, or not any more.")
+        again = element("p", layout.link("Try again", "/login"))
+        return layout.respond("Enter", words, again, status=401)
     with service.store.transaction() as execute:
         # Whatever the browser held before ends here, whoever put it there.
         close_session(execute, request.cookies.get(cookie_name(request), ""))
         secret = open_session(execute, actor, service.clock())
-    response = redirect("/")
+    response = layout.redirect("/")
     set_cookie(request, response, secret)
     return response
 
 
 @router.post("/logout")
-def log_out(request: Request, fields: SubmittedForm, service: CurrentService) -> Response:
+def log_out(request: Request, _: SubmittedForm, service: CurrentService) -> Response:
     """End the session."""
-    _ = fields
     with service.store.transaction() as execute:
         close_session(execute, request.cookies.get(cookie_name(request), ""))
-    response = redirect("/login")
+    response = layout.redirect("/login")
     response.delete_cookie(cookie_name(request), path="/")
     return response
 
 
 @router.get("/tokens")
-def tokens(session: CurrentSession, service: CurrentService) -> HTMLResponse:
+def tokens(visit: CurrentVisit) -> HTMLResponse:
     """Show tokens without their secrets."""
-    return _tokens(session, service)
+    return _tokens(visit)
 
 
 @router.post("/tokens")
-def issue(fields: SubmittedForm, session: CurrentSession, service: CurrentService) -> HTMLResponse:
+def issue(fields: SubmittedForm, visit: CurrentVisit) -> HTMLResponse:
     """Issue a token and show it once."""
-    session.actor.require("curator", write=True)
-    said = read_fields(_FIELDS, {"scope": "full", **fields})
-    return _tokens(session, service, service.issue_token(session.actor, **said))
+    visit.actor.require("curator", write=True)
+    said = layout.read_fields(_FIELDS, {"scope": "full", **fields})
+    return _tokens(visit, visit.service.issue_token(visit.actor, **said))
 
 
 @router.post("/tokens/{name}/revoke")
-def revoke(
-    name: TokenName, fields: SubmittedForm, session: CurrentSession, service: CurrentService
-) -> Response:
+def revoke(name: TokenName, _: SubmittedForm, visit: CurrentVisit) -> Response:
     """Revoke a token."""
-    _ = fields
-    service.revoke_token(session.actor, name)
-    return redirect("/tokens")
+    visit.service.revoke_token(visit.actor, name)
+    return layout.redirect("/tokens")
 
 
 @router.post("/users/revoke")
-def dismiss(fields: SubmittedForm, session: CurrentSession, service: CurrentService) -> Response:
+def dismiss(fields: SubmittedForm, visit: CurrentVisit) -> Response:
     """Revoke somebody with all that has not started."""
-    service.revoke(session.actor, fields.get("name", ""))
-    return redirect("/tokens")
+    visit.service.revoke(visit.actor, fields.get("name", ""))
+    return layout.redirect("/tokens")
 
 
-def _tokens(session: Session, service: CurrentService, made: str = "") -> HTMLResponse:
-    found, users = service.tokens(session.actor), service.users(session.actor)
+def _tokens(visit: Visit, made: str = "") -> HTMLResponse:
+    actor, service, session = visit.actor, visit.service, visit.session
+    token_rows = [
+        (
+            item.owner, item.role, item.scope, item.expires[:10],
+            element("code", item.id, class_="id"),
+            _revoke(visit, f"/tokens/{item.id}/revoke", f"token {item.id}", item.revoked),
+        )
+        for item in service.tokens(actor)
+    ]  # fmt: skip
+    user_rows = [
+        (
+            item.name, item.role, str(item.tokens),
+            "" if item.name == actor.name and not item.revoked
+            else _revoke(visit, "/users/revoke", item.name, item.revoked, name=item.name),
+        )
+        for item in service.users(actor)
+    ]  # fmt: skip
     parts: list[str] = []
     if made:
-        parts += [
-            promise("Copy it now; it is not shown again:"),
+        parts = [
+            layout.promise("Copy it now; it is not shown again:"),
             element("code", made, class_="token"),
         ]
-    parts.append(
-        show_table(
-            "Tokens", ("Owner", "Role", "Scope", "Until", "Id", "Action"),
-            [_token_row(item, session) for item in found],
-        )
-    )  # fmt: skip
-    if session.actor.may_change:
+    names = ("Owner", "Role", "Scope", "Until", "Id", "Action")
+    parts.append(layout.table("Tokens", names, token_rows))
+    if actor.may_change:
+        entries = layout.show_fields(_FIELDS, {})
         parts += [
             element("h2", "Issue a token"),
-            form("/tokens", session, *show_fields(_FIELDS, {}), button("Issue it")),
+            layout.form("/tokens", session, *entries, layout.button("Issue it")),
         ]
-    parts += [
-        element("h2", "Users"),
-        show_table(
-            "Revoking somebody ends all tokens, sessions, approvals and requests that have not "
-            "started, and cannot be undone",
-            ("User", "Role", "Valid tokens", "Action"),
-            [_user_row(item, session) for item in users],
-        ),
-    ]
-    return respond("Users and tokens", *parts, session=session, here="/tokens")
-
-
-def _user_row(item: User, session: Session) -> tuple[str, ...]:
-    act: str = "revoked" if item.revoked else ""
-    if not item.revoked and session.actor.may_change and item.name != session.actor.name:
-        act = form(
-            "/users/revoke", session,
-            button("Revoke", quiet=True, aria_label=f"Revoke {item.name}"), name=item.name,
-        )  # fmt: skip
-    return (item.name, item.role, str(item.tokens), act)
-
-
-def _token_row(item: Token, session: Session) -> tuple[str, ...]:
-    act: str = "revoked" if item.revoked else ""
-    if not item.revoked and session.actor.may_change:
-        act = form(
-            f"/tokens/{item.id}/revoke", session,
-            button("Revoke", quiet=True, aria_label=f"Revoke token {item.id}"),
-        )  # fmt: skip
-    return (
-        item.owner,
-        item.role,
-        item.scope,
-        item.expires[:10],
-        element("code", item.id, class_="id"),
-        act,
+    words = (
+        "Revoking somebody ends all tokens, sessions, approvals and requests that have not "
+        "started, and cannot be undone"
     )
+    names = ("User", "Role", "Valid tokens", "Action")
+    parts += [element("h2", "Users"), layout.table(words, names, user_rows)]
+    return layout.respond("Users and tokens", *parts, session=session, here="/tokens")
+
+
+def _revoke(visit: Visit, path: str, what: str, revoked: bool, **hidden: str) -> str | Markup:  # noqa: FBT001  # a fact of a row
+    """Return the button that revokes; what is revoked says so."""
+    if revoked or not visit.actor.may_change:
+        return "revoked" if revoked else ""
+    press = layout.button("Revoke", quiet=True, aria_label=f"Revoke {what}")
+    return layout.form(path, visit.session, press, **hidden)
