@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from private_ate.arguments import parse_memory, real_number, truth_value, whole_number
+from private_ate.codec import decode
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.stores import Store
@@ -154,7 +155,8 @@ def read_config(folder: Path) -> Config:
         folder, store, folder / str(plain.get("heads", "heads.ndjson")),
         real_number("tick", plain.get("tick", 60.0), 0.1, 86400.0),
         real_number("grace", plain.get("grace", 10.0), 0.0, 86400.0),
-        dict(plain.get("web", {})), Limits.read(plain.get("limits", {})),
+        dict(plain.get("web", {})),
+        decode(Limits, plain.get("limits", {}), "[limits]", "service.toml"),
     )  # fmt: skip
 
 
@@ -258,6 +260,7 @@ _DEMO_EPSILON: Final = "3"
 _DEMO_WORKER: Final = """import signal, sys
 from pathlib import Path
 from private_ate.service.job import end_with_parent
+from private_ate.service.processes import read_config, run_work
 end_with_parent(int(sys.argv[1]), signal.SIGTERM)
 run_work(read_config(Path(sys.argv[2])))
 """

@@ -141,8 +141,8 @@ def _tokens(visit: Visit, made: str = "") -> HTMLResponse:
         "Revoking somebody ends all tokens, sessions, approvals and requests that have not "
         "started, and cannot be undone"
     )
-    names = ("User", "Role", "Valid tokens", "Action")
-    parts += [element("h2", "Users"), layout.table(words, names, user_rows)]
+    of_users = ("User", "Role", "Valid tokens", "Action")
+    parts += [element("h2", "Users"), layout.table(words, of_users, user_rows)]
     return layout.respond("Users and tokens", *parts, session=session, here="/tokens")
 
 
