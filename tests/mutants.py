@@ -141,16 +141,16 @@ MUTANTS = (
     ),
     Mutant(
         "a trial's score forgets the arm that is rarer",
-        "methods/blocks/trial.py",
-        "treated, control = 1 / probability.low, 1 / (1 - probability.high)",
-        "treated, control = 1 / probability.high, 1 / (1 - probability.low)",
+        "methods/blocks/compare.py",
+        "ends = np.array([-1 / (1 - probability.high), 1 / probability.low])",
+        "ends = np.array([-1 / (1 - probability.low), 1 / probability.high])",
         "tests/unit/methods/test_trial.py",
     ),
     Mutant(
         "a trial's scores are not clipped before they are added",
-        "methods/blocks/trial.py",
-        "counted = np.rint(np.clip(steps, low, high) * block.shares)",
-        "counted = np.rint(2 * steps * block.shares)",
+        "methods/blocks/compare.py",
+        "rows = np.clip(forms.rows(group, block, centre), low[group].T, high[group].T)",
+        "rows = 2 * forms.rows(group, block, centre)",
         "tests/properties/test_trial_replay.py",
     ),
     Mutant(
@@ -470,7 +470,7 @@ MUTANTS = (
     ),
     Mutant(
         "several sites promise the smallest epsilon among them",
-        "sites/guarantee.py",
+        "sites/compatibility.py",
         "epsilon = max(one.epsilon for one in releases)",
         "epsilon = min(one.epsilon for one in releases)",
         "tests/unit/sites/test_combine.py",
@@ -604,8 +604,8 @@ MUTANTS = (
     Mutant(
         "the outcome of a row that takes no part is added to the comparison",
         "methods/blocks/compare.py",
-        "away = (outcomes_of(block) - centre) * block.shares",
-        "away = outcomes_of(block) - centre",
+        "self.weights[group][:, block.arm] * ((_outcomes(block) - centre) * block.shares)",
+        "self.weights[group][:, block.arm] * (_outcomes(block) - centre)",
         "tests/properties/test_missing_replay.py",
     ),
     Mutant(

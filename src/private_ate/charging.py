@@ -19,6 +19,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from private_ate.arguments import check_analyst, check_name
+from private_ate.codec import encode
 from private_ate.data.inputs import Outline, settle_names
 from private_ate.data.requested_columns import Covariates
 from private_ate.data.tables import Columns, schema_of
@@ -46,9 +47,9 @@ from private_ate.ledger.roles import Use
 from private_ate.methods.registry import Method
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.request import Request
-from private_ate.settings import LedgerNote, with_ledger_note
+from private_ate.settings import LedgerNote
 
 __all__ = [
     "Approval",
@@ -184,7 +185,7 @@ class ChargeOnce:
         )
         noted = replace(
             release,
-            settings=with_ledger_note(release.settings, note),
+            settings={**release.settings, "ledger": encode(note)},
             dataset=release.dataset or self.charge.dataset,
         )
         also = None if self.approval is None else self.approval.on_release

@@ -22,7 +22,7 @@ from private_ate.baselines.synthesis.records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
-from private_ate.methods.blocks.compare import compare_arms_as_they_are
+from private_ate.methods.blocks.compare import Forms, compare_arms_as_they_are
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
 from private_ate.methods.calibrated.clipping import release_range
 from private_ate.models.standardization import Scaling, noise_bits, release_scaling
@@ -176,7 +176,7 @@ STEPS = {
     "compared": lambda study, noise: compare_arms_as_they_are(
         [study],
         Subgroups(),
-        Counts(np.array([[5e8, 5e8]]), 1.0),
+        Forms.of(Counts(np.array([[5e8, 5e8]]), 1.0)),
         noise,
         means=Fraction(1),
         effect=Fraction(1),

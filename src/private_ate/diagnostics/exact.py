@@ -35,8 +35,8 @@ from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
-from private_ate.release import ArmDiagnostics, Diagnostics, Release
-from private_ate.release.curator import WithoutNoise
+from private_ate.release.curator import ArmDiagnostics, Diagnostics, WithoutNoise
+from private_ate.release.release import Release
 from private_ate.request import Request
 
 __all__ = [
