@@ -170,7 +170,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     share = _weight_share(data, declared, request, mean_weight)
     shares = settle_shares(declared.treatment, given, treated_share)
     request = among_arm(request, declared.treatment if len(shares) > 2 else None, among)
-    method = method_for("auto", request, len(shares))
+    method = method_for("auto", request)
     refuse_gaps(method, request, declared)
 
     def planner_of(place: int) -> Planner:
