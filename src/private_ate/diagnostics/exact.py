@@ -30,8 +30,7 @@ from private_ate.methods.published.method import (
     plan_for,
 )
 from private_ate.methods.registry import METHODS
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial
+from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
@@ -295,12 +294,12 @@ def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
 
 
-def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool, MultinomialModel]:
+def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool, PropensityModel]:
     """Return rows in order along every arm's score; an empty arm is refused."""
     public = study.public()
     count_arms(public)
     with single_threaded_blas():
-        model = fit_multinomial(public, 1.0 / study.size)
+        model = fit_propensity(public, 1.0 / study.size)
     return public.arm_pool(model.coefficients), model
 
 
@@ -329,7 +328,7 @@ def _public_pool(study: LocalStudy) -> LocalPool:
     public = study.public()
     count_arms(public)
     with single_threaded_blas():
-        return public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
+        return public.pool(fit_propensity(public, 1.0 / study.size).coordinates)
 
 
 def _equal_weights(study: LocalStudy) -> np.ndarray:
