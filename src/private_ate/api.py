@@ -43,7 +43,8 @@ from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.levels import Level, adjacency_of, has_public_covariates
-from private_ate.privacy.noise import Cost, Noise, Recorder
+from private_ate.privacy.metrics import Cost
+from private_ate.privacy.noise import Noise, Recorder
 from private_ate.privacy.quantization import require_rows
 from private_ate.release import Release
 from private_ate.release.spending import list_steps, tell_rounding

@@ -2,7 +2,7 @@
 
 `noise` is the choke point: every mechanism is a public method of `Noise`. It draws with `samplers`,
 `rejection_samplers`, `linf_noise` and `objective`; a mechanism, its proof in docs/proofs and its
-entry in tests/mechanisms.py change together. `joint_noise` and `subgroup_noise` compose runs.
+entry in tests/mechanisms.py change together. `composed_noise` composes runs.
 To be changed alone: `distributions` and `quantiles` (what intervals read) and `accounting`, public
 arithmetic; `quantization` with docs/proofs/integers.md; `budget` and `levels` with the ledger.
 """

@@ -27,9 +27,9 @@ from private_ate.methods.effect_tables import subgroup_estimate
 from private_ate.methods.registry import Method
 from private_ate.methods.subgroups.rows import ComparedSubgroups, groups_of
 from private_ate.methods.subgroups.settings import merged_settings, merged_warnings
+from private_ate.privacy.composed_noise import SubgroupNoise, named_noise
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.subgroup_noise import SubgroupNoise, named_noise
 from private_ate.request import Request
 from private_ate.study import MatchingStudy
 
