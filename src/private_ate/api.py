@@ -26,7 +26,7 @@ from private_ate.effects.to_release import About, release_of
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
 from private_ate.engines.spark import SparkStudy
-from private_ate.engines.spark_columns import is_spark_frame
+from private_ate.engines.spark_table import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.facts import Facts, with_notes

@@ -62,7 +62,7 @@ from private_ate.domain import (
 from private_ate.domain.subgroups import Cells
 from private_ate.engines.disk_columns import tell_rows
 from private_ate.engines.local import Progress
-from private_ate.engines.spark_columns import is_spark_frame
+from private_ate.engines.spark_table import is_spark_frame
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.parameters import checked
 from private_ate.privacy.levels import Level

@@ -7,7 +7,7 @@ function here reads an outcome: neither what is refused nor what is counted depe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -190,12 +190,22 @@ def _sort_gaps(
 
 
 def settle_public(
-    domain: Domain, reading: Reading, counts: PublicCounts, *, by_lines: bool
-) -> tuple[Domain, MissingRules]:
+    domain: Domain,
+    reading: Reading | None,
+    count: Callable[[], PublicCounts],
+    *,
+    by_lines: bool,
+) -> tuple[Domain, MissingRules | None]:
     """Refuse what the reading does not allow; return the domain with indicators, and the rules.
 
+    ``count`` returns what was found; it is called where public columns are looked over alone.
     ``by_lines`` says that rows are lines of one file, which has a header.
     """
+    if reading is None:
+        return domain, None
+    if not reading.looks:
+        return domain, describe_rules(domain, reading)
+    counts = count()
     if not reading.leave_out_undeclared:
         _refuse(domain, counts, by_lines=by_lines)
     if counts.rows and not counts.kept:

@@ -22,7 +22,7 @@ from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.spark import UNFINISHED, SparkStudy
-from private_ate.engines.spark_columns import SparkColumns, is_spark_frame, read_frame
+from private_ate.engines.spark_table import SparkColumns, is_spark_frame, read_frame
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
